@@ -1,0 +1,1 @@
+"""Who computes the reduction over all N × K × N cells, and its gradient."""

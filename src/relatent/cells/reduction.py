@@ -1,0 +1,16 @@
+"""What every evaluator of the sum over all cells gives back."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..arrays import Matrix, Slices, Vector
+
+
+class Reduction(NamedTuple):
+    """A sum over cells and its derivatives."""
+
+    value: float
+    dA: Matrix  # (N, r)
+    dR: Slices  # (K, r, r)
+    db: Vector  # (K,)

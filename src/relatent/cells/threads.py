@@ -1,0 +1,22 @@
+"""Threads are spread over tiles, relations or folds, never inside a small BLAS call."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any
+
+
+@cache
+def _controller() -> Any:
+    import numpy  # noqa: F401  (its BLAS must be loaded before it can be found)
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Within it every BLAS call runs on one thread: the callers are the threads."""
+    limits: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    return limits

@@ -1,0 +1,1 @@
+"""Facts: where they come from, what they hold, how they are divided."""

@@ -1,0 +1,71 @@
+"""Cells kept away from a fit, with their truth: what a model is judged by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Mask, Triples, Vector
+from ..errors import InputError
+from .facts import Facts, cells_of
+
+ZEROS_PER_FACT = 20
+LEAST_PROBABILITY = 1e-12  # what log loss takes for 0
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Cells (subject, relation, object), whether each is true, and how many cells each stands for."""
+
+    cells: Triples  # (n, 3)
+    truth: Mask  # (n,)
+    weights: Vector | None = None  # (n,), above 1 where zeros were sampled; None: each stands for itself
+
+    @classmethod
+    def of(cls, validation: Facts | HeldOut, training: Facts, random_state: int) -> HeldOut:
+        """Held-out cells as they are; held-out facts with a sample of the zeros beside them."""
+        if isinstance(validation, HeldOut):
+            return validation
+        if not isinstance(validation, Facts):
+            raise InputError(f"validation must be Facts or HeldOut, got {type(validation).__name__}")
+        if validation.entities != training.entities or validation.relations != training.relations:
+            raise InputError("validation must have the vocabulary of the training facts; see relatent.split")
+        zeros, weight = sample_zeros(
+            [training, validation], ZEROS_PER_FACT * len(validation), np.random.default_rng(random_state)
+        )
+        return cls(
+            np.concatenate([validation.triples, zeros]),
+            np.repeat([True, False], [len(validation), len(zeros)]),
+            np.repeat([1.0, weight], [len(validation), len(zeros)]),
+        )
+
+    def log_loss(self, factors: Any) -> float:
+        """Mean −log likelihood of the truth under a model's probabilities."""
+        p = np.asarray(factors.probability(*self.cells.T), np.float64)
+        likelihood = np.maximum(np.where(self.truth, p, 1 - p), LEAST_PROBABILITY)
+        return float(np.average(-np.log(likelihood), weights=self.weights))
+
+
+def sample_zeros(known: list[Facts], count: int, rng: np.random.Generator) -> tuple[Triples, float]:
+    """Distinct cells that are neither a fact nor unobserved anywhere in `known`, and how many each stands for."""
+    first = known[0]
+    total = first.n_cells - len(np.unique(np.concatenate([_listed_keys(facts) for facts in known])))
+    if total <= 0:
+        return cells_of(np.empty(0, np.int64), first.n_entities), 1.0
+    found = np.empty(0, np.int64)
+    count = min(count, total // 2 + 1)  # beyond half of all zeros, rejection would go on for long
+    while len(found) < count:
+        keys = np.unique(rng.integers(0, first.n_cells, 2 * count))
+        cells = cells_of(keys, first.n_entities)
+        free = ~np.any([facts.contains(cells) | facts.hides(cells) for facts in known], axis=0)
+        found = np.union1d(found, keys[free])
+    chosen = np.sort(rng.choice(found, count, replace=False))
+    return cells_of(chosen, first.n_entities), total / count
+
+
+def _listed_keys(facts: Facts) -> Any:
+    from .facts import cell_keys
+
+    return np.concatenate([facts.keys, cell_keys(facts.unobserved, facts.n_entities)])

@@ -1,0 +1,510 @@
+"""Read facts from files and tables.
+
+Text and Parquet are read by column into dictionaries of names, never row by row. Only a file that turns out to be
+faulty is read a second time, slowly, to name the line at fault.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import sys
+import warnings
+from array import array
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrays import Ids, Vector
+from ..errors import DataError, DataWarning
+from .facts import Facts, cell_keys
+from .names import Names
+
+_KINDS = {".tsv": "tsv", ".txt": "tsv", ".csv": "csv", ".parquet": "parquet", ".nt": "nt", ".ttl": "ttl"}
+_CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+_KNOWN = "known are .tsv, .txt (tab-separated), .csv, .parquet, .nt and .ttl, each plain or with .gz, .zst or .bz2"
+
+_ROLES = ("subject", "relation", "object", "weight")
+_ENDS = (
+    ("subject", "object"),
+    ("subj", "obj"),
+    ("s", "o"),
+    ("head", "tail"),
+    ("h", "t"),
+    ("source", "target"),
+    ("src", "dst"),
+    ("from", "to"),
+    ("start", "end"),
+)
+_MIDDLES = {"relation", "predicate", "rel", "r", "p", "property", "relationship", "edge", "type", "label"}
+
+_BOM = b"\xef\xbb\xbf"
+_BLOCK = 16 << 20  # bytes parsed at a time: large enough for a name to repeat, small enough for two cores to share
+
+
+def read(source: Any, *, columns: Sequence[str] | None = None, header: bool | None = None) -> Facts:
+    """Facts from a file, or from a pandas, polars or Arrow table.
+
+    Names are taken as they stand: there is no missing-value marker, and TSV knows no quotes. Entities and relations are
+    numbered in the order of their sorted names. RDF facts whose object is a literal are left out, with a `DataWarning`.
+
+    Parameters
+    ----------
+    source : path or table
+        TSV (`.tsv`, `.txt`), CSV, Parquet, N-Triples (`.nt`) or Turtle (`.ttl`), plain or compressed (`.gz`, `.zst`,
+        `.bz2`). A table may be anything that speaks the Arrow C stream protocol.
+    columns : sequence of str, optional
+        Names of the columns that hold subject, relation, object and, if there are four, weight. Otherwise the source
+        must have three columns, or four with numeric weights, in this order or with usual names such as head,
+        relation, tail.
+    header : bool, optional
+        Whether row one of a TSV or CSV file names the columns; by default it does if the names are usual ones.
+    """
+    _check_columns(columns)
+    if not isinstance(source, (str, os.PathLike)):
+        return _read_table(_arrow_table(source), "table", columns)
+    file = _identify(Path(source))
+    try:
+        if file.kind in ("nt", "ttl"):
+            return _read_rdf(file, columns)
+        if file.kind == "parquet":
+            return _read_table(_parquet_table(file), str(file.path), columns)
+        return _read_text(file, columns, header)
+    except OSError as problem:  # also what Arrow raises for a compressed stream that is cut short or damaged
+        raise DataError(f"{file.path}: cannot be read: {_one_line(problem)}") from None
+
+
+def parse_tsv(content: bytes, name: str) -> Facts:
+    """Facts from the bytes of a tab-separated file without a header; errors call it `name`."""
+    return _read_text(_File(Path(name), "tsv", None, content), None, header=False)
+
+
+# --- files
+
+
+class _File(NamedTuple):
+    path: Path
+    kind: str
+    codec: str | None
+    content: bytes | None = None  # stands in for the file at path
+
+    @property
+    def separator(self) -> str:
+        return "," if self.kind == "csv" else "\t"
+
+    def open(self) -> pa.NativeFile:
+        """The uncompressed bytes, without a byte order mark."""
+        stream = self._open()
+        if stream.read(len(_BOM)) == _BOM:
+            return stream
+        stream.close()
+        return self._open()
+
+    def _open(self) -> pa.NativeFile:
+        source = str(self.path) if self.content is None else pa.BufferReader(self.content)
+        return pa.input_stream(source, compression=self.codec)
+
+
+def _identify(path: Path) -> _File:
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder, expected a file of facts")
+    if not path.exists():
+        raise DataError(f"{path}: no such file")
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    codec = _CODECS.get(suffixes.pop()) if suffixes and suffixes[-1] in _CODECS else None
+    kind = _KINDS.get(suffixes[-1]) if suffixes else None
+    if kind is None:
+        raise DataError(f"{path}: unknown kind of file; {_KNOWN}")
+    return _File(path, kind, codec)
+
+
+# --- which columns
+
+
+def _check_columns(columns: Sequence[str] | None) -> None:
+    if columns is None:
+        return
+    if isinstance(columns, str) or len(columns) not in (3, 4) or len(set(columns)) != len(columns):
+        raise DataError(f"columns must be 3 or 4 different column names, got {columns!r}")
+
+
+def _chosen(names: Sequence[str], columns: Sequence[str], where: str) -> tuple[int, ...]:
+    for column in columns:
+        if names.count(column) != 1:
+            fault = "no column" if column not in names else "more than one column"
+            raise DataError(f"{where}: {fault} {column!r}; there are {', '.join(map(repr, names))}")
+    return tuple(names.index(column) for column in columns)
+
+
+def _recognised(names: Sequence[str]) -> tuple[int, ...] | None:
+    """Positions of subject, relation, object (and weight) if the first three names are usual ones, in any order."""
+    first = [name.strip().lower() for name in names[:3]]
+    for subject, object_ in _ENDS:
+        if subject in first and object_ in first:
+            s, o = first.index(subject), first.index(object_)
+            middle = ({0, 1, 2} - {s, o}).pop() if len(first) == 3 else None
+            if middle is not None and first[middle] in _MIDDLES:
+                return (s, middle, o, *range(3, len(names)))
+    return None
+
+
+# --- TSV and CSV
+
+
+class _Layout(NamedTuple):
+    width: int  # fields of a row
+    order: tuple[int, ...]  # which of them are subject, relation, object and perhaps weight
+    header_line: int  # 0 where there is none
+
+
+def _read_text(file: _File, columns: Sequence[str] | None, header: bool | None) -> Facts:
+    layout = _layout(file, columns, header)
+    try:
+        table = _parsed(file, layout)
+    except pa.ArrowInvalid as problem:
+        _raise_first_fault(file, layout)
+        raise DataError(f"{file.path}: {_one_line(problem)}") from None
+    return _facts(
+        [table.column(str(position)) for position in layout.order],
+        empty=f"{file.path}: holds no facts",
+        place=lambda row: f"{file.path}:{_line_of(file, layout, row)}",
+    )
+
+
+def _layout(file: _File, columns: Sequence[str] | None, header: bool | None) -> _Layout:
+    line, fields = next(_rows(file), (0, []))
+    if not line:
+        raise DataError(f"{file.path}: holds no facts")
+    if columns is not None:
+        if header is False:
+            raise DataError("columns are picked by their names in row one, but header=False says it has none")
+        return _Layout(len(fields), _chosen(fields, columns, f"{file.path}:{line}"), line)
+    if len(fields) not in (3, 4):
+        raise DataError(
+            f"{file.path}:{line}: expected 3 {_separated(file)} fields, or 4 with a weight, got {len(fields)}"
+        )
+    order = None if header is False else _recognised(fields)
+    has_header = order is not None if header is None else header
+    return _Layout(len(fields), order or tuple(range(len(fields))), line if has_header else 0)
+
+
+def _parsed(file: _File, layout: _Layout) -> pa.Table:
+    from pyarrow import csv as arrow_csv
+
+    is_csv = file.kind == "csv"
+    names = [str(position) for position in range(layout.width)]
+    types = [pa.dictionary(pa.int32(), pa.string())] * 3 + [pa.float64()]
+    chosen = [str(position) for position in layout.order]
+    with file.open() as stream:
+        return arrow_csv.read_csv(
+            stream,
+            arrow_csv.ReadOptions(column_names=names, skip_rows=layout.header_line, block_size=_BLOCK),
+            arrow_csv.ParseOptions(
+                delimiter=file.separator, quote_char='"' if is_csv else False, newlines_in_values=is_csv
+            ),
+            arrow_csv.ConvertOptions(
+                column_types=dict(zip(chosen, types, strict=False)),
+                include_columns=chosen,
+                null_values=[],
+                strings_can_be_null=False,
+            ),
+        )
+
+
+def _rows(file: _File) -> Generator[tuple[int, list[str]], None, None]:
+    """Each row with the number of its first line; bytes that are not UTF-8 come as lone surrogates."""
+    newline = "" if file.kind == "csv" else None  # RFC 4180 allows line breaks in quotes
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if file.kind == "csv" else csv.QUOTE_NONE
+    with io.TextIOWrapper(file.open(), encoding="utf-8", errors="surrogateescape", newline=newline) as text:
+        reader = csv.reader(text, delimiter=file.separator, quoting=quoting, strict=True)
+        line = 1
+        try:
+            for fields in reader:
+                if fields:
+                    yield line, fields
+                line = reader.line_num + 1
+        except csv.Error as problem:
+            raise DataError(f"{file.path}:{line}: {problem}") from None
+
+
+def _fact_rows(file: _File, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
+    return islice(_rows(file), 1 if layout.header_line else 0, None)
+
+
+def _line_of(file: _File, layout: _Layout, row: int) -> int:
+    with closing(_rows(file)) as rows:
+        return next(islice(rows, row + (1 if layout.header_line else 0), None))[0]
+
+
+def _raise_first_fault(file: _File, layout: _Layout) -> None:
+    for line, fields in _fact_rows(file, layout):
+        fault = _fault(file, layout, fields)
+        if fault:
+            raise DataError(f"{file.path}:{line}: {fault}")
+
+
+def _fault(file: _File, layout: _Layout, fields: list[str]) -> str | None:
+    if any("\udc80" <= character <= "\udcff" for field in fields for character in field):
+        return "is not valid UTF-8; save the file as UTF-8"
+    if len(fields) != layout.width:
+        return f"expected {layout.width} {_separated(file)} fields, got {len(fields)}"
+    cells = [fields[position] for position in layout.order]
+    for role, cell in zip(_ROLES, cells[:3], strict=False):
+        if not cell:
+            return f"empty {role}"
+    return _weight_fault(cells[3]) if len(cells) == 4 else None
+
+
+def _weight_fault(text: str) -> str | None:
+    try:
+        weight = float(text)
+    except ValueError:
+        return f"expected a number as weight in the fourth column, got {text!r}"
+    return None if 0 <= weight < float("inf") else _wrong_weight(weight)
+
+
+def _wrong_weight(weight: float) -> str:
+    return f"weights are confidences, finite and at least 0, got {weight}"
+
+
+def _separated(file: _File) -> str:
+    return "comma-separated" if file.kind == "csv" else "tab-separated"
+
+
+# --- tables
+
+
+def _arrow_table(source: Any) -> pa.Table:
+    pandas = sys.modules.get("pandas")
+    try:
+        if pandas is not None and isinstance(source, pandas.DataFrame):
+            return pa.Table.from_pandas(source, preserve_index=False)
+        if hasattr(source, "__arrow_c_stream__"):
+            return pa.table(source)
+        if hasattr(source, "__arrow_c_array__"):
+            return pa.Table.from_batches([pa.record_batch(source)])
+    except (pa.ArrowException, ValueError, TypeError) as problem:
+        raise DataError(f"table: cannot be read: {_one_line(problem)}") from None
+    raise DataError(
+        f"cannot read facts from {type(source).__name__!r}; pass a path, or a pandas, polars or Arrow table "
+        "(arrays go through Facts.from_arrays)"
+    )
+
+
+def _parquet_table(file: _File) -> pa.Table:
+    from pyarrow import parquet
+
+    try:
+        with file.open() as stream:
+            source = pa.BufferReader(stream.read()) if file.codec else str(file.path)
+        schema = parquet.read_schema(source)
+        text = [
+            field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+        ]
+        with parquet.ParquetFile(source, read_dictionary=text) as opened:
+            return opened.read()
+    except pa.ArrowException as problem:
+        raise DataError(f"{file.path}: is not a sound Parquet file: {_one_line(problem)}") from None
+
+
+def _read_table(table: pa.Table, where: str, columns: Sequence[str] | None) -> Facts:
+    names = list(table.column_names)
+    if columns is not None:
+        order = _chosen(names, columns, where)
+    elif len(names) in (3, 4):
+        order = _recognised(names) or tuple(range(len(names)))
+    else:
+        raise DataError(
+            f"{where}: expected 3 columns, or 4 with a weight, got {len(names)}; choose with columns=(…, …, …)"
+        )
+    picked = [
+        (_weight_column if role == "weight" else _name_column)(table.column(position), names[position], where)
+        for role, position in zip(_ROLES, order, strict=False)
+    ]
+    return _facts(picked, empty=f"{where}: holds no facts", place=lambda row: f"{where}: row {row + 1}")
+
+
+def _name_column(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        if _is_text(kind.value_type) and not any(chunk.dictionary.null_count for chunk in column.chunks):
+            return column
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if not (_is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        raise DataError(f"{where}: column {name!r} must hold names, got values of type {kind}")
+    try:
+        return column.cast(pa.large_string()).dictionary_encode()
+    except pa.ArrowInvalid as problem:
+        raise DataError(f"{where}: column {name!r}: {_one_line(problem)}") from None
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    checks = ("is_string", "is_large_string", "is_string_view", "is_binary", "is_large_binary", "is_binary_view")
+    return any(getattr(pa.types, check)(kind) for check in checks)
+
+
+def _weight_column(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise DataError(f"{where}: the fourth column {name!r} must hold numeric weights, got values of type {kind}")
+    return column.cast(pa.float64())
+
+
+# --- from columns of names to facts
+
+
+def _facts(columns: list[pa.ChunkedArray], *, empty: str, place: Callable[[int], str]) -> Facts:
+    """Facts of three dictionary-encoded columns and perhaps weights; `place` says where a row stands."""
+    if not len(columns[0]):
+        raise DataError(empty)
+    for role, column in zip(_ROLES, columns, strict=False):
+        if column.null_count:
+            raise DataError(f"{place(pc.index(column.is_null(), True).as_py())}: missing {role}")
+    with ThreadPoolExecutor(3) as pool:  # Arrow merges dictionaries outside Python's lock
+        s, k, o = pool.map(_Coded.of, columns[:3])
+    for role, coded in zip(_ROLES, (s, k, o), strict=False):
+        row = coded.first_empty()
+        if row is not None:
+            raise DataError(f"{place(row)}: empty {role}")
+    entities, (subjects, objects) = _numbered([s, o], "entity")
+    relations, (kinds,) = _numbered([k], "relation")
+    triples = np.stack([subjects, kinds, objects], axis=1)
+    weights = columns[3].to_numpy() if len(columns) == 4 else None
+    if weights is not None:
+        _check_weights(weights, cell_keys(triples, len(entities)), place)
+    return Facts.from_ids(triples, entities, relations, weights=weights)
+
+
+class _Coded(NamedTuple):
+    """A column as a table of its values and, for each row, a position in it."""
+
+    values: pa.Array
+    codes: Ids
+
+    @classmethod
+    def of(cls, column: pa.ChunkedArray) -> _Coded:
+        chunks = column.unify_dictionaries().chunks
+        codes = np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
+        values = chunks[0].dictionary.cast(pa.large_string())
+        used = np.zeros(len(values), bool)
+        used[codes] = True
+        if used.all():
+            return cls(values, codes)
+        return cls(values.filter(pa.array(used)), (np.cumsum(used) - 1)[codes])
+
+    def first_empty(self) -> int | None:
+        code = pc.index(self.values, pa.scalar("", self.values.type)).as_py()
+        return None if code < 0 else int(np.argmax(self.codes == code))
+
+
+def _numbered(columns: Sequence[_Coded], what: str) -> tuple[Names, list[Ids]]:
+    """One vocabulary for all columns, sorted by code point, and each column as ids in it."""
+    merged = pa.concat_arrays([column.values for column in columns]).dictionary_encode()
+    order = pc.sort_indices(merged.dictionary).to_numpy()
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    ids = np.split(rank[merged.indices.to_numpy()], np.cumsum([len(column.values) for column in columns])[:-1])
+    names = Names(merged.dictionary.take(pa.array(order)).to_pylist(), what=what)
+    return names, [id_of[column.codes] for id_of, column in zip(ids, columns, strict=True)]
+
+
+def _check_weights(weights: Vector, keys: Ids, place: Callable[[int], str]) -> None:
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(f"{place(row)}: {_wrong_weight(weights[row])}")
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    earlier = first[inverse]
+    clash = weights != weights[earlier]
+    if clash.any():
+        row = int(np.argmax(clash))
+        raise DataError(
+            f"{place(row)}: gives weight {weights[row]} to a fact that has weight {weights[earlier[row]]} "
+            f"at {place(int(earlier[row]))}; keep one of them"
+        )
+
+
+# --- RDF
+
+
+class _Numbering(dict[str, int]):
+    """Numbers names as they are met."""
+
+    def __missing__(self, name: str) -> int:
+        number = self[name] = len(self)
+        return number
+
+
+def _read_rdf(file: _File, columns: Sequence[str] | None) -> Facts:
+    import pyoxigraph
+
+    if columns is not None:
+        raise DataError(f"{file.path}: RDF has no columns to choose from; leave columns out")
+    entities, relations, ids, literals = _Numbering(), _Numbering(), array("i"), 0
+    label = _labeller(file)
+    syntax = pyoxigraph.RdfFormat.TURTLE if file.kind == "ttl" else pyoxigraph.RdfFormat.N_TRIPLES
+    try:
+        with file.open() as stream:
+            for quad in pyoxigraph.parse(stream, format=syntax, without_named_graphs=True):
+                if type(quad.object) is pyoxigraph.Literal:
+                    literals += 1
+                    continue
+                ids.append(entities[label(quad.subject)])
+                ids.append(relations[label(quad.predicate)])
+                ids.append(entities[label(quad.object)])
+    except SyntaxError as problem:
+        _raise_syntax_error(file, problem)
+    if not ids:
+        raise DataError(f"{file.path}: holds no facts" + (f", only {literals} with literal objects" * bool(literals)))
+    if literals:
+        text = f"{file.path}: left out {literals} facts whose object is a literal; objects must be entities"
+        warnings.warn(text, DataWarning, stacklevel=3)
+    return _sorted_facts(np.frombuffer(ids, dtype=np.int32).reshape(-1, 3), entities, relations)
+
+
+def _labeller(file: _File) -> Callable[[Any], str]:
+    import pyoxigraph
+
+    unnamed = _Numbering()
+    random_label = re.compile("[0-9a-f]{24,32}").fullmatch
+
+    def label(term: Any) -> str:
+        if type(term) is pyoxigraph.NamedNode:
+            return term.value
+        if type(term) is not pyoxigraph.BlankNode:
+            raise DataError(f"{file.path}: a triple about a triple is not a fact between entities, got {term}")
+        if file.kind == "ttl" and random_label(term.value):  # drawn anew by the parser in each run for every []
+            return f"_:unnamed-{unnamed[term.value]}"
+        return f"_:{term.value}"
+
+    return label
+
+
+def _raise_syntax_error(file: _File, problem: SyntaxError) -> NoReturn:
+    reason = re.sub(r"^Parser error at line .*?: ", "", _one_line(problem.msg))
+    raise DataError(f"{file.path}:{problem.lineno}: {reason}") from None
+
+
+def _sorted_facts(met: Ids, entities: _Numbering, relations: _Numbering) -> Facts:
+    names, ranks = [], []
+    for numbering, what in ((entities, "entity"), (relations, "relation")):
+        ordered = sorted(numbering)
+        rank = np.empty(len(ordered), np.int32)
+        rank[[numbering[name] for name in ordered]] = np.arange(len(ordered), dtype=np.int32)
+        names.append(Names(ordered, what=what))
+        ranks.append(rank)
+    triples = np.stack([ranks[0][met[:, 0]], ranks[1][met[:, 1]], ranks[0][met[:, 2]]], axis=1)
+    return Facts.from_ids(triples, *names)
+
+
+def _one_line(problem: object) -> str:
+    return " ".join(str(problem).split())

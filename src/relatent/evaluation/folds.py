@@ -1,0 +1,361 @@
+"""Cross-validation over cells: true and false alike, held out masked or set to zero."""
+
+from __future__ import annotations
+
+import itertools
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numba
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from ..arrays import Ids, Mask, Triples, Vector
+from ..data.facts import Facts, cell_keys, cells_of
+from ..data.heldout import HeldOut, sample_zeros
+from ..errors import ConvergenceWarning, InputError
+from ..model.factors import Factors
+from .curves import Metrics, measure
+from .report import Fold, Report
+
+ALL_CELLS = 20_000_000  # up to so many cells every one is put into a fold; beyond, zeros are sampled
+SMALL = 2_000  # up to so many entities fits run on one thread each, side by side; larger ones use all threads in turn
+
+Settings = Mapping[str, Any]
+Progress = Callable[[int, int, str], None]  # fits done, fits in all, what to say
+
+
+def cross_validate(
+    estimator: Any,
+    facts: Facts,
+    folds: int | Sequence[ArrayLike] = 10,
+    heldout: str = "masked",
+    scores: str = "raw",
+    random_state: int = 0,
+    *,
+    search: Mapping[str, Sequence[Any]] | Sequence[Settings] | None = None,
+    metric: str = "auc_pr",
+    leaky: bool = False,
+    zeros_per_fact: int = 20,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """How well an estimator predicts cells it has not seen.
+
+    Parameters
+    ----------
+    folds : how many, or the held-out cells of each as (m, 3) arrays of ids or names
+    heldout : "masked", unknown to the fit, or "zero", set to 0 as the paper's authors did
+    scores : "raw", or "pair-normalised": the link's output of a pair divided by its norm over all relations
+    search : a grid (name → values) or a list of settings; chosen inside each training fold on `metric`: for fold f
+        each setting is fitted without f and a neighbouring fold g and judged on g, for both neighbours of f
+    leaky : let (i, j) and (j, i) of a symmetric relation fall into different folds, so that one tells the other
+    zeros_per_fact : where the data has too many cells, zeros sampled for each held-out fact, re-weighted to all
+    n_jobs : processes; None chooses, the result is the same for any number
+    """
+    _check_choices(heldout, scores, metric)
+    cuts = _cuts(facts, folds, random_state, leaky, zeros_per_fact)
+    protocol = _Protocol(facts, heldout == "masked", scores)
+    settings = _settings(search)
+    jobs = _jobs(n_jobs, facts)
+    n_fits = len(cuts) * (len(settings) + 1 if len(settings) > 1 else 1)
+    count = itertools.count(1)
+    tick = (lambda what: progress(next(count), n_fits, what)) if progress else (lambda what: None)
+    chosen = [settings[0]] * len(cuts)
+    if len(settings) > 1:
+        chosen = _search(estimator, protocol, cuts, settings, metric, jobs, tick)
+    tasks = [(estimator, chosen[f], protocol, [cuts[f]], [cuts[f]]) for f in range(len(cuts))]
+    fitted = _map(_fit_and_predict, tasks, jobs, lambda: tick("folds"))
+    results = [_fold(protocol, cut, *outcome, setting) for cut, outcome, setting in zip(cuts, fitted, chosen, strict=True)]
+    _warn_of_unconverged(results)
+    return Report(
+        folds=tuple(results),
+        relations=facts.relations,
+        heldout=heldout,
+        scores=scores,
+        random_state=random_state,
+        sampled_zeros=any(cut.weights is not None for cut in cuts),
+        leaky=leaky and bool(facts.symmetric.any()),
+        searched=len(settings) if len(settings) > 1 else 0,
+        metric=metric,
+    )
+
+
+@dataclass(frozen=True)
+class _Protocol:
+    """What is known to a fit that has cells held out, and how its answers are scored."""
+
+    facts: Facts
+    masked: bool
+    scores: str
+
+    def training(self, cuts: Sequence[HeldOut]) -> Facts:
+        return self.facts.hold_out(np.concatenate([cut.cells for cut in cuts]), masked=self.masked)
+
+    def predictions(self, factors: Factors, cut: HeldOut) -> tuple[Vector, Vector]:
+        """Scores to rank by, and probabilities."""
+        theta = factors.score(*cut.cells.T)
+        probabilities = np.asarray(factors.link.probability(theta), np.float64)
+        return (theta if self.scores == "raw" else pair_normalised(factors, cut.cells)), probabilities
+
+
+def pair_normalised(factors: Factors, cells: Triples) -> Vector:
+    """The link's output for each cell, divided by its norm over all relations of the pair; a zero norm is left alone."""
+    n = len(factors.entities)
+    pairs, back = np.unique(cells[:, 0].astype(np.int64) * n + cells[:, 2], return_inverse=True)
+    result = np.empty(len(cells))
+    order = np.argsort(back, kind="stable")
+    at_once = max(1, (1 << 22) // len(factors.relations))
+    for low in range(0, len(pairs), at_once):
+        chunk = pairs[low : low + at_once]
+        theta = factors.score((chunk // n)[:, None], np.arange(len(factors.relations)), (chunk % n)[:, None])
+        response = np.asarray(factors.link.response(theta), np.float64)  # (pairs, K)
+        norm = np.linalg.norm(response, axis=1)
+        edges = np.searchsorted(back[order], [low, low + len(chunk)])
+        rows = order[edges[0] : edges[1]]
+        pair = back[rows] - low
+        result[rows] = response[pair, cells[rows, 1]] / np.where(norm == 0, 1, norm)[pair]
+    return result
+
+
+# --- folds
+
+
+def cell_folds(facts: Facts, folds: int, random_state: int = 0, *, leaky: bool = False) -> list[Triples]:
+    """All observed cells dealt into folds at random; mirrored cells of a symmetric relation together."""
+    n = facts.n_entities
+    keys = np.arange(facts.n_cells)
+    keys = np.setdiff1d(keys, cell_keys(facts.unobserved, n), assume_unique=True)
+    return [cells_of(part, n) for part in _deal(facts, keys, folds, np.random.default_rng(random_state), leaky)]
+
+
+def _deal(facts: Facts, keys: Ids, folds: int, rng: np.random.Generator, leaky: bool) -> list[Ids]:
+    """Cell numbers dealt into folds of equal size; cells that mirror each other go together."""
+    units = keys if leaky else _unit_of(facts, keys)
+    distinct, unit = np.unique(units, return_inverse=True)
+    fold_of_unit = rng.permutation(len(distinct)) % folds
+    fold = fold_of_unit[unit]
+    return [keys[fold == f] for f in range(folds)]
+
+
+def _unit_of(facts: Facts, keys: Ids) -> Ids:
+    """Each cell's number, or its mirror's if that is smaller and the relation symmetric."""
+    if not facts.symmetric.any():
+        return keys
+    cells = cells_of(keys, facts.n_entities)
+    mirrored = cell_keys(cells[:, ::-1], facts.n_entities)
+    return np.where(facts.symmetric[cells[:, 1]], np.minimum(keys, mirrored), keys)
+
+
+def _sampled_folds(facts: Facts, folds: int, random_state: int, leaky: bool, zeros_per_fact: int) -> list[HeldOut]:
+    """Facts dealt into folds, each with its own sample of the zeros, weighted to stand for its share of all zeros."""
+    rng = np.random.default_rng(random_state)
+    zeros, weight = sample_zeros([facts], zeros_per_fact * len(facts), rng)
+    cuts = []
+    n = facts.n_entities
+    for ones, nulls in zip(
+        _deal(facts, facts.keys, folds, rng, leaky),
+        _deal(facts, cell_keys(zeros, n), folds, rng, leaky),
+        strict=True,
+    ):
+        cells = np.concatenate([cells_of(ones, n), cells_of(nulls, n)])
+        cuts.append(
+            HeldOut(
+                cells,
+                np.repeat([True, False], [len(ones), len(nulls)]),
+                np.repeat([1.0, weight], [len(ones), len(nulls)]),
+            )
+        )
+    return cuts
+
+
+def _cuts(
+    facts: Facts, folds: int | Sequence[ArrayLike], random_state: int, leaky: bool, zeros_per_fact: int
+) -> list[HeldOut]:
+    if not isinstance(folds, (int, np.integer)):
+        return [HeldOut(cells, facts.contains(cells)) for cells in (_given_fold(facts, fold) for fold in folds)]
+    if isinstance(folds, bool) or folds < 2:
+        raise InputError(f"folds must be at least 2, got {folds}")
+    if facts.n_cells > ALL_CELLS:
+        return _sampled_folds(facts, int(folds), random_state, leaky, zeros_per_fact)
+    observed = facts.n_cells - len(facts.unobserved)
+    if observed < folds:
+        raise InputError(f"folds must not exceed the {observed} observed cells, got {folds}")
+    return [HeldOut(cells, facts.contains(cells)) for cells in cell_folds(facts, int(folds), random_state, leaky=leaky)]
+
+
+def _given_fold(facts: Facts, fold: ArrayLike) -> Triples:
+    cells = np.asarray(fold)
+    if cells.ndim != 2 or cells.shape[1] != 3 or not len(cells):
+        raise InputError(f"a fold must be a non-empty (m, 3) array of cells, got shape {cells.shape}")
+    ids = np.stack(
+        [facts.entities.ids(cells[:, 0]), facts.relations.ids(cells[:, 1]), facts.entities.ids(cells[:, 2])], axis=1
+    )
+    if facts.hides(ids).any():
+        raise InputError("a fold holds cells whose truth is unobserved; leave them out")
+    return ids
+
+
+# --- search
+
+
+def _settings(search: Mapping[str, Sequence[Any]] | Sequence[Settings] | None) -> list[Settings]:
+    if search is None:
+        return [{}]
+    if isinstance(search, Mapping):
+        return [dict(zip(search, values, strict=True)) for values in itertools.product(*search.values())]
+    if not len(search):
+        raise InputError("search must hold at least one setting")
+    return [dict(setting) for setting in search]
+
+
+def _search(
+    estimator: Any,
+    protocol: _Protocol,
+    cuts: list[HeldOut],
+    settings: list[Settings],
+    metric: str,
+    jobs: int,
+    tick: Callable[[str], None],
+) -> list[Settings]:
+    """For each fold the setting that did best on its neighbours, the fold itself being held out all along.
+
+    The fit without folds f and f + 1 serves both: judged on f + 1 it speaks for f, judged on f for f + 1.
+    """
+    n = len(cuts)
+    if n < 3:
+        raise InputError(f"search needs at least 3 folds, got {n}: one to judge on, one to hold out, one to learn from")
+    pairs = [(f, (f + 1) % n) for f in range(n)]
+    tasks = [
+        (estimator, setting, protocol, [cuts[f], cuts[g]], [cuts[g], cuts[f]]) for setting in settings for f, g in pairs
+    ]
+    outcomes = _map(_fit_and_predict, tasks, jobs, lambda: tick("search"))
+    marks = np.zeros((len(settings), n))
+    for (s, (f, g)), (predictions, _) in zip(itertools.product(range(len(settings)), pairs), outcomes, strict=True):
+        for fold, judge, prediction in ((f, g, predictions[0]), (g, f, predictions[1])):
+            marks[s, fold] += _mark(metric, cuts[judge], prediction) / 2
+    return [settings[best] for best in np.argmax(marks, axis=0)]
+
+
+def _mark(metric: str, cut: HeldOut, prediction: tuple[Vector, Vector]) -> float:
+    """The metric, turned so that more is better; folds without both kinds of cells say nothing."""
+    value = getattr(measure(cut.truth, *prediction, cut.weights), metric)
+    value = -value if metric in ("brier", "log_loss") else value
+    return float(np.nan_to_num(value))
+
+
+# --- fits
+
+
+def _fit_and_predict(
+    estimator: Any, setting: Settings, protocol: _Protocol, held: list[HeldOut], judged: list[HeldOut]
+) -> tuple[list[tuple[Vector, Vector]], dict[str, Any]]:
+    """Fit without the held cells, predict the judged ones."""
+    started = time.perf_counter()
+    model = clone(estimator).set_params(**setting)
+    small = protocol.facts.n_entities <= SMALL
+    with warnings.catch_warnings(), _threads(1 if small else numba.config.NUMBA_NUM_THREADS):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(protocol.training(held))
+    predictions = [protocol.predictions(model.factors_, cut) for cut in judged]
+    return predictions, {
+        "seconds": time.perf_counter() - started,
+        "steps": len(model.trace_),
+        "converged": model.trace_.converged,
+    }
+
+
+@contextmanager
+def _threads(n: int) -> Iterator[None]:
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(n, numba.config.NUMBA_NUM_THREADS))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+def _jobs(n_jobs: int | None, facts: Facts) -> int:
+    if n_jobs is not None:
+        if n_jobs < 1:
+            raise InputError(f"n_jobs must be at least 1, got {n_jobs}")
+        return n_jobs
+    # Starting processes costs a second or two: not worth it for the smallest data, nor where a fit fills all cores.
+    return joblib.cpu_count() if facts.n_cells >= 50_000 and facts.n_entities <= SMALL else 1
+
+
+def _map(function: Callable[..., Any], tasks: list[tuple[Any, ...]], jobs: int, tick: Callable[[], None]) -> list[Any]:
+    """Run tasks, in this process or in several, in order."""
+    jobs = min(jobs, len(tasks))
+    if jobs == 1:
+        done: Iterator[Any] = (function(*task) for task in tasks)
+    else:
+        with joblib.parallel_config("loky", inner_max_num_threads=1):
+            done = joblib.Parallel(n_jobs=jobs, return_as="generator")(joblib.delayed(function)(*task) for task in tasks)
+    results = []
+    for result in done:
+        results.append(result)
+        tick()
+    return results
+
+
+# --- results
+
+
+def _fold(
+    protocol: _Protocol, cut: HeldOut, predictions: list[tuple[Vector, Vector]], fit: dict[str, Any], setting: Settings
+) -> Fold:
+    scores, probabilities = predictions[0]
+    return Fold(
+        metrics=measure(cut.truth, scores, probabilities, cut.weights),
+        baselines=_baselines(protocol, cut),
+        settings=dict(setting),
+        heldout=cut,
+        scores=scores,
+        probabilities=probabilities,
+        **fit,
+    )
+
+
+def _baselines(protocol: _Protocol, cut: HeldOut) -> dict[str, Metrics]:
+    """What needs no model: the base rate, each relation's frequency, and for symmetric data the mirrored cell."""
+    train = protocol.training([cut])
+    observed, ones = train.n_observed(), train.counts()
+    rate = np.full(len(cut.cells), ones.sum() / max(observed.sum(), 1))
+    frequency = (ones / np.maximum(observed, 1))[cut.cells[:, 1]]
+    baselines = {"base rate": rate, "relation frequency": frequency}
+    if protocol.facts.symmetric.any():
+        baselines["copy of the mirrored cell"] = _mirrored(train, cut.cells, frequency)
+    return {name: measure(cut.truth, p, p, cut.weights) for name, p in baselines.items()}
+
+
+def _mirrored(train: Facts, cells: Triples, otherwise: Vector) -> Vector:
+    mirrors = cells[:, ::-1]
+    symmetric: Mask = train.symmetric[cells[:, 1]] & ~train.hides(mirrors)
+    return np.where(symmetric, train.contains(mirrors), otherwise)
+
+
+def _check_choices(heldout: str, scores: str, metric: str) -> None:
+    for what, value, choices in (
+        ("heldout", heldout, ("masked", "zero")),
+        ("scores", scores, ("raw", "pair-normalised")),
+        ("metric", metric, ("auc_pr", "average_precision", "auc_roc", "brier", "log_loss")),
+    ):
+        if value not in choices:
+            raise InputError(f"{what} must be {' or '.join(map(repr, choices))}, got {value!r}")
+
+
+def _warn_of_unconverged(folds: list[Fold]) -> None:
+    stopped = sum(not fold.converged for fold in folds)
+    if stopped:
+        warnings.warn(
+            f"{stopped} of {len(folds)} fits stopped before they converged; raise max_iter or tol",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

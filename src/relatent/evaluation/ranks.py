@@ -1,0 +1,327 @@
+"""Where a test fact stands among all its rivals.
+
+Each fact asks two questions: (subject, relation, ?) and (?, relation, object). Every entity is a candidate, and
+candidates known to be true are left out of the count (the filtered setting), the fact's own answer excepted.
+
+    optimistic  = 1 + rivals with a higher score
+    pessimistic = 1 + rivals with a higher or an equal score
+    rank        = the mean of the two, the expected place when ties are broken by lot
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..arrays import Ids, Matrix, Vector
+from ..data.facts import Facts
+from ..data.names import Names
+from ..errors import FitError, InputError
+from ..model.factors import Factors
+
+BLOCK_BYTES = 64 << 20  # of scores held at once
+SIDES = ("subject", "object")  # the place that is asked for
+
+Counts = NDArray[np.int64]
+Progress = Callable[[int, int], object]  # questions answered, questions in all
+
+
+class Quality(NamedTuple):
+    """The usual summary of a set of ranks."""
+
+    n: int
+    mrr: float
+    mean_rank: float
+    hits: dict[int, float]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranking:
+    """Filtered ranks of test facts, and what is usually read from them.
+
+    Row i belongs to `test.triples[i]`; column 0 asks for the subject, column 1 for the object.
+    """
+
+    optimistic: Counts  # (n, 2)
+    pessimistic: Counts  # (n, 2)
+    relation_ids: Ids  # (n,) of the test facts
+    relations: Names
+    cutoffs: tuple[int, ...] = (1, 3, 10)
+    n_unseen: int = 0  # entities and relations of the test facts that the model has no factors for
+    n_isolated: int = 0  # entities of the test facts that occur in no known fact
+
+    @property
+    def n(self) -> int:
+        """How many test facts were ranked, each on two sides."""
+        return len(self.optimistic)
+
+    @cached_property
+    def ranks(self) -> Vector:
+        """The mean of optimistic and pessimistic rank, (n, 2)."""
+        return (self.optimistic + self.pessimistic) / 2
+
+    @cached_property
+    def overall(self) -> Quality:
+        """Both sides together."""
+        return _quality(self.ranks, self.cutoffs)
+
+    @property
+    def mrr(self) -> float:
+        """The mean reciprocal rank."""
+        return self.overall.mrr
+
+    @property
+    def mean_rank(self) -> float:
+        """The mean rank."""
+        return self.overall.mean_rank
+
+    @property
+    def hits(self) -> dict[int, float]:
+        """For each cutoff k the share of ranks that are at most k."""
+        return self.overall.hits
+
+    @property
+    def mrr_optimistic(self) -> float:
+        """The mean reciprocal rank if every tie were won."""
+        return float(np.mean(1 / self.optimistic))
+
+    @property
+    def mrr_pessimistic(self) -> float:
+        """The mean reciprocal rank if every tie were lost."""
+        return float(np.mean(1 / self.pessimistic))
+
+    @cached_property
+    def by_side(self) -> dict[str, Quality]:
+        """The summary for "subject" and for "object", by which place is asked for."""
+        return {side: _quality(self.ranks[:, column], self.cutoffs) for column, side in enumerate(SIDES)}
+
+    @cached_property
+    def by_relation(self) -> dict[str, Quality]:
+        """The summary for each relation that has test facts."""
+        return {
+            self.relations[k]: _quality(self.ranks[self.relation_ids == k], self.cutoffs)
+            for k in np.unique(self.relation_ids).tolist()
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the single ranks, as JSON values."""
+        return {
+            "n": self.n,
+            **_as_dict(self.overall),
+            "mrr_optimistic": self.mrr_optimistic,
+            "mrr_pessimistic": self.mrr_pessimistic,
+            "n_unseen": self.n_unseen,
+            "n_isolated": self.n_isolated,
+            "by_side": {side: _as_dict(quality) for side, quality in self.by_side.items()},
+            "by_relation": {name: _as_dict(quality) for name, quality in self.by_relation.items()},
+        }
+
+    def __repr__(self) -> str:
+        hits = ", ".join(f"hits@{k} {share:.3f}" for k, share in self.hits.items())
+        return f"Ranking({self.n} facts, MRR {self.mrr:.3f}, {hits})"
+
+
+def evaluate(
+    factors: Factors,
+    test: Facts,
+    *,
+    known: Facts | Sequence[Facts] = (),
+    batch_size: int | None = None,
+    hits: Sequence[int] = (1, 3, 10),
+    progress: Progress | None = None,
+) -> Ranking:
+    """Filtered ranks of test facts among all entities, on both sides.
+
+    known: facts that are no rivals, usually training and validation facts; the test facts never are.
+    batch_size: questions scored together, chosen by memory if not given.
+    progress: called with the questions answered so far and their number.
+
+    Vocabularies are matched by name. Test entities without factors are ranked too, with a zero vector.
+    """
+    known = (known,) if isinstance(known, Facts) else tuple(known)
+    _check_arguments(factors, test, batch_size, hits)
+    entities = _Ids(factors.entities, test.entities, test.triples[:, [0, 2]])
+    relations = _Ids(factors.relations, test.relations, test.triples[:, 1])
+    cells = [_translated(facts, entities, relations) for facts in (test, *known)]
+    scorer = _Scorer(factors, entities.n, batch_size)
+    optimistic, pessimistic = np.empty((2, len(test), 2), np.int64)
+    for column in (0, 1):
+        questions = _questions(cells, column, entities.n)
+        for rows, better, tied in _answer(scorer, questions, column):
+            optimistic[rows, column] = 1 + better
+            pessimistic[rows, column] = 1 + better + tied
+            if progress is not None:
+                progress(column * len(test) + rows.stop, 2 * len(test))
+    return Ranking(
+        optimistic,
+        pessimistic,
+        np.array(test.triples[:, 1]),
+        test.relations,
+        tuple(hits),
+        entities.n_unseen + relations.n_unseen,
+        _n_isolated(cells, entities.n),
+    )
+
+
+def _check_arguments(factors: Factors, test: Facts, batch_size: int | None, hits: Sequence[int]) -> None:
+    if not len(test):
+        raise InputError("test must hold at least one fact, got none")
+    if batch_size is not None and batch_size < 1:
+        raise InputError(f"batch_size must be at least 1, got {batch_size}")
+    for k in hits:
+        if k < 1:
+            raise InputError(f"hits must be at least 1, got {k}")
+    if n_wrong := np.count_nonzero(~np.isfinite(factors.bias)):
+        raise FitError(f"scores must be finite, got {n_wrong} biases that are not; did the fit diverge?")
+
+
+def _quality(ranks: Vector, cutoffs: tuple[int, ...]) -> Quality:
+    hits = {k: float(np.mean(ranks <= k)) for k in cutoffs}
+    return Quality(ranks.size, float(np.mean(1 / ranks)), float(np.mean(ranks)), hits)
+
+
+def _as_dict(quality: Quality) -> dict[str, Any]:
+    return {**quality._asdict(), "hits": {str(k): share for k, share in quality.hits.items()}}
+
+
+# --- one vocabulary for the model, the test facts and the known facts
+
+
+class _Ids:
+    """The model's ids, followed by one for each name that only the test facts use."""
+
+    def __init__(self, model: Names, names: Names, used: Ids):
+        unknown = np.unique(used)
+        unknown = unknown[model.translate(names)[unknown] < 0]
+        self.model = model
+        self.extra = {names[i]: len(model) + position for position, i in enumerate(unknown.tolist())}
+        self.n_unseen = len(self.extra)
+        self.n = len(model) + self.n_unseen
+
+    def of(self, names: Names) -> Ids:
+        """For each name its id, or −1 where neither model nor test facts use it."""
+        ids = self.model.translate(names)
+        if self.extra:
+            for position in np.flatnonzero(ids < 0).tolist():
+                ids[position] = self.extra.get(names[position], -1)
+        return ids
+
+
+def _translated(facts: Facts, entities: _Ids, relations: _Ids) -> Ids:
+    """The facts as rows subject, relation, object, those with names out of reach left out."""
+    entity, relation = entities.of(facts.entities), relations.of(facts.relations)
+    cells = np.stack([entity[facts.subjects], relation[facts.triples[:, 1]], entity[facts.objects]])
+    within = (cells >= 0).all(axis=0)
+    return cells if within.all() else cells[:, within]
+
+
+def _n_isolated(cells: Sequence[Ids], n: int) -> int:
+    occurs = np.zeros(n, bool)
+    for s, _, o in cells[1:]:
+        occurs[s] = occurs[o] = True
+    return int(np.count_nonzero(~occurs[np.unique(cells[0][[0, 2]])]))
+
+
+# --- questions and their known answers
+
+
+class _Questions(NamedTuple):
+    """One question a test fact; known answers of question i are answers[starts[i]:stops[i]], its target included."""
+
+    given: Ids  # (n,) the entity at the other side
+    relation: Ids
+    target: Ids
+    answers: Ids
+    starts: Ids
+    stops: Ids
+
+
+def _questions(cells: Sequence[Ids], column: int, n: int) -> _Questions:
+    open_place, given_place = (0, 2) if column == 0 else (2, 0)
+    asked = cells[0][1] * n + cells[0][given_place]
+    distinct, which = np.unique(asked, return_inverse=True)
+    known = []
+    for facts in cells:
+        question = facts[1] * n + facts[given_place]
+        place = np.minimum(np.searchsorted(distinct, question), len(distinct) - 1)
+        wanted = distinct[place] == question
+        known.append(place[wanted] * n + facts[open_place][wanted])
+    keys = np.unique(np.concatenate(known))
+    edges = np.searchsorted(keys, np.arange(len(distinct) + 1) * n)
+    return _Questions(
+        cells[0][given_place], cells[0][1], cells[0][open_place], keys % n, edges[which], edges[which + 1]
+    )
+
+
+# --- scores, in blocks
+
+
+class _Scorer:
+    """Scores of all candidates for a block of questions, the bias left out: it is the same for all of them."""
+
+    def __init__(self, factors: Factors, n: int, batch_size: int | None):
+        dtype = np.result_type(factors.A, factors.R, np.float32)
+        self.A = factors.A.astype(dtype, copy=False)
+        self.R = factors.R.astype(dtype, copy=False)
+        self.batch_size = batch_size or max(1, BLOCK_BYTES // (n * dtype.itemsize))
+        self.n = n
+
+    def block(self, n_rows: int) -> Matrix:
+        """Room for scores; entities without factors keep the zero that is written here."""
+        return np.zeros((n_rows, self.n), self.A.dtype)
+
+    def fill(self, scores: Matrix, given: Ids, relation: Ids, column: int) -> None:
+        Q = np.zeros((len(given), self.A.shape[1]), self.A.dtype)
+        edges = np.flatnonzero(np.diff(relation, prepend=-1, append=-1))
+        with np.errstate(all="ignore"):  # what is not finite is counted, and raised, by the caller
+            for start, stop in pairwise(edges.tolist()):
+                k = relation[start]
+                if k < len(self.R):
+                    rows = start + np.flatnonzero(given[start:stop] < len(self.A))
+                    Q[rows] = self.A[given[rows]] @ (self.R[k].T if column == 0 else self.R[k])
+            np.matmul(Q, self.A.T, out=scores[:, : len(self.A)])
+
+
+def _answer(scorer: _Scorer, questions: _Questions, column: int) -> Iterator[tuple[slice, Counts, Counts]]:
+    """For each block of questions how many rivals are better, and how many are tied."""
+    n = len(questions.target)
+    block = scorer.block(min(n, scorer.batch_size))
+    for start in range(0, n, scorer.batch_size):
+        rows = slice(start, min(start + scorer.batch_size, n))
+        scores = block[: rows.stop - start]
+        scorer.fill(scores, questions.given[rows], questions.relation[rows], column)
+        better, tied, n_wrong = _count(
+            scores, questions.target[rows], questions.answers, questions.starts[rows], questions.stops[rows]
+        )
+        if n_wrong:
+            raise FitError(f"scores must be finite, got {n_wrong} that are not; did the fit diverge?")
+        yield rows, better, tied
+
+
+@njit(cache=True, nogil=True)
+def _count(scores: Matrix, target: Ids, answers: Ids, starts: Ids, stops: Ids) -> tuple[Counts, Counts, int]:
+    """Count all candidates, then take back the known answers: the target is one of them, so it is no rival."""
+    better, tied = np.zeros(len(scores), np.int64), np.zeros(len(scores), np.int64)
+    n_wrong = 0
+    for row in range(len(scores)):
+        line = scores[row]
+        own = line[target[row]]
+        above = equal = wrong = np.int32(0)  # as wide as a score, or the loop is not vectorised
+        for column in range(len(line)):  # by index: iterating over the line is not vectorised either
+            score = line[column]
+            above = np.int32(above + np.int32(score > own))
+            equal = np.int32(equal + np.int32(score == own))
+            wrong = np.int32(wrong + np.int32(score - score != 0))  # NaN for infinite and for NaN
+        better[row], tied[row] = above, equal
+        n_wrong += int(wrong)
+        for known in answers[starts[row] : stops[row]]:
+            better[row] -= line[known] > own
+            tied[row] -= line[known] == own
+    return better, tied, n_wrong

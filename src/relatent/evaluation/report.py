@@ -1,0 +1,181 @@
+"""What cross-validation found: figures with their protocol beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Vector
+from ..data.heldout import HeldOut
+from ..data.names import Names
+from .curves import Metrics, measure
+
+FIGURES = ("auc_pr", "average_precision", "auc_roc", "brier", "log_loss")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fold:
+    """One fold: its figures, the settings used, and every prediction."""
+
+    metrics: Metrics
+    baselines: dict[str, Metrics]
+    settings: dict[str, Any]
+    heldout: HeldOut
+    scores: Vector
+    probabilities: Vector
+    seconds: float
+    steps: int
+    converged: bool
+
+    @property
+    def auc_pr(self) -> float:
+        """Area under the precision-recall curve, trapezoid."""
+        return self.metrics.auc_pr
+
+    @property
+    def average_precision(self) -> float:
+        """Area under the precision-recall curve, step-wise."""
+        return self.metrics.average_precision
+
+    def __repr__(self) -> str:
+        return f"Fold(auc_pr {self.auc_pr:.3f}, average_precision {self.average_precision:.3f}, {self.settings})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report:
+    """Means over folds, spread, baselines, and the protocol they were measured under."""
+
+    folds: tuple[Fold, ...]
+    relations: Names
+    heldout: str
+    scores: str
+    random_state: int
+    sampled_zeros: bool
+    leaky: bool
+    searched: int  # settings tried inside each training fold, 0 without a search
+    metric: str
+
+    def _mean(self, figure: str) -> float:
+        return _nan_mean([getattr(fold.metrics, figure) for fold in self.folds])
+
+    @property
+    def auc_pr(self) -> float:
+        """Mean area under the precision-recall curve, trapezoid (the paper's)."""
+        return self._mean("auc_pr")
+
+    @property
+    def auc_pr_std(self) -> float:
+        """Standard deviation of `auc_pr` over the folds."""
+        return float(np.nanstd([fold.auc_pr for fold in self.folds]))
+
+    @property
+    def average_precision(self) -> float:
+        """Mean area under the precision-recall curve, step-wise."""
+        return self._mean("average_precision")
+
+    @property
+    def auc_roc(self) -> float:
+        """Mean area under the ROC curve."""
+        return self._mean("auc_roc")
+
+    @property
+    def brier(self) -> float:
+        """Mean squared error of the probabilities."""
+        return self._mean("brier")
+
+    @property
+    def log_loss(self) -> float:
+        """Mean −log likelihood of the truth under the probabilities."""
+        return self._mean("log_loss")
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the fits on the folds, added up; a search comes on top."""
+        return sum(fold.seconds for fold in self.folds)
+
+    @cached_property
+    def per_relation(self) -> dict[str, Metrics]:
+        """Figures of each relation over the held-out cells of all folds together."""
+        cells = np.concatenate([fold.heldout.cells for fold in self.folds])
+        truth = np.concatenate([fold.heldout.truth for fold in self.folds])
+        scores = np.concatenate([fold.scores for fold in self.folds])
+        probabilities = np.concatenate([fold.probabilities for fold in self.folds])
+        weights = [fold.heldout.weights for fold in self.folds if fold.heldout.weights is not None]
+        w = np.concatenate(weights) if weights else None
+        rows = {k: cells[:, 1] == k for k in np.unique(cells[:, 1]).tolist()}
+        return {
+            self.relations[k]: measure(truth[at], scores[at], probabilities[at], None if w is None else w[at])
+            for k, at in rows.items()
+        }
+
+    @property
+    def baselines(self) -> dict[str, dict[str, float]]:
+        """Mean figures of what needs no model."""
+        names = self.folds[0].baselines
+        return {
+            name: {figure: _nan_mean([getattr(fold.baselines[name], figure) for fold in self.folds]) for figure in FIGURES}
+            for name in names
+        }
+
+    @property
+    def protocol(self) -> str:
+        """One line that says what the figures mean."""
+        parts = [
+            f"{len(self.folds)} folds",
+            "held-out cells masked" if self.heldout == "masked" else "held-out cells set to zero",
+            f"{self.scores} scores",
+        ]
+        if self.sampled_zeros:
+            parts.append("zeros sampled and re-weighted")
+        if self.leaky:
+            parts.append("LEAKY: a symmetric relation's (i, j) tells (j, i)")
+        if self.searched:
+            parts.append(f"best of {self.searched} settings by {self.metric} inside each training fold")
+        return ", ".join([*parts, f"seed {self.random_state}"])
+
+    def __repr__(self) -> str:
+        return f"Report(auc_pr {self.auc_pr:.3f} ± {self.auc_pr_std:.3f}; {self.protocol})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the single predictions, ready for JSON."""
+        return {
+            "protocol": self.protocol,
+            "heldout": self.heldout,
+            "scores": self.scores,
+            "random_state": self.random_state,
+            "sampled_zeros": self.sampled_zeros,
+            "leaky": self.leaky,
+            **{figure: _json(self._mean(figure)) for figure in FIGURES},
+            "auc_pr_std": _json(self.auc_pr_std),
+            "folds": [
+                {
+                    **{figure: _json(getattr(fold.metrics, figure)) for figure in FIGURES},
+                    "n_cells": fold.metrics.n_cells,
+                    "n_true": fold.metrics.n_true,
+                    "settings": fold.settings,
+                    "steps": fold.steps,
+                    "converged": fold.converged,
+                    "seconds": fold.seconds,
+                }
+                for fold in self.folds
+            ],
+            "per_relation": {
+                name: {key: _json(value) for key, value in metrics._asdict().items()}
+                for name, metrics in self.per_relation.items()
+            },
+            "baselines": {
+                name: {key: _json(value) for key, value in figures.items()} for name, figures in self.baselines.items()
+            },
+        }
+
+
+def _nan_mean(values: list[float]) -> float:
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def _json(value: float) -> float | None:
+    return None if isinstance(value, float) and np.isnan(value) else value

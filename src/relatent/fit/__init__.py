@@ -1,0 +1,1 @@
+"""From facts to factors: starts, objectives, optimisers, the one loop, the estimators."""

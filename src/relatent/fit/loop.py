@@ -1,0 +1,171 @@
+"""The only loop: steps until converged, out of budget, or no better on held-out cells.
+
+A solver is a `step` from state to state. The loop owns what every fit needs: the budget, the check for numbers that
+are not finite, the trace, the verdict, the report of progress and the checkpoint.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeVar, overload
+
+import numpy as np
+
+from ..arrays import Vector
+from ..errors import ConvergenceWarning, FitError
+from .checkpoint import Checkpoint
+
+
+class State(Protocol):
+    """What a solver carries from step to step: a NamedTuple of arrays and numbers."""
+
+    @property
+    def objective(self) -> float:
+        """The objective of the factors this step started from or ended with."""
+
+    def _asdict(self) -> dict[str, Any]: ...
+    def _replace(self, **changes: Any) -> Any: ...
+
+
+S = TypeVar("S", bound=State)
+
+
+class Solver(Protocol[S]):
+    """One way to make factors better."""
+
+    @property
+    def window(self) -> int:
+        """Over how many steps the change of the objective is judged."""
+
+    def step(self, state: S) -> S:
+        """The next state."""
+
+    def stalled(self, state: S) -> bool:
+        """Whether no further step can lower the objective at this precision."""
+
+
+class Step(NamedTuple):
+    """One line of a trace."""
+
+    objective: float
+    seconds: float
+    validation: float | None = None
+
+
+@dataclass
+class Trace(Sequence[Step]):
+    """What happened: a step a line, and how it ended."""
+
+    steps: list[Step] = field(default_factory=list)
+    converged: bool = False
+    verdict: str = "not run"
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Step]: ...
+    def __getitem__(self, index: int | slice) -> Step | list[Step]:
+        """The step with this number."""
+        return self.steps[index]
+
+    @property
+    def objective(self) -> Vector:
+        """The objective at each step."""
+        return np.array([step.objective for step in self.steps])
+
+    @property
+    def seconds(self) -> Vector:
+        """Seconds since the start at each step."""
+        return np.array([step.seconds for step in self.steps])
+
+    @property
+    def validation(self) -> Vector:
+        """Held-out loss at each step, NaN where it was not measured."""
+        return np.array([np.nan if step.validation is None else step.validation for step in self.steps])
+
+
+@dataclass(frozen=True)
+class Watch:
+    """A look at held-out cells every few steps; the best state is kept."""
+
+    loss: Callable[[Any], float]
+    every: int = 1
+    patience: int = 10
+
+
+Progress = Callable[[int, int, str], None]  # steps done, steps at most, what to say
+
+
+def run(
+    solver: Solver[S],
+    state: S,
+    *,
+    max_iter: int,
+    tol: float,
+    watch: Watch | None = None,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> tuple[S, Trace]:
+    """Step until the objective changes by less than `tol` of itself a step; warn if that does not happen."""
+    trace, best = Trace(), _Best(state)
+    if checkpoint is not None:
+        state, trace.steps, best = checkpoint.resume(state, trace.steps, best)
+    started = time.perf_counter() - (trace.steps[-1].seconds if trace.steps else 0.0)
+    while (verdict := _ending(solver, state, trace, max_iter, tol, watch, best)) is None:
+        state = solver.step(state)
+        if not np.isfinite(state.objective):
+            raise FitError(f"the objective became {state.objective} at step {len(trace) + 1}; raise the penalties")
+        loss = watch.loss(state) if watch is not None and (len(trace) + 1) % watch.every == 0 else None
+        trace.steps.append(Step(float(state.objective), time.perf_counter() - started, loss))
+        if loss is not None:
+            best.consider(loss, state)
+        if progress is not None:
+            progress(len(trace), max_iter, f"objective {state.objective:,.6g}")
+        if checkpoint is not None:
+            checkpoint.maybe_save(state, trace.steps, best)
+    trace.converged, trace.verdict = verdict
+    if not trace.converged:
+        warnings.warn(trace.verdict, ConvergenceWarning, stacklevel=3)
+    return (best.state if watch is not None and best.looks else state), trace
+
+
+@dataclass
+class _Best:
+    """The state that did best on held-out cells so far."""
+
+    state: Any
+    loss: float = np.inf
+    looks: int = 0
+    looks_since: int = 0
+
+    def consider(self, loss: float, state: Any) -> None:
+        self.looks += 1
+        self.looks_since += 1
+        if loss < self.loss:
+            self.state, self.loss, self.looks_since = state, loss, 0
+
+
+def _ending(
+    solver: Solver[S], state: S, trace: Trace, max_iter: int, tol: float, watch: Watch | None, best: _Best
+) -> tuple[bool, str] | None:
+    """Whether and why to stop here: (converged, verdict)."""
+    done = len(trace)
+    if watch is not None and best.looks_since >= watch.patience:
+        return True, f"stopped after {done} steps: the held-out loss was lowest at {best.loss:.6g}"
+    if done and solver.stalled(state):
+        return True, f"converged after {done} steps: no step lowers the objective at this precision"
+    change = np.inf
+    if done > solver.window:
+        last, before = trace.steps[-1].objective, trace.steps[-1 - solver.window].objective
+        change = abs(before - last) / (solver.window * max(abs(last), np.finfo(float).tiny))
+        if change <= tol:
+            return True, f"converged after {done} steps: relative change {change:.1e} ≤ tol={tol:g}"
+    if done >= max_iter:
+        return False, f"stopped at max_iter={max_iter}, relative change {change:.1e} > tol={tol:g}; raise max_iter or tol"
+    return None

@@ -1,0 +1,65 @@
+"""The penalised likelihood as a function of one vector: what an optimiser sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import Matrix, Slices, Vector
+from ..cells.reduction import Reduction
+
+Evaluator = Callable[[Matrix, Slices, Vector], Reduction]
+
+
+class Parameters(NamedTuple):
+    """Views of one vector as A, R and b."""
+
+    A: Matrix
+    R: Slices
+    b: Vector
+
+
+class Layout(NamedTuple):
+    """How A, R and b lie in one vector."""
+
+    n: int
+    k: int
+    r: int
+
+    def pack(self, A: Matrix, R: Slices, b: Vector, dtype: Any) -> Vector:
+        """One vector of the three."""
+        return np.concatenate([A.ravel(), R.ravel(), b]).astype(dtype)
+
+    def views(self, x: Vector) -> Parameters:
+        """The three, as views of the vector."""
+        n, k, r = self
+        return Parameters(x[: n * r].reshape(n, r), x[n * r : n * r + k * r * r].reshape(k, r, r), x[n * r + k * r * r :])
+
+
+class PenalisedLikelihood:
+    """loss over cells + λ_A ‖A‖² + λ_R Σ_k ‖R_k‖²; the bias is not penalised, and stands still if there is none."""
+
+    def __init__(self, evaluator: Evaluator, layout: Layout, *, l2_entities: float, l2_relations: float, bias: bool):
+        self.evaluator, self.layout, self.bias = evaluator, layout, bias
+        self.lambdas = (l2_entities, l2_relations)
+
+    def __call__(self, x: Vector) -> tuple[float, Vector]:
+        """The objective and its gradient."""
+        A, R, b = self.layout.views(x)
+        loss, dA, dR, db = self.evaluator(A, R, b)
+        l2_entities, l2_relations = self.lambdas
+        value = loss + l2_entities * _squares(A) + l2_relations * _squares(R)
+        gradient = np.empty_like(x)
+        for part, derivative, factor, l2 in zip(self.layout.views(gradient), (dA, dR, db), (A, R, b), (*self.lambdas, 0), strict=True):
+            np.multiply(factor, 2 * l2, out=part)
+            part += derivative
+        if not self.bias:
+            self.layout.views(gradient).b[:] = 0
+        return value, gradient
+
+
+def _squares(array: Vector) -> float:
+    flat = array.reshape(-1)
+    return float(np.einsum("i,i->", flat, flat, dtype=np.float64, casting="unsafe"))

@@ -1,0 +1,131 @@
+"""L-BFGS for a smooth function of one long vector, in the vector's own precision.
+
+SciPy's L-BFGS-B works in float64 with copies of everything; this one keeps 2·m + 5 vectors of the given type
+(docs/design.md has the comparison). Numbers that decide (dot products of the line search, the objective) are float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import blas
+
+from ..arrays import Matrix, Vector
+
+Objective = Callable[[Vector], tuple[float, Vector]]
+
+SUFFICIENT, CURVATURE = 1e-4, 0.9  # Wolfe's two constants (Nocedal & Wright, section 3.1)
+TRIALS = 20  # evaluations in one line search
+
+
+class LbfgsState(NamedTuple):
+    """Where the search is and what it remembers."""
+
+    x: Vector  # (n,)
+    objective: float
+    gradient: Vector  # (n,)
+    S: Matrix  # (m, n) past steps, a ring
+    Y: Matrix  # (m, n) past changes of the gradient
+    kept: int  # pairs ever stored
+    evaluations: int
+    failures: int  # line searches in a row that found nothing lower
+
+
+class Lbfgs:
+    """Limited-memory BFGS with a line search that ends at the weak Wolfe conditions."""
+
+    window = 10  # steps: single steps of a quasi-Newton method vary too much to judge by
+
+    def __init__(self, objective: Objective, *, memory: int = 10):
+        self.objective = objective
+        self.memory = memory
+
+    def start(self, x: Vector) -> LbfgsState:
+        """The state before the first step."""
+        value, gradient = self.objective(x)
+        empty = np.zeros((self.memory, len(x)), x.dtype)
+        return LbfgsState(x, value, gradient, empty, empty.copy(), 0, 1, 0)
+
+    def stalled(self, state: LbfgsState) -> bool:
+        """Two line searches in a row, the second from the gradient alone, found nothing lower."""
+        return state.failures >= 2
+
+    def step(self, state: LbfgsState) -> LbfgsState:
+        """One quasi-Newton step. The ring of pairs is overwritten in place."""
+        d = _direction(state)
+        slope = _dot(state.gradient, d)
+        if not slope < 0:  # rounding has spoilt the memory: forget it
+            state = state._replace(kept=0)
+            d = _direction(state)
+            slope = _dot(state.gradient, d)
+        first = 1.0 if state.kept else min(1.0, 1.0 / max(float(np.abs(state.gradient).sum()), 1e-30))
+        found = _line_search(self.objective, state, d, slope, first)
+        if found is None:
+            return state._replace(kept=0, failures=state.failures + 1)
+        x, value, gradient, evaluations = found
+        s, y = x - state.x, gradient - state.gradient
+        kept = state.kept
+        if _dot(s, y) > np.finfo(x.dtype).eps * _dot(y, y):
+            state.S[kept % self.memory], state.Y[kept % self.memory] = s, y
+            kept += 1
+        return LbfgsState(x, value, gradient, state.S, state.Y, kept, state.evaluations + evaluations, 0)
+
+
+def _dot(a: Vector, b: Vector) -> float:
+    return float(np.dot(a, b))
+
+
+def _direction(state: LbfgsState) -> Vector:
+    """−H g by the two loops over the pairs, newest first, then oldest first (Nocedal & Wright, algorithm 7.4)."""
+    q = -state.gradient
+    memory = len(state.S)
+    newest_first = [pair % memory for pair in range(state.kept - 1, max(state.kept - memory, 0) - 1, -1)]
+    if not newest_first:
+        return q
+    axpy = blas.daxpy if q.dtype == np.float64 else blas.saxpy
+    curvature = {pair: _dot(state.S[pair], state.Y[pair]) for pair in newest_first}
+    alpha: dict[int, float] = {}
+    for pair in newest_first:
+        alpha[pair] = _dot(state.S[pair], q) / curvature[pair]
+        q = axpy(state.Y[pair], q, a=-alpha[pair])
+    newest = newest_first[0]
+    q *= q.dtype.type(curvature[newest] / _dot(state.Y[newest], state.Y[newest]))
+    for pair in reversed(newest_first):
+        beta = _dot(state.Y[pair], q) / curvature[pair]
+        q = axpy(state.S[pair], q, a=alpha[pair] - beta)
+    return q
+
+
+def _line_search(
+    objective: Objective, state: LbfgsState, d: Vector, slope: float, first: float
+) -> tuple[Vector, float, Vector, int] | None:
+    """A point that is low enough and flat enough, found by widening, then narrowing a bracket (Lewis & Overton 2013)."""
+    low, low_value, low_slope = 0.0, state.objective, slope
+    high: float | None = None
+    t = first
+    best: Any = None
+    for trial in range(1, TRIALS + 1):
+        x = state.x + d.dtype.type(t) * d
+        value, gradient = objective(x)
+        here = _dot(gradient, d)
+        if not value <= state.objective + SUFFICIENT * t * slope:
+            t, high = _between(low, low_value, low_slope, t, value), t
+        elif here < CURVATURE * slope:
+            best = (x, value, gradient, trial)
+            low, low_value, low_slope = t, value, here
+            t = 2 * t if high is None else (low + high) / 2
+        else:
+            return x, value, gradient, trial
+    return best
+
+
+def _between(low: float, low_value: float, low_slope: float, high: float, high_value: float) -> float:
+    """The minimum of the parabola through the bracket's ends, kept away from both."""
+    width = high - low
+    if not np.isfinite(high_value):
+        return low + 0.1 * width
+    bend = high_value - low_value - low_slope * width
+    guess = -low_slope * width / (2 * bend) if bend > 0 else 0.5
+    return low + min(max(guess, 0.1), 0.9) * width

@@ -1,0 +1,95 @@
+"""Where a fit starts: eigenvectors of the facts, random numbers, or other factors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+import scipy.sparse.linalg
+
+from ..arrays import Matrix, Slices, Vector
+from ..data.facts import Facts
+from ..errors import InputError
+from ..model.factors import Factors
+
+DEFAULT_RANK = 50
+DENSE = 600  # up to so many entities a dense eigendecomposition is as fast, and exact
+
+
+def resolve_rank(rank: int | None, n_entities: int) -> int:
+    """The rank asked for, checked; without one, 50 or the number of entities if that is less."""
+    if rank is None:
+        return min(DEFAULT_RANK, n_entities)
+    if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or rank < 1:
+        raise InputError(f"rank must be a whole number of at least 1, got {rank!r}")
+    if rank > n_entities:
+        raise InputError(f"rank must not exceed the {n_entities} entities, got {rank}")
+    return int(rank)
+
+
+def eigenvectors(facts: Facts, rank: int, random_state: int) -> Matrix:
+    """The r eigenvectors of Σ_k (X_k + X_kᵀ) whose eigenvalues are largest in size, (N, r)."""
+    n = facts.n_entities
+    ones = np.ones(len(facts))
+    X = sp.csr_matrix((ones, (facts.subjects, facts.objects)), shape=(n, n))  # sums the relations
+    S = X + X.T
+    if n <= DENSE or rank >= n - 1:
+        values, vectors = scipy.linalg.eigh(S.toarray())
+    else:
+        v0 = np.random.default_rng(random_state).random(n)
+        values, vectors = scipy.sparse.linalg.eigsh(S, k=rank, v0=v0)
+    return vectors[:, np.argsort(-np.abs(values), kind="stable")[:rank]]  # type: ignore[no-any-return]
+
+
+def uniform(facts: Facts, rank: int, random_state: int) -> Matrix:
+    """Uniform numbers in [0, 1), as in the authors' code, (N, r)."""
+    return np.random.default_rng(random_state).random((facts.n_entities, rank))
+
+
+def normal(facts: Facts, rank: int, random_state: int) -> tuple[Matrix, Slices]:
+    """Small normal numbers for A and R, so that every θ starts near its bias."""
+    rng = np.random.default_rng(random_state)
+    scale = rank**-0.5
+    return rng.normal(scale=scale, size=(facts.n_entities, rank)), rng.normal(
+        scale=scale, size=(facts.n_relations, rank, rank)
+    )
+
+
+def base_rate_bias(facts: Facts) -> Vector:
+    """logit of each relation's share of true cells, one half fact added, (K,)."""
+    hidden = np.bincount(facts.unobserved[:, 1], minlength=facts.n_relations)
+    weights = facts.weights if facts.weights is not None else np.ones(len(facts))
+    ones = np.bincount(facts.triples[:, 1], weights=weights, minlength=facts.n_relations)
+    zeros = np.maximum(facts.n_entities**2 - hidden - facts.counts(), 0)
+    return np.log((ones + 0.5) / (zeros + 0.5))  # type: ignore[no-any-return]
+
+
+def balanced(A: Matrix, R: Slices, l2_entities: float, l2_relations: float) -> tuple[Matrix, Slices]:
+    """The same products a_iᵀ R_k a_j at the least penalty: A grows by s as R shrinks by s²."""
+    a, r = l2_entities * float(np.sum(A * A)), l2_relations * float(np.sum(R * R))
+    if not (a > 0 and r > 0):
+        return A, R
+    s = (2 * r / a) ** (1 / 6)
+    return A * s, R / s**2
+
+
+def checked_factors(factors: Factors, facts: Facts, rank: int | None) -> Factors:
+    """Given factors as a start: they must fit the facts."""
+    if list(factors.entities) != list(facts.entities) or list(factors.relations) != list(facts.relations):
+        raise InputError("init: the factors' entities and relations must be those of the facts, in the same order")
+    if rank is not None and rank != factors.rank:
+        raise InputError(f"init: the factors have rank {factors.rank}, but rank={rank} was asked for")
+    return factors
+
+
+def float_type(dtype: Any) -> np.dtype[Any]:
+    """float32 or float64, checked."""
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        kind = None
+    if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise InputError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
+    return kind

@@ -1,0 +1,148 @@
+"""Factors: what a fit gives, and what it answers.
+
+θ_ijk = a_iᵀ R_k a_j + b_k,    p_ijk = link(θ_ijk)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arrays import Ids, Matrix, Slices, Vector
+from ..data.facts import Facts
+from ..data.names import Names
+from ..errors import InputError
+from .links import Link, Logistic
+
+CELLS_AT_ONCE = 1 << 16  # rows gathered together in score: two (cells, r) arrays stay in cache-friendly reach
+
+
+class Top(NamedTuple):
+    """The best answers to a question with one open place, best first."""
+
+    names: list[str]
+    scores: Vector
+    probabilities: Vector
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Factors:
+    """Entity vectors, relation matrices and their names.
+
+    >>> import numpy as np
+    >>> A, R, bias = np.eye(2), np.array([[[0.0, 3.0], [0.0, 0.0]]]), np.zeros(1)
+    >>> f = Factors(A, R, bias, Names(["Ann", "Bob"]), Names(["likes"]))
+    >>> f.top(subject="Ann", relation="likes", k=1).names
+    ['Bob']
+    """
+
+    A: Matrix  # (N, r)
+    R: Slices  # (K, r, r)
+    bias: Vector  # (K,), zeros where the model has none
+    entities: Names
+    relations: Names
+    link: Link = field(default_factory=Logistic)
+    about: Mapping[str, Any] = field(default_factory=dict)  # how it was made: settings, data, trace; JSON values only
+
+    def __post_init__(self) -> None:
+        n, k, r = len(self.entities), len(self.relations), self.A.shape[-1]
+        for what, array, shape in (("A", self.A, (n, r)), ("R", self.R, (k, r, r)), ("bias", self.bias, (k,))):
+            if array.shape != shape:
+                raise InputError(
+                    f"{what} must have shape {shape} for {n} entities and {k} relations, got {array.shape}"
+                )
+
+    @property
+    def rank(self) -> int:
+        """The number of latent components."""
+        return int(self.A.shape[1])
+
+    def __repr__(self) -> str:
+        size = f"{len(self.entities)} entities, {len(self.relations)} relations, rank {self.rank}"
+        return f"Factors({size}, {self.link.name} link)"
+
+    def score(self, subjects: ArrayLike, relations: ArrayLike, objects: ArrayLike) -> Vector:
+        """θ of each cell, for ids or names; the three arguments broadcast."""
+        s, k, o = np.broadcast_arrays(
+            self.entities.ids(subjects), self.relations.ids(relations), self.entities.ids(objects)
+        )
+        theta = np.empty(s.shape, np.result_type(self.A, self.bias))
+        flat, s, k, o = theta.reshape(-1), s.reshape(-1), k.reshape(-1), o.reshape(-1)
+        order = np.argsort(k, kind="stable")
+        edges = np.searchsorted(k[order], np.arange(len(self.relations) + 1))
+        for relation, (start, stop) in enumerate(pairwise(edges.tolist())):
+            for low in range(start, stop, CELLS_AT_ONCE):
+                rows = order[low : min(low + CELLS_AT_ONCE, stop)]
+                flat[rows] = (
+                    np.einsum("nr,nr->n", self.A[s[rows]] @ self.R[relation], self.A[o[rows]]) + self.bias[relation]
+                )
+        return theta[()]
+
+    def probability(self, subjects: ArrayLike, relations: ArrayLike, objects: ArrayLike) -> Vector:
+        """How likely each cell is true, for ids or names."""
+        return self.link.probability(self.score(subjects, relations, objects))
+
+    def top(
+        self,
+        subject: str | int | None = None,
+        relation: str | int | None = None,
+        object: str | int | None = None,
+        k: int = 10,
+        exclude: Facts | Sequence[Facts] | None = None,
+    ) -> Top:
+        """The k best answers for the one place left open, facts in `exclude` left out."""
+        place, names, theta = self._question(subject, relation, object)
+        if k < 1:
+            raise InputError(f"k must be at least 1, got {k}")
+        given = (subject, relation, object)
+        for facts in (exclude,) if isinstance(exclude, Facts) else exclude or ():
+            theta[self._known_answers(facts, given, place)] = -np.inf
+        k = min(k, int(np.isfinite(theta).sum()))
+        last = np.partition(-theta, k - 1)[k - 1] if k else -np.inf
+        best = np.flatnonzero(-theta <= last)  # with all that tie for the last place: the lower id wins, whatever k is
+        best = best[np.lexsort((best, -theta[best]))][:k]
+        return Top([names[i] for i in best.tolist()], theta[best], self.link.probability(theta[best]))
+
+    def _question(self, subject: Any, relation: Any, object: Any) -> tuple[int, Names, Vector]:
+        """Which place is open, the names that may fill it, and the score of each."""
+        given = [value is not None for value in (subject, relation, object)]
+        if sum(given) != 2:
+            named = ", ".join(
+                what for what, is_given in zip(("subject", "relation", "object"), given, strict=True) if is_given
+            )
+            raise InputError(f"give exactly two of subject, relation and object, got {named or 'none'}")
+        s = self.A[self.entities.ids(subject)] if given[0] else self.A
+        o = self.A[self.entities.ids(object)] if given[2] else self.A
+        if not given[1]:
+            return 1, self.relations, np.einsum("i,kij,j->k", s, self.R, o, optimize=True) + self.bias
+        relation_id = self.relations.ids(relation)
+        if given[0]:
+            return 2, self.entities, o @ (s @ self.R[relation_id]) + self.bias[relation_id]
+        return 0, self.entities, s @ (self.R[relation_id] @ o) + self.bias[relation_id]
+
+    def _known_answers(self, facts: Facts, given: tuple[Any, Any, Any], place: int) -> Ids:
+        """Ids here of what fills the open place in `facts`, whose vocabulary may be another one."""
+        here = (self.entities, self.relations, self.entities)
+        there = (facts.entities, facts.relations, facts.entities)
+        rows = np.ones(len(facts), bool)
+        for column in {0, 1, 2} - {place}:
+            name = here[column][int(here[column].ids(given[column]))]
+            if name not in there[column]:
+                return np.empty(0, np.int64)
+            rows &= facts.triples[:, column] == there[column].id(name)
+        answers = np.unique(facts.triples[rows, place])
+        return np.array(
+            [here[place].id(there[place][a]) for a in answers if there[place][a] in here[place]], dtype=np.int64
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write one safe file, whole or not at all."""
+        from .storage import save
+
+        save(self, path)

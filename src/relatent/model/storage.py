@@ -1,0 +1,348 @@
+"""One model, one file: written whole or not at all, read without trust.
+
+The layout, the digest and what we promise about both are written down in docs/format.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, is_dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from .. import __version__
+from ..data.names import Names
+from ..errors import FitError, InputError, ModelFileError
+from .factors import Factors
+from .links import LINKS, Link
+
+FORMAT = "relatent"
+VERSION = 1
+HEADER_LIMIT = 8 << 20  # bytes; a header is read before anything in it is checked, so it stays small
+TENSORS = ("A", "R", "bias", "entity_names", "entity_offsets", "relation_names", "relation_offsets")  # digest order
+DTYPES = {"F32": "float32", "F64": "float64", "I64": "int64", "U8": "uint8"}
+NO_DIGEST = "0" * 64  # stands in the document while the digest is taken
+ROWS_AT_ONCE = 1 << 16
+
+Arrays = dict[str, NDArray[Any]]
+
+
+# --- writing
+
+
+def save(factors: Factors, path: str | Path) -> None:
+    """Write the factors to one file, whole or not at all."""
+    target = Path(os.path.realpath(path))  # a link stays a link, the file it names is replaced
+    _check_target(target)
+    arrays = _arrays_of(factors)
+    text = _document_text(factors, arrays)
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        beside.touch()
+        mode = (
+            (target if target.exists() else beside).stat().st_mode
+        )  # safetensors leaves a file only its owner can read
+        save_file(arrays, beside, metadata={FORMAT: text})
+        beside.chmod(mode)
+        _flush(beside)
+        os.replace(beside, target)
+        _flush(target.parent)
+    except (OSError, SafetensorError) as error:
+        raise ModelFileError(f"{target}: the model could not be written: {error}") from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _check_target(target: Path) -> None:
+    if target.is_dir():
+        raise ModelFileError(f"{target} is a folder; give the name of a file in it")
+    if target.exists() and not target.is_file():
+        raise ModelFileError(f"{target} is not a plain file; give another name")
+    if not target.parent.is_dir():
+        raise ModelFileError(f"{target}: the folder {target.parent} does not exist; create it first")
+
+
+def _arrays_of(factors: Factors) -> Arrays:
+    """The factors as the tensors of the file, in digest order."""
+    arrays: Arrays = {}
+    for name, array in (("A", factors.A), ("R", factors.R), ("bias", factors.bias)):
+        if array.dtype.name not in ("float32", "float64"):
+            raise InputError(f"{name} must be float32 or float64 to be saved, got {array.dtype}; use astype")
+        if not array.size:
+            raise InputError(f"{name} must not be empty to be saved, got shape {array.shape}")
+        if n_wrong := _n_not_finite(array):
+            raise FitError(
+                f"{name} must be finite to be saved, got {n_wrong} values that are not; did the fit diverge?"
+            )
+        arrays[name] = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    for what, names in (("entity", factors.entities), ("relation", factors.relations)):
+        if not names.are_numbers:
+            arrays[f"{what}_names"], arrays[f"{what}_offsets"] = _packed(names)
+    return arrays
+
+
+def _packed(names: Names) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    try:
+        encoded = [name.encode() for name in names]
+    except UnicodeEncodeError as error:
+        raise InputError(f"{names.what} name {error.object!r} cannot be written as UTF-8; rename it") from error
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(name) for name in encoded], out=offsets[1:])
+    return np.frombuffer(b"".join(encoded), np.uint8), offsets
+
+
+def _document_text(factors: Factors, arrays: Arrays) -> str:
+    """The JSON document of the header, its digest filled in."""
+    document = {
+        "sha256": NO_DIGEST,
+        "format": FORMAT,
+        "format_version": VERSION,
+        "relatent_version": __version__,
+        "tensors": {name: {"dtype": a.dtype.name, "shape": list(a.shape)} for name, a in arrays.items()},
+        "link": _described(factors.link),
+        "about": dict(factors.about),
+    }
+    try:
+        text = json.dumps(document, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"about must hold JSON values only to be saved: {error}") from error
+    if 2 * len(text) > HEADER_LIMIT - 4096:  # a quote takes two bytes in the header
+        raise InputError(f"about must stay below 4 MB as JSON, got {len(text)} bytes; shorten its trace")
+    return text.replace(NO_DIGEST, _digest(text, arrays), 1)
+
+
+def _described(link: Link) -> dict[str, Any]:
+    if LINKS.get(link.name) is not type(link) or not is_dataclass(link):
+        raise InputError(f"a {link.name} link cannot be saved; known links: {', '.join(LINKS)}")
+    return {"name": link.name, "parameters": asdict(link)}
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file, or a folder's list of files, is on the disk."""
+    if path.is_dir() and os.name == "nt":  # Windows opens no folders
+        return
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+# --- reading
+
+
+def load(path: str | Path, *, verify: bool = True) -> Factors:
+    """Read factors from a file; `verify` also compares its checksum."""
+    with _opened(path) as file, ThreadPoolExecutor(1) as beside:
+        arrays = file.arrays()
+        digest = beside.submit(_digest, file.unsigned, arrays) if verify else None  # hashing frees the GIL
+        factors = Factors(
+            arrays["A"],
+            arrays["R"],
+            arrays["bias"],
+            _unpacked(arrays, "entity", file.shape("A")[0]),
+            _unpacked(arrays, "relation", file.shape("R")[0]),
+            _link(file.document),
+            file.document["about"],
+        )
+        for name in ("A", "R", "bias"):
+            if n_wrong := _n_not_finite(arrays[name]):
+                raise _RefusedError(f"is damaged: {n_wrong} values of {name} are not finite; write it anew")
+        if digest is not None:
+            file.compare(digest.result())
+    return factors
+
+
+def inspect(path: str | Path, *, verify: bool = False) -> dict[str, Any]:
+    """What a model file holds, from its header; `verify` compares its checksum."""
+    with _opened(path) as file:
+        _link(file.document)
+        if verify:
+            file.compare(_digest(file.unsigned, file.arrays()))
+        n, rank = file.shape("A")
+        return {
+            "format": FORMAT,
+            "format_version": file.document["format_version"],
+            "relatent_version": file.document.get("relatent_version"),
+            "n_entities": n,
+            "n_relations": file.shape("R")[0],
+            "rank": rank,
+            "dtype": file.document["tensors"]["A"]["dtype"],
+            "link": file.document["link"],
+            "about": file.document["about"],
+            "bytes": os.path.getsize(path),
+            "sha256": file.document["sha256"],
+            "verified": verify,
+        }
+
+
+class _RefusedError(ValueError):
+    """Why a file is not taken, without its name."""
+
+
+@dataclass(frozen=True)
+class _ModelFile:
+    handle: Any  # of safe_open
+    text: str
+    document: dict[str, Any]
+
+    @property
+    def unsigned(self) -> str:
+        """The document as it was when the digest was taken."""
+        return self.text.replace(self.document["sha256"], NO_DIGEST, 1)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return tuple(self.handle.get_slice(name).get_shape())
+
+    def arrays(self) -> Arrays:
+        return {name: self.handle.get_tensor(name) for name in TENSORS if name in self.document["tensors"]}
+
+    def compare(self, digest: str) -> None:
+        if digest != self.document["sha256"]:
+            raise _RefusedError("was changed after it was written: its checksum does not match; get a fresh copy")
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[_ModelFile]:
+    """A checked header; whatever is wrong with the file becomes one ModelFileError."""
+    try:
+        _check_size(Path(path))
+        with safe_open(path, framework="np") as handle:
+            text = (handle.metadata() or {}).get(FORMAT, "")
+            file = _ModelFile(handle, text, _document(text))
+            _check_tensors(file)
+            yield file
+    except _RefusedError as refused:
+        raise ModelFileError(f"{path} {refused}") from refused
+    except SafetensorError as error:
+        raise ModelFileError(f"{path} is truncated or damaged: {error}; get a fresh copy") from error
+    except (InputError, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
+        raise ModelFileError(f"{path} cannot be read as a model: {error}") from error
+
+
+def _check_size(path: Path) -> None:
+    if not path.exists():
+        raise _RefusedError("does not exist; check the path")
+    if not path.is_file():
+        raise _RefusedError(f"is a {'folder' if path.is_dir() else 'device'}, not a model file; give the file itself")
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        start = file.read(9)
+    if not size:
+        raise _RefusedError("is empty; write it anew")
+    if len(start) == 9 and (start[8:] != b"{" or int.from_bytes(start[:8], "little") > HEADER_LIMIT):
+        raise _RefusedError("is not a relatent model; give a file written by Factors.save")
+    if size < 9 or int.from_bytes(start[:8], "little") > size - 8:
+        raise _RefusedError("is truncated: it ends inside its header; get a fresh copy")
+
+
+def _document(text: str) -> dict[str, Any]:
+    """The header's JSON document, its format and version checked."""
+    try:
+        document = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        document = None
+        if text:
+            raise _RefusedError("is damaged: its header is not JSON; get a fresh copy") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise _RefusedError("is not a relatent model; give a file written by Factors.save")
+    version = document.get("format_version")
+    if not isinstance(version, int) or version < 1:
+        raise _RefusedError(f"is damaged: format version {version!r}; get a fresh copy")
+    if version > VERSION:
+        raise _RefusedError(f"has format version {version}, this relatent reads up to {VERSION}; upgrade relatent")
+    kinds = {"sha256": str, "tensors": dict, "link": dict, "about": dict}
+    for name, kind in kinds.items():
+        if not isinstance(document.get(name), kind):
+            raise _RefusedError(f"is damaged: its header has no {name}; get a fresh copy")
+    if len(document["sha256"]) != len(NO_DIGEST):
+        raise _RefusedError("is damaged: its checksum is not a SHA-256; get a fresh copy")
+    return document
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _check_tensors(file: _ModelFile) -> None:
+    """Names, types and shapes, before any array is read."""
+    listed = file.document["tensors"]
+    if set(file.handle.keys()) != set(listed) or not {"A", "R", "bias"} <= set(listed) <= set(TENSORS):
+        raise _RefusedError("is damaged: it does not hold the tensors of a model; get a fresh copy")
+    shapes = {name: file.shape(name) for name in listed}
+    if len(shapes["A"]) != 2 or len(shapes["R"]) != 3:
+        raise _RefusedError(f"is damaged: A has shape {shapes['A']} and R {shapes['R']}; get a fresh copy")
+    (n, rank), k = shapes["A"], shapes["R"][0]
+    if not (n and k and rank):
+        raise _RefusedError(f"is damaged: {n} entities, {k} relations, rank {rank}; get a fresh copy")
+    fixed = {"R": (k, rank, rank), "bias": (k,), "entity_offsets": (n + 1,), "relation_offsets": (k + 1,)}
+    for name, shape in shapes.items():
+        dtype = DTYPES.get(file.handle.get_slice(name).get_dtype(), "of another type")
+        fits = shape == fixed.get(name, shape) and dtype in _allowed(name)
+        if not fits or listed[name] != {"dtype": dtype, "shape": list(shape)}:
+            raise _RefusedError(f"is damaged: {name} is {dtype} of shape {shape}; get a fresh copy")
+
+
+def _allowed(name: str) -> tuple[str, ...]:
+    if name.endswith("_names"):
+        return ("uint8",)
+    return ("int64",) if name.endswith("_offsets") else ("float32", "float64")
+
+
+def _unpacked(arrays: Mapping[str, NDArray[Any]], what: str, count: int) -> Names:
+    """Names from their bytes and offsets, or numbers where there are none."""
+    if f"{what}_names" not in arrays and f"{what}_offsets" not in arrays:
+        return Names(count, what=what)
+    if f"{what}_names" not in arrays or f"{what}_offsets" not in arrays:
+        raise _RefusedError(f"is damaged: half of its {what} names are missing; get a fresh copy")
+    blob, offsets = arrays[f"{what}_names"].tobytes(), arrays[f"{what}_offsets"]
+    if offsets[0] != 0 or offsets[-1] != len(blob) or (np.diff(offsets) < 0).any():
+        raise _RefusedError(f"is damaged: its {what} names do not fit their offsets; get a fresh copy")
+    edges = pairwise(offsets.tolist())
+    try:
+        if blob.isascii():  # one text, cut by the same offsets: twice as fast for millions of names
+            text = blob.decode("ascii")
+            return Names([text[start:stop] for start, stop in edges], what=what)
+        return Names([blob[start:stop].decode() for start, stop in edges], what=what)
+    except UnicodeDecodeError as error:
+        raise _RefusedError(f"is damaged: its {what} names are not UTF-8; get a fresh copy") from error
+
+
+def _link(document: Mapping[str, Any]) -> Link:
+    name, parameters = document["link"].get("name"), document["link"].get("parameters")
+    if not isinstance(name, str) or name not in LINKS or not isinstance(parameters, dict):
+        raise _RefusedError(f"has a link this relatent does not know: {name!r}; upgrade relatent")
+    try:
+        return LINKS[name](**parameters)
+    except (TypeError, ValueError) as error:
+        raise _RefusedError(f"is damaged: {name} link: {error}; get a fresh copy") from error
+
+
+# --- both
+
+
+def _digest(text: str, arrays: Arrays) -> str:
+    """SHA-256 of the document without its digest, then of each tensor's bytes."""
+    digest = hashlib.sha256(text.encode())
+    for array in arrays.values():
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _n_not_finite(array: NDArray[Any]) -> int:
+    return sum(
+        int(np.count_nonzero(~np.isfinite(array[row : row + ROWS_AT_ONCE])))
+        for row in range(0, len(array), ROWS_AT_ONCE)
+    )

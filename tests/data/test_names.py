@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+
+from relatent.data.names import Names
+from relatent.errors import DataError, UnknownNameError
+
+
+def test_a_name_is_found_by_its_id_and_back():
+    names = Names(["Ann", "Bob", "Zoë"])
+    assert list(names) == ["Ann", "Bob", "Zoë"]
+    assert [names.id(name) for name in names] == [0, 1, 2]
+    assert names[names.id("Zoë")] == "Zoë"
+    assert names[-1] == "Zoë"
+    assert names[1:] == ("Bob", "Zoë")
+    assert "Bob" in names
+    assert "Eve" not in names
+
+
+def test_numbers_serve_as_names_where_nobody_gave_any():
+    names = Names(12)
+    assert names.are_numbers
+    assert len(names) == 12
+    assert names[11] == "11"
+    assert names.id("11") == 11
+    assert list(names)[:3] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("count", [3, np.int64(3), np.int32(3)])
+def test_any_whole_number_is_a_count(count):
+    assert Names(count) == ["0", "1", "2"]
+
+
+def test_names_may_come_from_a_numpy_array_and_are_plain_strings():
+    names = Names(np.array(["a", "b"]))
+    assert not names.are_numbers
+    assert all(type(name) is str for name in names)
+
+
+def test_names_equal_any_sequence_of_the_same_strings():
+    assert Names(["a", "b"]) == ["a", "b"]
+    assert Names(["a", "b"]) == Names(["a", "b"])
+    assert Names(2) == Names(["0", "1"])
+    assert Names(["a", "b"]) != ["b", "a"]
+    assert Names(["a", "b"]) != ["a"]
+    assert Names(["a", "b"]) != "ab"
+
+
+def test_the_same_name_twice_is_refused():
+    with pytest.raises(DataError, match="entity names must be distinct, got 'a' more than once"):
+        Names(["a", "b", "a"])
+
+
+def test_a_name_that_is_no_string_is_refused():
+    with pytest.raises(DataError, match="relation names must be strings, got 3 at position 1"):
+        Names(["a", 3], what="relation")
+
+
+@pytest.mark.parametrize(("wrong", "near"), [("Barak Obama", "Barack Obama"), ("barack obama", "Barack Obama")])
+def test_an_unknown_name_suggests_a_near_one(wrong, near):
+    with pytest.raises(UnknownNameError, match=f"unknown entity '{wrong}'; did you mean '{near}'"):
+        Names(["Barack Obama", "Joe Biden"]).id(wrong)
+
+
+def test_a_name_far_from_all_suggests_nothing_and_reads_plainly():
+    with pytest.raises(UnknownNameError) as caught:
+        Names(["Barack Obama"], what="relation").id("xyz")
+    assert str(caught.value) == "unknown relation 'xyz'"
+    assert isinstance(caught.value, KeyError)
+
+
+def test_ids_takes_names_or_ids_of_any_shape():
+    names = Names(["a", "b", "c"])
+    assert names.ids(["c", "a"]).tolist() == [2, 0]
+    assert names.ids([["c", "a"], ["b", "b"]]).tolist() == [[2, 0], [1, 1]]
+    assert names.ids(np.array([2, 1], np.uint8)).tolist() == [2, 1]
+    assert names.ids("b").shape == ()
+    assert int(names.ids("b")) == 1
+    assert names.ids([]).dtype == np.int64
+
+
+@pytest.mark.parametrize("wrong", [-1, 3])
+def test_an_id_out_of_range_is_refused(wrong):
+    with pytest.raises(UnknownNameError, match=f"unknown entity id {wrong}: ids run from 0 to 2"):
+        Names(["a", "b", "c"]).ids([0, wrong])
+
+
+def test_ids_of_a_kind_that_cannot_be_ids_are_refused():
+    with pytest.raises(DataError, match="entity must be given by name or whole number, got values of type float64"):
+        Names(3).ids([0.5])
+
+
+def test_translate_finds_names_here_and_marks_the_others():
+    here = Names(["a", "b", "c"])
+    assert here.translate(Names(["c", "x", "a"])).tolist() == [2, -1, 0]
+    assert here.translate(Names(["a", "b", "c"])).tolist() == [0, 1, 2]
+    assert here.translate(Names(2)).tolist() == [-1, -1]
+
+
+def test_a_long_vocabulary_shows_its_beginning():
+    assert repr(Names(5)) == "Names(['0', '1', '2', …], 5 in all)"
+    assert repr(Names(["a"])) == "Names(['a'], 1 in all)"

@@ -1,0 +1,419 @@
+import hashlib
+import json
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from relatent.data.names import Names
+from relatent.errors import FitError, InputError, ModelFileError
+from relatent.model import storage
+from relatent.model.factors import Factors
+from relatent.model.links import Logistic, Smooth
+from relatent.model.storage import inspect, load, save
+
+VERSION_1 = Path(__file__).with_name("version1.relatent")
+
+
+def small(dtype: str = "float32", **changes: object) -> Factors:
+    rng = np.random.default_rng(0)
+    A, R, bias = rng.normal(size=(4, 2)), rng.normal(size=(3, 2, 2)), rng.normal(size=3)
+    names = Names(["Ann", "Bjørn", "", "安娜"]), Names(["likes", "knows", "is a"], what="relation")
+    factors = Factors(*(x.astype(dtype) for x in (A, R, bias)), *names, Smooth(0.1), {"settings": {"rank": 2}})
+    return replace(factors, **changes)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "model.relatent"
+
+
+def assert_same(one: Factors, other: Factors) -> None:
+    for name in ("A", "R", "bias"):
+        a, b = getattr(one, name), getattr(other, name)
+        assert type(b) is np.ndarray
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+    assert (one.entities, one.relations) == (other.entities, other.relations)
+    assert one.entities.are_numbers == other.entities.are_numbers
+    assert one.relations.are_numbers == other.relations.are_numbers
+    assert (one.link, one.about) == (other.link, other.about)
+
+
+# --- round trips
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_is_saved_is_loaded_exactly(path, dtype):
+    factors = small(dtype)
+    factors.save(path)
+    assert_same(factors, load(path))
+    assert_same(factors, load(str(path), verify=False))
+
+
+def test_arrays_may_differ_in_precision_order_and_byte_order(path):
+    factors = small()
+    mixed = replace(
+        factors, A=np.asfortranarray(factors.A), R=factors.R.astype(">f4"), bias=factors.bias.astype(np.float64)[::1]
+    )
+    save(mixed, path)
+    assert_same(replace(factors, bias=mixed.bias), load(path))
+
+
+def test_numbered_vocabularies_take_no_room(path):
+    save(small(entities=Names(4), relations=Names(3), link=Logistic()), path)
+    with safe_open(path, "np") as file:
+        assert set(file.keys()) == {"A", "R", "bias"}
+    loaded = load(path)
+    assert loaded.entities.are_numbers
+    assert loaded.link == Logistic()
+
+
+def test_loaded_names_know_what_they_name(path):
+    save(small(), path)
+    with pytest.raises(InputError, match="unknown relation 'like'; did you mean 'likes'"):
+        load(path).score("Ann", "like", "Ann")
+
+
+def test_saving_twice_gives_the_same_bytes(path, tmp_path):
+    save(small(), path)
+    save(small(), tmp_path / "again.relatent")
+    assert path.read_bytes() == (tmp_path / "again.relatent").read_bytes()
+
+
+def test_saving_leaves_the_factors_alone(path):
+    factors, copy = small(), small()
+    save(factors, path)
+    assert_same(factors, copy)
+
+
+def test_about_may_hold_any_json(path):
+    about = {"trace": [{"objective": 1.5, "seconds": 0}], "note": "ünï \ud800 \x01", "none": None, "deep": [[[[]]]]}
+    save(small(about=about), path)
+    assert load(path).about == about
+
+
+def test_a_file_of_version_1_is_read_for_ever():
+    factors = load(VERSION_1)
+    assert factors.entities == ["Ann", "Bob", "Zoë"]
+    assert factors.relations == ["0", "1"]
+    assert factors.A.tolist() == [[1, 0], [0, 1], [0.5, -0.25]]
+    assert factors.R.tolist() == [[[0, 2], [0, 0]], [[1, 0], [0, -1]]]
+    assert factors.bias.tolist() == [-1, 0.5]
+    assert factors.link == Smooth(0.1)
+    assert factors.about == {"settings": {"model": "als", "rank": 2}, "data": {"facts": 3}}
+    assert factors.score("Ann", "0", "Bob") == 1
+
+
+# --- inspect
+
+
+def test_inspect_tells_what_a_file_holds_in_json(path):
+    save(small(), path)
+    told = inspect(path)
+    assert told == json.loads(json.dumps(told))
+    assert told == {
+        "format": "relatent",
+        "format_version": 1,
+        "relatent_version": told["relatent_version"],
+        "n_entities": 4,
+        "n_relations": 3,
+        "rank": 2,
+        "dtype": "float32",
+        "link": {"name": "smooth", "parameters": {"epsilon": 0.1}},
+        "about": {"settings": {"rank": 2}},
+        "bytes": path.stat().st_size,
+        "sha256": told["sha256"],
+        "verified": False,
+    }
+    assert inspect(path, verify=True) == {**told, "verified": True}
+
+
+def test_inspect_finds_a_changed_value_only_if_asked(path):
+    save(small(), path)
+    flip(path, path.stat().st_size - 20)
+    assert inspect(path)["verified"] is False
+    with pytest.raises(ModelFileError, match="its checksum does not match"):
+        inspect(path, verify=True)
+
+
+# --- damage
+
+
+def flip(path: Path, position: int, bit: int = 0) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1 << bit
+    path.write_bytes(content)
+
+
+def test_a_file_cut_anywhere_is_refused(path):
+    whole = VERSION_1.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ModelFileError, match=r"truncated|is empty"):
+            load(path)
+        with pytest.raises(ModelFileError, match=r"truncated|is empty"):
+            inspect(path)
+
+
+def test_a_longer_file_is_refused(path):
+    path.write_bytes(VERSION_1.read_bytes() + b"\0")
+    with pytest.raises(ModelFileError, match="truncated or damaged"):
+        load(path)
+
+
+def test_any_flipped_bit_is_refused(path):
+    for position in range(VERSION_1.stat().st_size):
+        path.write_bytes(VERSION_1.read_bytes())
+        flip(path, position, position % 8)
+        with pytest.raises(ModelFileError, match=str(path)):
+            load(path)
+
+
+def test_any_flipped_bit_is_read_without_a_crash_if_the_digest_is_not_asked(path):
+    for position in range(VERSION_1.stat().st_size):
+        path.write_bytes(VERSION_1.read_bytes())
+        flip(path, position, 5)
+        with suppress(ModelFileError):
+            load(path, verify=False)
+
+
+def test_a_changed_value_is_told_from_other_damage(path):
+    save(small(), path)
+    flip(path, path.stat().st_size - 20)
+    with pytest.raises(ModelFileError, match="was changed after it was written: its checksum does not match"):
+        load(path)
+
+
+def forged(path: Path, arrays: dict | None = None, **changes: object) -> None:
+    """A file with a wrong header or wrong tensors whose digest would be found only at the end."""
+    arrays = {**storage._arrays_of(small()), **(arrays or {})}
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    document = {
+        **json.loads(storage._document_text(small(), storage._arrays_of(small()))),
+        "tensors": {name: {"dtype": a.dtype.name, "shape": list(a.shape)} for name, a in arrays.items()},
+        **changes,
+    }
+    document = {name: value for name, value in document.items() if value is not None}
+    save_file(arrays, path, {"relatent": json.dumps(document)})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": "other"}, "is not a relatent model; give a file written by Factors.save"),
+        ({"format_version": 2}, "has format version 2, this relatent reads up to 1; upgrade relatent"),
+        ({"format_version": "1"}, "is damaged: format version '1'"),
+        ({"format_version": 0}, "is damaged: format version 0"),
+        ({"about": [1]}, "its header has no about"),
+        ({"sha256": None}, "its header has no sha256"),
+        ({"sha256": "abc"}, "its checksum is not a SHA-256"),
+        ({"tensors": {}}, "does not hold the tensors of a model"),
+        (
+            {"link": {"name": "probit", "parameters": {}}},
+            "a link this relatent does not know: 'probit'; upgrade relatent",
+        ),
+        ({"link": {"name": ["smooth"], "parameters": {}}}, "a link this relatent does not know"),
+        ({"link": {"name": "smooth", "parameters": {"epsilon": 7}}}, "epsilon must be above 0 and at most 0.5, got 7"),
+        ({"link": {"name": "smooth", "parameters": {"epsilon": "x"}}}, "is damaged: smooth link"),
+        ({"link": {"name": "smooth", "parameters": {"other": 1}}}, "is damaged: smooth link"),
+    ],
+)
+def test_a_header_that_does_not_fit_is_refused(path, changes, message):
+    forged(path, **changes)
+    for reader in (load, inspect):
+        with pytest.raises(ModelFileError, match=message):
+            reader(path)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "message"),
+    [
+        ({"A": None}, "does not hold the tensors of a model"),
+        ({"more": np.zeros(1)}, "does not hold the tensors of a model"),
+        ({"A": np.zeros((4, 2), np.float16)}, "A is of another type"),
+        ({"A": np.zeros((4, 2), np.int64)}, "A is int64"),
+        ({"A": np.zeros((4, 3))}, r"R is float32 of shape \(3, 2, 2\)"),
+        ({"A": np.zeros(8)}, r"A has shape \(8,\)"),
+        ({"A": np.zeros((5, 2))}, r"entity_offsets is int64 of shape \(5,\)"),
+        ({"A": np.zeros((4, 0)), "R": np.zeros((3, 0, 0))}, "4 entities, 3 relations, rank 0"),
+        ({"bias": np.zeros(4)}, r"bias is float64 of shape \(4,\)"),
+        ({"A": np.full((4, 2), np.nan)}, "8 values of A are not finite"),
+        ({"R": np.full((3, 2, 2), np.inf)}, "12 values of R are not finite"),
+        ({"bias": np.array([0, np.nan, 0])}, "1 values of bias are not finite"),
+        ({"entity_offsets": None}, "half of its entity names are missing"),
+        ({"relation_names": None}, "half of its relation names are missing"),
+        ({"entity_offsets": np.array([0, 3, 2, 9, 15])}, "its entity names do not fit their offsets"),
+        ({"entity_offsets": np.array([0, 3, 9, 9, 16])}, "its entity names do not fit their offsets"),
+        ({"entity_offsets": np.array([1, 3, 9, 9, 15])}, "its entity names do not fit their offsets"),
+        ({"entity_offsets": np.array([0, -(2**63), 9, 9, 15])}, "its entity names do not fit their offsets"),
+        ({"entity_offsets": np.array([0, 3, 9, 10, 15])}, "its entity names are not UTF-8"),
+        ({"entity_offsets": np.array([0, 0, 0, 9, 15])}, "entity names must be distinct, got ''"),
+        ({"entity_names": np.full(15, 0xFF, np.uint8)}, "its entity names are not UTF-8"),
+        ({"entity_names": np.zeros((15, 1), np.uint8).view(np.int8)}, "entity_names is of another type"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_refused(path, tensors, message):
+    forged(path, tensors)
+    with pytest.raises(ModelFileError, match=message):
+        load(path, verify=False)
+
+
+def test_a_header_that_disagrees_with_the_tensors_is_refused(path):
+    described = json.loads(storage._document_text(small(), storage._arrays_of(small())))["tensors"]
+    forged(path, {"bias": np.zeros(3)}, tensors=described)
+    with pytest.raises(ModelFileError, match=r"bias is float64 of shape \(3,\)"):
+        load(path)
+
+
+def raw(path: Path, header: bytes, length: int | None = None) -> Path:
+    path.write_bytes((len(header) if length is None else length).to_bytes(8, "little") + header)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"a\tknows\tb\nb\tknows\tc\n", "is not a relatent model"),
+        (b"\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00\x8c", "is not a relatent model"),
+        (b"\xff" * 8 + b"{" * 50, "is not a relatent model"),
+        ((1 << 22).to_bytes(8, "little") + b"{}", "is truncated: it ends inside its header"),
+        ((2).to_bytes(8, "little") + b"{}", "is not a relatent model"),
+        ((2).to_bytes(8, "little") + b"{]", "is truncated or damaged"),
+    ],
+)
+def test_another_kind_of_file_is_refused(path, content, message):
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match=message):
+        load(path)
+    with pytest.raises(ModelFileError, match=message):
+        inspect(path, verify=True)
+
+
+def test_a_header_with_huge_or_deep_claims_is_refused(path):
+    huge = '{"A":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,18446744073709551615]}}'
+    empty = '{"A":{"dtype":"F32","shape":[9223372036854775807,0],"data_offsets":[0,0]}}'
+    deep = "[" * 2_000_000
+    nested = json.dumps({"__metadata__": {"relatent": deep}})
+    digits = json.dumps({"__metadata__": {"relatent": "[" + "9" * 1_000_000 + "]"}})
+    constant = json.dumps({"__metadata__": {"relatent": "NaN"}})
+    for header in (huge, empty, '{"a":' + deep, nested, digits, constant):
+        with pytest.raises(ModelFileError, match=str(path)) as caught:
+            load(raw(path, header.encode()))
+        assert len(str(caught.value)) < 500
+
+
+def test_a_safetensors_file_of_somebody_else_is_refused(path):
+    save_file({"A": np.zeros((2, 2))}, path)
+    with pytest.raises(ModelFileError, match="is not a relatent model; give a file written by"):
+        load(path)
+
+
+def test_a_path_that_is_no_file_is_refused(tmp_path):
+    with pytest.raises(ModelFileError, match=r"none\.relatent does not exist; check the path"):
+        load(tmp_path / "none.relatent")
+    with pytest.raises(ModelFileError, match="is a folder, not a model file"):
+        load(tmp_path)
+    with pytest.raises(ModelFileError, match="is a device, not a model file"):
+        load("/dev/null")
+
+
+# --- saving safely
+
+
+def broken_write(*args: object, **keywords: object) -> None:
+    Path(args[1]).write_bytes(b"half")
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_save_leaves_the_old_file_whole_and_nothing_beside_it(path, monkeypatch):
+    save(small(), path)
+    monkeypatch.setattr(storage, "save_file", broken_write)
+    with pytest.raises(KeyboardInterrupt):
+        save(small("float64"), path)
+    assert os.listdir(path.parent) == [path.name]
+    assert load(path).A.dtype == np.float32
+
+
+def test_a_full_disk_is_told_and_leaves_nothing_behind(path, monkeypatch):
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(storage.os, "fsync", full)
+    with pytest.raises(ModelFileError, match=r"the model could not be written: .*No space left on device"):
+        save(small(), path)
+    assert os.listdir(path.parent) == []
+
+
+def test_a_model_replaces_an_older_one_and_keeps_who_may_read_it(path):
+    save(small(), path)
+    path.chmod(0o640)
+    save(small("float64"), path)
+    assert load(path).A.dtype == np.float64
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_a_new_model_may_be_read_by_whom_a_new_file_may(path, tmp_path):
+    (tmp_path / "plain").touch()
+    save(small(), path)
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_link_to_a_model_stays_a_link(path, tmp_path):
+    link = tmp_path / "current.relatent"
+    link.symlink_to(path)
+    save(small(), link)
+    assert link.is_symlink()
+    assert_same(small(), load(path))
+
+
+def test_a_target_that_cannot_be_written_is_refused(tmp_path):
+    with pytest.raises(ModelFileError, match=r"the folder .*missing does not exist; create it first"):
+        save(small(), tmp_path / "missing" / "model.relatent")
+    with pytest.raises(ModelFileError, match="is a folder; give the name of a file in it"):
+        save(small(), tmp_path)
+    with pytest.raises(ModelFileError, match="is not a plain file; give another name"):
+        save(small(), "/dev/null")
+
+
+@dataclass(frozen=True)
+class Probit:
+    name = "probit"
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"A": np.zeros((4, 2), np.float16)}, InputError, "A must be float32 or float64 to be saved, got float16"),
+        ({"bias": np.array([0, np.nan, 0])}, FitError, "bias must be finite to be saved, got 1 values that are not"),
+        ({"A": np.zeros((4, 0)), "R": np.zeros((3, 0, 0))}, InputError, r"A must not be empty to be saved"),
+        ({"entities": Names(["a", "b", "c", "\ud800"])}, InputError, "cannot be written as UTF-8; rename it"),
+        ({"about": {"x": np.zeros(2)}}, InputError, "about must hold JSON values only to be saved"),
+        ({"about": {"x": float("nan")}}, InputError, "about must hold JSON values only to be saved"),
+        ({"about": {"x": "y" * (5 << 20)}}, InputError, "about must stay below 4 MB as JSON"),
+        ({"link": Probit()}, InputError, "a probit link cannot be saved; known links: logistic, smooth"),
+    ],
+)
+def test_factors_that_cannot_be_kept_are_refused(path, changes, error, message):
+    with pytest.raises(error, match=message):
+        save(small(**changes), path)
+    assert os.listdir(path.parent) == []
+
+
+def test_the_document_and_the_digest_are_as_the_format_page_says(path):
+    save(small(), path)
+    with safe_open(path, "np") as file:
+        text = file.metadata()["relatent"]
+        order = ("A", "R", "bias", "entity_names", "entity_offsets", "relation_names", "relation_offsets")
+        content = b"".join(file.get_tensor(name).tobytes() for name in order)
+    digest = json.loads(text)["sha256"]
+    assert hashlib.sha256(text.replace(digest, "0" * 64).encode() + content).hexdigest() == digest
+    assert next(iter(json.loads(text))) == "sha256"
+    assert text.isascii()
