@@ -11,15 +11,60 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .data.catalog import datasets, load_dataset, load_splits
     from .data.facts import Facts
+    from .data.heldout import HeldOut
+    from .data.read import read
+    from .data.split import presidents_folds, split
+    from .errors import ConvergenceWarning, DataWarning, RelatentError
+    from .evaluation.classifier import CellClassifier
+    from .evaluation.folds import cross_validate
+    from .evaluation.ranks import evaluate
+    from .fit.estimators import RescalALS, RescalLogit
     from .model.factors import Factors
+    from .model.storage import load
 
 _HOME = {
     "Facts": ".data.facts",
+    "HeldOut": ".data.heldout",
+    "read": ".data.read",
+    "datasets": ".data.catalog",
+    "load_dataset": ".data.catalog",
+    "load_splits": ".data.catalog",
+    "split": ".data.split",
+    "presidents_folds": ".data.split",
+    "RescalALS": ".fit.estimators",
+    "RescalLogit": ".fit.estimators",
     "Factors": ".model.factors",
+    "load": ".model.storage",
+    "cross_validate": ".evaluation.folds",
+    "evaluate": ".evaluation.ranks",
+    "CellClassifier": ".evaluation.classifier",
+    "RelatentError": ".errors",
+    "ConvergenceWarning": ".errors",
+    "DataWarning": ".errors",
 }
 
-__all__ = ["Facts", "Factors"]
+__all__ = [
+    "Facts",
+    "HeldOut",
+    "read",
+    "datasets",
+    "load_dataset",
+    "load_splits",
+    "split",
+    "presidents_folds",
+    "RescalALS",
+    "RescalLogit",
+    "Factors",
+    "load",
+    "cross_validate",
+    "evaluate",
+    "CellClassifier",
+    "RelatentError",
+    "ConvergenceWarning",
+    "DataWarning",
+]
 
 
 def __getattr__(name: str) -> Any:

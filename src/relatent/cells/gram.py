@@ -2,37 +2,39 @@
 
     Σ_ij θ_ij² = tr(R_kᵀ G R_k G),   G = AᵀA
 
-Gram matrices and totals are float64 whatever A is: at millions of entities float32 loses the difference of two such sums.
+Gram matrices and totals are float64 whatever A is: at millions of entities the difference of two such sums is lost
+in float32.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from ..arrays import Ids, Matrix, Vector
 
 ROWS = 1 << 15  # rows turned into float64 at a time
+FAST = {"contract", "reassoc", "nsz"}
 
 
 def product(A: Matrix, B: Matrix) -> Matrix:
-    """AᵀB in float64, for long thin A and B."""
+    """AᵀB in float64: A (N, r) long and thin, B (N, s) or a stack (m, N, s)."""
     if A.dtype == np.float64 and B.dtype == np.float64:
-        return A.T @ B
-    total = np.zeros((A.shape[1], B.shape[1]))
+        return np.matmul(A.T, B)  # type: ignore[no-any-return]
+    total = np.zeros((*B.shape[:-2], A.shape[1], B.shape[-1]))
     for low in range(0, len(A), ROWS):
-        total += A[low : low + ROWS].astype(np.float64).T @ B[low : low + ROWS].astype(np.float64)
+        total += np.matmul(A[low : low + ROWS].astype(np.float64).T, B[..., low : low + ROWS, :].astype(np.float64))
     return total
 
 
-def sum_of_squares(R_k: Matrix, G: Matrix) -> float:
-    """Σ over all cells of relation k of θ²."""
-    return float(np.sum((R_k.T @ G @ R_k) * G))
+def sums_of_squares(R: Matrix, G: Matrix) -> Vector:
+    """For each R_k of a stack, Σ over all cells of θ²."""
+    return np.einsum("kij,ij->k", R.transpose(0, 2, 1) @ G @ R, G)  # type: ignore[no-any-return]
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
-def scores(Q, A, rows, columns, theta):  # type: ignore[no-untyped-def]
-    """theta[c] ← q_i · a_j for the cells (rows[c], columns[c])."""
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _scores(Q, A, rows, columns, theta):  # type: ignore[no-untyped-def]
     r = A.shape[1]
     for c in range(len(rows)):
         q, a = Q[rows[c]], A[columns[c]]
@@ -42,8 +44,26 @@ def scores(Q, A, rows, columns, theta):  # type: ignore[no-untyped-def]
         theta[c] = total
 
 
-def theta_at(Q: Matrix, A: Matrix, rows: Ids, columns: Ids) -> Vector:
-    """q_i · a_j for some cells."""
+def scores(Q: Matrix, A: Matrix, rows: Ids, columns: Ids) -> Vector:
+    """q_i · a_j for the cells (rows[c], columns[c])."""
     theta = np.empty(len(rows), A.dtype)
-    scores(Q, A, rows, columns, theta)
+    _scores(np.ascontiguousarray(Q), A, rows, columns, theta)
     return theta
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _sparse_product(starts, columns, places, values, A, Y):  # type: ignore[no-untyped-def]
+    r = A.shape[1]
+    for i in range(len(starts) - 1):
+        y = Y[i]
+        for c in range(starts[i], starts[i + 1]):
+            a, v = A[columns[c]], values[places[c]]
+            for p in range(r):
+                y[p] += v * a[p]
+
+
+def sparse_product(starts: NDArray[np.int64], columns: Ids, places: Ids, values: Vector, A: Matrix) -> Matrix:
+    """X A for X in compressed rows; its value at position c is values[places[c]]."""
+    Y = np.zeros((len(starts) - 1, A.shape[1]), A.dtype)
+    _sparse_product(starts, columns, places, values, A, Y)
+    return Y

@@ -11,6 +11,6 @@ class Reduction(NamedTuple):
     """A sum over cells and its derivatives."""
 
     value: float
-    dA: Matrix  # (N, r)
-    dR: Slices  # (K, r, r)
+    dA: Matrix  # noqa: N815  (N, r)
+    dR: Slices  # noqa: N815  (K, r, r)
     db: Vector  # (K,)

@@ -57,7 +57,7 @@ def _exp32(x):  # type: ignore[no-untyped-def]
     f = f - z * _LN2_LOW
     p = ((((_C0 * f + _C1) * f + _C2) * f + _C3) * f + _C4) * f + _C5
     p = p * f * f + f + _ONE
-    return p * _float32_from_bits((n + _EXPONENT_BIAS) << _MANTISSA_BITS)
+    return p * _float32_from_bits((n + _EXPONENT_BIAS) << _MANTISSA_BITS)  # type: ignore[call-arg]
 
 
 @njit(nogil=True, fastmath=FAST, error_model="numpy", cache=True)
@@ -114,7 +114,7 @@ def sigmoid_softplus32(T, bias, row_sums, E):  # type: ignore[no-untyped-def]
             row_total += s
             positive += max(t, _ZERO)
         row_sums[i] += row_total
-        total += positive
+        total += np.float64(positive)
         filled += m
         if filled >= FOLD_LENGTH or i == n - 1:
             total += _sum_log1p(E, filled)

@@ -269,12 +269,12 @@ def cell_keys(cells: Triples, n_entities: int) -> NDArray[np.int64]:
     return (wide[:, 1] * n_entities + wide[:, 0]) * n_entities + wide[:, 2]
 
 
-def cells_of(keys: NDArray[np.int64], n_entities: int) -> Triples:
+def cells_of(keys: Ids, n_entities: int) -> Triples:
     """The cells (subject, relation, object) that these numbers stand for."""
     return _from_keys(keys, n_entities)
 
 
-def _from_keys(keys: NDArray[np.int64], n: int) -> Triples:
+def _from_keys(keys: Ids, n: int) -> Triples:
     cells = np.empty((len(keys), 3), np.int32, order="F")
     if len(keys):
         rest, cells[:, 2] = np.divmod(keys, n)

@@ -34,7 +34,9 @@ def measure(truth: Mask, scores: Vector, probabilities: Vector, weights: Vector 
     """All figures; NaN for those that need both true and false cells where there is only one kind."""
     for what, values in (("scores", scores), ("probabilities", probabilities)):
         if not np.isfinite(values).all():
-            raise InputError(f"{what} must be finite, got {np.sum(~np.isfinite(values))} that are not; did the fit diverge?")
+            raise InputError(
+                f"{what} must be finite, got {np.sum(~np.isfinite(values))} that are not; did the fit diverge?"
+            )
     truth = np.asarray(truth, bool)
     n_true = int(truth.sum())
     brier = float(np.average((probabilities - truth) ** 2, weights=weights)) if len(truth) else np.nan

@@ -28,6 +28,8 @@ ALL_CELLS = 20_000_000  # up to so many cells every one is put into a fold; beyo
 SMALL = 2_000  # up to so many entities fits run on one thread each, side by side; larger ones use all threads in turn
 
 Settings = Mapping[str, Any]
+_Prediction = tuple[Vector, Vector]  # scores, probabilities
+_Outcome = tuple[list[_Prediction], dict[str, Any]]
 Progress = Callable[[int, int, str], None]  # fits done, fits in all, what to say
 
 
@@ -65,14 +67,13 @@ def cross_validate(
     settings = _settings(search)
     jobs = _jobs(n_jobs, facts)
     n_fits = len(cuts) * (len(settings) + 1 if len(settings) > 1 else 1)
-    count = itertools.count(1)
-    tick = (lambda what: progress(next(count), n_fits, what)) if progress else (lambda what: None)
+    tick = _ticker(progress, n_fits)
     chosen = [settings[0]] * len(cuts)
     if len(settings) > 1:
         chosen = _search(estimator, protocol, cuts, settings, metric, jobs, tick)
     tasks = [(estimator, chosen[f], protocol, [cuts[f]], [cuts[f]]) for f in range(len(cuts))]
     fitted = _map(_fit_and_predict, tasks, jobs, lambda: tick("folds"))
-    results = [_fold(protocol, cut, *outcome, setting) for cut, outcome, setting in zip(cuts, fitted, chosen, strict=True)]
+    results = [_fold(protocol, *one) for one in zip(cuts, fitted, chosen, strict=True)]
     _warn_of_unconverged(results)
     return Report(
         folds=tuple(results),
@@ -85,6 +86,16 @@ def cross_validate(
         searched=len(settings) if len(settings) > 1 else 0,
         metric=metric,
     )
+
+
+def _ticker(progress: Progress | None, n_fits: int) -> Callable[[str], None]:
+    count = itertools.count(1)
+
+    def tick(what: str) -> None:
+        if progress is not None:
+            progress(next(count), n_fits, what)
+
+    return tick
 
 
 @dataclass(frozen=True)
@@ -106,7 +117,7 @@ class _Protocol:
 
 
 def pair_normalised(factors: Factors, cells: Triples) -> Vector:
-    """The link's output for each cell, divided by its norm over all relations of the pair; a zero norm is left alone."""
+    """The link's output for each cell, divided by its norm over the pair's relations; a zero norm is left alone."""
     n = len(factors.entities)
     pairs, back = np.unique(cells[:, 0].astype(np.int64) * n + cells[:, 2], return_inverse=True)
     result = np.empty(len(cells))
@@ -243,7 +254,7 @@ def _search(
     return [settings[best] for best in np.argmax(marks, axis=0)]
 
 
-def _mark(metric: str, cut: HeldOut, prediction: tuple[Vector, Vector]) -> float:
+def _mark(metric: str, cut: HeldOut, prediction: _Prediction) -> float:
     """The metric, turned so that more is better; folds without both kinds of cells say nothing."""
     value = getattr(measure(cut.truth, *prediction, cut.weights), metric)
     value = -value if metric in ("brier", "log_loss") else value
@@ -255,12 +266,12 @@ def _mark(metric: str, cut: HeldOut, prediction: tuple[Vector, Vector]) -> float
 
 def _fit_and_predict(
     estimator: Any, setting: Settings, protocol: _Protocol, held: list[HeldOut], judged: list[HeldOut]
-) -> tuple[list[tuple[Vector, Vector]], dict[str, Any]]:
+) -> _Outcome:
     """Fit without the held cells, predict the judged ones."""
     started = time.perf_counter()
     model = clone(estimator).set_params(**setting)
     small = protocol.facts.n_entities <= SMALL
-    with warnings.catch_warnings(), _threads(1 if small else numba.config.NUMBA_NUM_THREADS):
+    with warnings.catch_warnings(), _threads(1 if small else None):
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(protocol.training(held))
     predictions = [protocol.predictions(model.factors_, cut) for cut in judged]
@@ -272,9 +283,10 @@ def _fit_and_predict(
 
 
 @contextmanager
-def _threads(n: int) -> Iterator[None]:
+def _threads(n: int | None) -> Iterator[None]:
+    """Within it fits run on n threads; None leaves them as many as there are."""
     before = numba.get_num_threads()
-    numba.set_num_threads(min(n, numba.config.NUMBA_NUM_THREADS))
+    numba.set_num_threads(n or before)
     try:
         yield
     finally:
@@ -297,7 +309,9 @@ def _map(function: Callable[..., Any], tasks: list[tuple[Any, ...]], jobs: int, 
         done: Iterator[Any] = (function(*task) for task in tasks)
     else:
         with joblib.parallel_config("loky", inner_max_num_threads=1):
-            done = joblib.Parallel(n_jobs=jobs, return_as="generator")(joblib.delayed(function)(*task) for task in tasks)
+            done = joblib.Parallel(n_jobs=jobs, return_as="generator")(
+                joblib.delayed(function)(*task) for task in tasks
+            )
     results = []
     for result in done:
         results.append(result)
@@ -308,10 +322,8 @@ def _map(function: Callable[..., Any], tasks: list[tuple[Any, ...]], jobs: int, 
 # --- results
 
 
-def _fold(
-    protocol: _Protocol, cut: HeldOut, predictions: list[tuple[Vector, Vector]], fit: dict[str, Any], setting: Settings
-) -> Fold:
-    scores, probabilities = predictions[0]
+def _fold(protocol: _Protocol, cut: HeldOut, outcome: _Outcome, setting: Settings) -> Fold:
+    [(scores, probabilities)], fit = outcome
     return Fold(
         metrics=measure(cut.truth, scores, probabilities, cut.weights),
         baselines=_baselines(protocol, cut),

@@ -116,7 +116,9 @@ class Report:
         """Mean figures of what needs no model."""
         names = self.folds[0].baselines
         return {
-            name: {figure: _nan_mean([getattr(fold.baselines[name], figure) for fold in self.folds]) for figure in FIGURES}
+            name: {
+                figure: _nan_mean([getattr(fold.baselines[name], figure) for fold in self.folds]) for figure in FIGURES
+            }
             for name in names
         }
 

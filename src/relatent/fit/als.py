@@ -18,11 +18,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from ..arrays import Ids, Matrix, Slices, Vector
 from ..cells import gram
 from ..data.facts import Facts
+
+AT_ONCE = 1 << 22  # elements of the (m, N, r) array of a group of m relations
 
 
 class AlsState(NamedTuple):
@@ -35,18 +37,29 @@ class AlsState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Listed:
-    """The cells of one relation that are not ordinary zeros: facts first, then unobserved ones."""
+class Rows:
+    """Sparse N × N matrices X_k, or their transposes, one below the other in compressed rows."""
 
-    rows: Ids
+    starts: NDArray[np.int64]
+    columns: Ids
+    places: Ids  # where the value of each entry stands in a list of cells
+
+    def times(self, A: Matrix, values: Vector) -> Matrix:
+        """X_k A of each k, (m, N, r)."""
+        return gram.sparse_product(self.starts, self.columns, self.places, values, A).reshape(-1, *A.shape)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Relations visited together, and their cells that are not ordinary zeros: facts and unobserved ones."""
+
+    relations: slice
+    rows: Ids  # (k − first) · N + i
     columns: Ids
     x: Vector
-    w: Vector  # weight, 0 where unobserved
-    pattern: sp.csr_matrix  # its data are positions in the arrays above
-
-    def matrix(self, values: Vector) -> sp.csr_matrix:
-        """A sparse N × N matrix with these values at the listed cells."""
-        return sp.csr_matrix((values[self.pattern.data], self.pattern.indices, self.pattern.indptr), self.pattern.shape)
+    w: Vector  # 0 where unobserved
+    forward: Rows
+    backward: Rows
 
 
 class Als:
@@ -54,21 +67,24 @@ class Als:
 
     window = 1
 
-    def __init__(self, facts: Facts, *, l2_entities: float, l2_relations: float, l2_attributes: float, dtype: Any):
+    def __init__(
+        self, facts: Facts, rank: int, *, l2_entities: float, l2_relations: float, l2_attributes: float, dtype: Any
+    ):
         self.dtype = np.dtype(dtype)
         self.lambdas = (l2_entities, l2_relations, l2_attributes)
-        self.n = facts.n_entities
-        self.cells = [_listed(facts, k) for k in range(facts.n_relations)]
-        weights = facts.weights if facts.weights is not None and len(facts) else np.ones(1)
-        self.w_max = max(1.0, float(weights.max()))
+        together = max(1, AT_ONCE // (facts.n_entities * rank))
+        self.groups = [
+            _group(facts, slice(k, min(k + together, facts.n_relations)), self.dtype)
+            for k in range(0, facts.n_relations, together)
+        ]
+        self.w_max = 1.0 if facts.weights is None else max(1.0, float(facts.weights.max(initial=0)))
         self.exact = facts.weights is None and not len(facts.unobserved)
-        self.ones = [cell.matrix(np.ones(len(cell.rows), self.dtype)) if self.exact else None for cell in self.cells]
-        self.D = None if facts.attributes is None else facts.attributes
+        self.D = facts.attributes
 
     def start(self, A: Matrix, R: Slices | None = None) -> AlsState:
         """The state before the first sweep."""
         r = A.shape[1]
-        R = np.zeros((len(self.cells), r, r)) if R is None else R.astype(np.float64)
+        R = np.zeros((self.groups[-1].relations.stop, r, r)) if R is None else R.astype(np.float64)
         V = np.zeros((r, 0 if self.D is None else self.D.shape[1]))
         return AlsState(np.ascontiguousarray(A, self.dtype), R, V, np.inf)
 
@@ -77,9 +93,8 @@ class Als:
         return False
 
     def step(self, state: AlsState) -> AlsState:
-        """Visit every relation (R_k from A), then A from the sums of the visit."""
-        visit = self._visit(state, update_A=True)
-        return visit
+        """One sweep: every R_k from A, then A from what the visit summed up."""
+        return self._visit(state, update_A=True)
 
     def finish(self, state: AlsState) -> AlsState:
         """R and V for the A that is returned, and the objective of the three."""
@@ -93,62 +108,64 @@ class Als:
         g = np.maximum(g, 0)
         R = np.empty_like(state.R)
         F = np.zeros(A.shape, self.dtype)  # Σ_k Z_k A R_kᵀ + Z_kᵀ A R_k
-        E = np.zeros_like(G)
+        E = np.zeros_like(G)  # Σ_k R_k G R_kᵀ + R_kᵀ G R_k
         objective = l2_entities * float(np.trace(G))
-        for k in range(len(self.cells)):
-            Y, M = self._target_times_A(k, A, state.R[k], G)  # Z_k A, Aᵀ Z_k A
-            R[k] = update_relation(M, g, U, l2_relations / w_max)
-            loss, Y = self._loss(k, A, R[k], G, M, Y)
-            objective += loss + l2_relations * float(np.sum(R[k] ** 2))
+        for group in self.groups:
+            values, _ = self._target(group, A, state.R[group.relations])
+            Y = group.forward.times(A, values)
+            M = gram.product(A, Y) + self._alpha * (G @ state.R[group.relations] @ G)
+            R_k = update_relations(M, g, U, l2_relations / w_max)
+            R[group.relations] = R_k
+            if not self.exact:
+                values, theta = self._target(group, A, R_k)  # the majoriser touches at the newest point
+            loss = self._loss(group, R_k, G, M) if self.exact else self._listed_loss(group, R_k, G, theta)
+            objective += loss + l2_relations * float(np.sum(R_k**2))
             if update_A:
-                F += Y[0] @ R[k].T.astype(self.dtype) + Y[1] @ R[k].astype(self.dtype)
-                E += R[k] @ G @ R[k].T + R[k].T @ G @ R[k]
+                Y = Y if self.exact else group.forward.times(A, values)
+                F += self._right_side(group, A, R_k, G, Y, values)
+                E += np.sum(R_k @ G @ R_k.transpose(0, 2, 1) + R_k.transpose(0, 2, 1) @ G @ R_k, axis=0)
         V = state.V
         if self.D is not None:
             V, D, loss = self._attributes(A, G, V)
             objective += loss + l2_attributes * float(np.sum(V**2))
-            F += (D / w_max @ V.T).astype(self.dtype)
+            F += (D @ V.T / w_max).astype(self.dtype)
             E += V @ V.T / w_max
         if update_A:
             A = F @ inverse(E, l2_entities / w_max).astype(self.dtype)
         return AlsState(A, R, V, objective)
 
-    # Z_k A and its transpose for the majoriser's target; without weights and masks Z_k = X_k.
+    @property
+    def _alpha(self) -> float:
+        """The share of θ_old in the target of an ordinary zero."""
+        return 1 - 1 / self.w_max
 
-    def _target_times_A(self, k: int, A: Matrix, R_old: Matrix, G: Matrix) -> tuple[Any, Matrix]:
+    def _target(self, group: Group, A: Matrix, R_old: Slices) -> tuple[Vector, Vector]:
+        """Values at the listed cells of the sparse part of Z = α A R Aᵀ + S, and θ there."""
         if self.exact:
-            Y = self.ones[k] @ A
-            return (Y, self.ones[k]), gram.product(A, Y)
-        S, alpha, _ = self._sparse_part(k, A, R_old)
-        Y = S @ A
-        return (Y, S), gram.product(A, Y) + alpha * G @ R_old @ G
+            return group.x, group.x
+        Q = np.matmul(A, R_old.astype(self.dtype)).reshape(-1, A.shape[1])
+        theta = gram.scores(Q, A, group.rows, group.columns)
+        share = group.w / self.w_max
+        return (share * group.x + (1 - share - self.dtype.type(self._alpha)) * theta).astype(self.dtype), theta
 
-    def _sparse_part(self, k: int, A: Matrix, R_k: Matrix) -> tuple[sp.csr_matrix, float, Vector]:
-        """S of Z = α A R_k Aᵀ + S, α, and θ at the listed cells."""
-        cells, alpha = self.cells[k], 1 - 1 / self.w_max
-        theta = gram.theta_at(A @ R_k.astype(self.dtype), A, cells.rows, cells.columns)
-        share = cells.w / self.w_max
-        values = share * cells.x + (1 - share - alpha) * theta.astype(np.float64)
-        return cells.matrix(values.astype(self.dtype)), alpha, theta
+    def _loss(self, group: Group, R_k: Slices, G: Matrix, M: Matrix) -> float:
+        """‖X‖² − 2 ⟨AᵀXA, R⟩ + Σ θ²."""
+        return len(group.x) - 2 * float(np.sum(M * R_k)) + float(gram.sums_of_squares(R_k, G).sum())
 
-    def _loss(
-        self, k: int, A: Matrix, R_k: Matrix, G: Matrix, M: Matrix, Y: Any
-    ) -> tuple[float, tuple[Matrix, Matrix]]:
-        """The loss of relation k, exact in r × r terms, and (Z_k A, Z_kᵀ A) for the update of A."""
-        product, S = Y
-        squares = gram.sum_of_squares(R_k, G)
-        if self.exact:
-            loss = S.nnz - 2 * float(np.sum(M * R_k)) + squares
-            return loss, (product, S.T @ A)
-        cells = self.cells[k]
-        S, alpha, theta = self._sparse_part(k, A, R_k)
-        t = theta.astype(np.float64)
-        loss = squares + float(np.sum(cells.w * (cells.x - t) ** 2) - np.sum(t * t))
-        Y1, Y2 = S @ A, S.T @ A
-        if alpha:
-            Y1 += A @ (alpha * R_k @ G).astype(self.dtype)
-            Y2 += A @ (alpha * R_k.T @ G).astype(self.dtype)
-        return loss, (Y1, Y2)
+    def _listed_loss(self, group: Group, R_k: Slices, G: Matrix, theta: Vector) -> float:
+        """Σ θ² over all cells, corrected at the listed ones."""
+        t, x, w = theta.astype(np.float64), group.x.astype(np.float64), group.w.astype(np.float64)
+        return float(gram.sums_of_squares(R_k, G).sum() + np.sum(w * (x - t) ** 2) - np.sum(t * t))
+
+    def _right_side(self, group: Group, A: Matrix, R_k: Slices, G: Matrix, Y: Matrix, values: Vector) -> Matrix:
+        """Σ_k Z_k A R_kᵀ + Z_kᵀ A R_k over the group."""
+        R_own = R_k.astype(self.dtype)
+        F = np.matmul(Y, R_own.transpose(0, 2, 1)) + np.matmul(group.backward.times(A, values), R_own)
+        total: Matrix = F.sum(axis=0)
+        if self._alpha:
+            low_rank = np.sum(R_k @ G @ R_k.transpose(0, 2, 1) + R_k.transpose(0, 2, 1) @ G @ R_k, axis=0)
+            total = total + A @ (self._alpha * low_rank).astype(self.dtype)
+        return total
 
     def _attributes(self, A: Matrix, G: Matrix, V_old: Matrix) -> tuple[Matrix, Matrix, float]:
         """V, the attributes with unknown values filled from A V, and the loss on the known ones."""
@@ -162,7 +179,7 @@ class Als:
         return V, np.where(known, self.D, fitted), loss
 
 
-def update_relation(M: Matrix, g: Vector, U: Matrix, l2: float) -> Matrix:
+def update_relations(M: Slices, g: Vector, U: Matrix, l2: float) -> Slices:
     """argmin_R Σ (z − a_iᵀ R a_j)² + l2 ‖R‖², from M = AᵀZA and AᵀA = U diag(g) Uᵀ.
 
     With l2 = 0 and A of deficient rank there are many minima; the one of least norm is taken.
@@ -181,16 +198,26 @@ def inverse(E: Matrix, l2: float) -> Matrix:
     return U @ (np.divide(1, values, out=np.zeros_like(values), where=usable)[:, None] * U.T)  # type: ignore[no-any-return]
 
 
-def _listed(facts: Facts, k: int) -> Listed:
-    ones = slice(facts.starts[k], facts.starts[k + 1])
-    hidden = facts.unobserved[facts.unobserved[:, 1] == k]
+def _group(facts: Facts, relations: slice, dtype: Any) -> Group:
+    n, first, stop = facts.n_entities, relations.start, relations.stop
+    ones = slice(facts.starts[first], facts.starts[stop])
+    hidden = facts.unobserved[slice(*np.searchsorted(facts.unobserved[:, 1], [first, stop]))]
+    cells = np.concatenate([facts.triples[ones], hidden])
     n_ones = ones.stop - ones.start
-    rows = np.concatenate([facts.subjects[ones], hidden[:, 0]])
-    columns = np.concatenate([facts.objects[ones], hidden[:, 2]])
-    x = np.concatenate([np.ones(n_ones), np.zeros(len(hidden))])
-    w = np.concatenate([np.ones(n_ones) if facts.weights is None else facts.weights[ones], np.zeros(len(hidden))])
-    n = facts.n_entities
+    s, k, o = cells[:, 0].astype(np.int64), cells[:, 1].astype(np.int64) - first, cells[:, 2].astype(np.int64)
+    weights = np.ones(n_ones) if facts.weights is None else facts.weights[ones]
+    return Group(
+        relations=relations,
+        rows=k * n + s,
+        columns=o,
+        x=np.repeat([1.0, 0.0], [n_ones, len(hidden)]).astype(dtype),
+        w=np.concatenate([weights, np.zeros(len(hidden))]).astype(dtype),
+        forward=_rows(k * n + s, o, (stop - first) * n),
+        backward=_rows(k * n + o, s, (stop - first) * n),
+    )
+
+
+def _rows(rows: Ids, columns: Ids, height: int) -> Rows:
     order = np.lexsort((columns, rows))
-    indptr = np.searchsorted(rows[order], np.arange(n + 1)).astype(np.int32)
-    pattern = sp.csr_matrix((order.astype(np.int64), columns[order].astype(np.int32), indptr), shape=(n, n))
-    return Listed(rows, columns, x, w, pattern)
+    starts = np.searchsorted(rows[order], np.arange(height + 1)).astype(np.int64)
+    return Rows(starts, columns[order].astype(np.int32), order)

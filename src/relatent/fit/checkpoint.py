@@ -66,7 +66,9 @@ class Checkpoint:
 
         tensors, note = self._read()
         if note.get("fit_id") != self.fit_id:
-            raise InputError(f"{self.path} is the checkpoint of another fit (settings or data differ); delete it or name another")
+            raise InputError(
+                f"{self.path} is the checkpoint of another fit (settings or data differ); delete it or name another"
+            )
         kept = _restore(state, "state", tensors)
         best.loss, best.looks, best.looks_since = note["best"]
         best.state = _restore(state, "best", tensors) if best.looks else kept

@@ -26,9 +26,6 @@ class State(Protocol):
     def objective(self) -> float:
         """The objective of the factors this step started from or ended with."""
 
-    def _asdict(self) -> dict[str, Any]: ...
-    def _replace(self, **changes: Any) -> Any: ...
-
 
 S = TypeVar("S", bound=State)
 
@@ -167,5 +164,8 @@ def _ending(
         if change <= tol:
             return True, f"converged after {done} steps: relative change {change:.1e} ≤ tol={tol:g}"
     if done >= max_iter:
-        return False, f"stopped at max_iter={max_iter}, relative change {change:.1e} > tol={tol:g}; raise max_iter or tol"
+        return (
+            False,
+            f"stopped at max_iter={max_iter}, relative change {change:.1e} > tol={tol:g}; raise max_iter or tol",
+        )
     return None

@@ -35,7 +35,9 @@ class Layout(NamedTuple):
     def views(self, x: Vector) -> Parameters:
         """The three, as views of the vector."""
         n, k, r = self
-        return Parameters(x[: n * r].reshape(n, r), x[n * r : n * r + k * r * r].reshape(k, r, r), x[n * r + k * r * r :])
+        return Parameters(
+            x[: n * r].reshape(n, r), x[n * r : n * r + k * r * r].reshape(k, r, r), x[n * r + k * r * r :]
+        )
 
 
 class PenalisedLikelihood:
@@ -52,7 +54,9 @@ class PenalisedLikelihood:
         l2_entities, l2_relations = self.lambdas
         value = loss + l2_entities * _squares(A) + l2_relations * _squares(R)
         gradient = np.empty_like(x)
-        for part, derivative, factor, l2 in zip(self.layout.views(gradient), (dA, dR, db), (A, R, b), (*self.lambdas, 0), strict=True):
+        for part, derivative, factor, l2 in zip(
+            self.layout.views(gradient), (dA, dR, db), (A, R, b), (*self.lambdas, 0), strict=True
+        ):
             np.multiply(factor, 2 * l2, out=part)
             part += derivative
         if not self.bias:

@@ -7,7 +7,7 @@ SciPy's L-BFGS-B works in float64 with copies of everything; this one keeps 2·m
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import blas
@@ -101,11 +101,11 @@ def _direction(state: LbfgsState) -> Vector:
 def _line_search(
     objective: Objective, state: LbfgsState, d: Vector, slope: float, first: float
 ) -> tuple[Vector, float, Vector, int] | None:
-    """A point that is low enough and flat enough, found by widening, then narrowing a bracket (Lewis & Overton 2013)."""
+    """A point low enough and flat enough, found by widening, then narrowing a bracket (Lewis & Overton 2013)."""
     low, low_value, low_slope = 0.0, state.objective, slope
     high: float | None = None
     t = first
-    best: Any = None
+    best: tuple[Vector, float, Vector, int] | None = None
     for trial in range(1, TRIALS + 1):
         x = state.x + d.dtype.type(t) * d
         value, gradient = objective(x)

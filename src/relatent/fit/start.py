@@ -86,10 +86,7 @@ def checked_factors(factors: Factors, facts: Facts, rank: int | None) -> Factors
 
 def float_type(dtype: Any) -> np.dtype[Any]:
     """float32 or float64, checked."""
-    try:
-        kind = np.dtype(dtype)
-    except TypeError:
-        kind = None
-    if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise InputError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
-    return kind
+    for kind in (np.dtype(np.float32), np.dtype(np.float64)):
+        if dtype in (kind, kind.name, kind.type):
+            return kind
+    raise InputError(f"dtype must be 'float32' or 'float64', got {dtype!r}")

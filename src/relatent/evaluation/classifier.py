@@ -1,0 +1,110 @@
+"""A door for scikit-learn: cells as rows of X, their truth as y."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from ..arrays import Mask, Triples, Vector
+from ..data.facts import Facts, cell_keys, cells_of
+from ..errors import InputError
+
+MOST_UNLISTED = 20_000_000  # cells not in X are listed one by one as unobserved
+
+
+class CellClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """An estimator of relatent as a scikit-learn classifier of cells.
+
+    X is an (n, 3) array of ids (subject, relation, object), y the truth of each cell. Cells that are not in X are
+    unobserved to the fit, so `cross_val_score` and `GridSearchCV` hold cells out masked.
+
+    Parameters
+    ----------
+    estimator : RescalALS, RescalLogit, …; its settings are reached as `estimator__rank` and so on
+    n_entities, n_relations : size of the world, which a fold of X may not show; by default what X shows
+    unlisted : "unobserved", or "zero": cells not in X are false, as a knowledge graph with few listed cells wants it
+
+    >>> import numpy as np, relatent
+    >>> X = np.array([[s, 0, o] for s in range(4) for o in range(4)])
+    >>> y = X[:, 0] < X[:, 2]
+    >>> model = relatent.CellClassifier(relatent.RescalLogit(rank=4, l2_entities=0.1, l2_relations=0.1))
+    >>> bool((model.fit(X, y).predict(X) == y).all())
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_entities: int | None = None,
+        n_relations: int | None = None,
+        unlisted: str = "unobserved",
+    ):
+        self.estimator = estimator
+        self.n_entities = n_entities
+        self.n_relations = n_relations
+        self.unlisted = unlisted
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> CellClassifier:
+        """Learn from cells and their truth."""
+        cells, truth = _checked_cells(X), _checked_truth(y)
+        if len(cells) != len(truth):
+            raise InputError(f"X and y must be equally long, got {len(cells)} and {len(truth)}")
+        self.classes_ = np.unique(np.asarray(y))
+        self.n_features_in_ = 3
+        self.estimator_ = clone(self.estimator).fit(self._facts(cells, truth))
+        return self
+
+    def _facts(self, cells: Triples, truth: Mask) -> Facts:
+        if self.unlisted not in ("unobserved", "zero"):
+            raise InputError(f"unlisted must be 'unobserved' or 'zero', got {self.unlisted!r}")
+        facts = Facts.from_arrays(*cells[truth].T, n_entities=self._size(0, cells), n_relations=self._size(1, cells))
+        if self.unlisted == "zero":
+            return facts
+        if facts.n_cells > MOST_UNLISTED:
+            raise InputError(
+                f"{facts.n_cells:,} cells are too many to list those not in X as unobserved; use unlisted='zero'"
+            )
+        hidden = np.setdiff1d(np.arange(facts.n_cells), cell_keys(cells, facts.n_entities))
+        return facts.hold_out(cells_of(hidden, facts.n_entities), masked=True)
+
+    def _size(self, column: int, cells: Triples) -> int:
+        announced = self.n_relations if column else self.n_entities
+        shown = cells[:, 1] if column else cells[:, [0, 2]]
+        return announced if announced is not None else int(shown.max()) + 1
+
+    def decision_function(self, X: ArrayLike) -> Vector:
+        """θ of each cell."""
+        check_is_fitted(self)
+        return self.estimator_.factors_.score(*_checked_cells(X).T)  # type: ignore[no-any-return]
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probability of false and of true for each cell, (n, 2)."""
+        check_is_fitted(self)
+        p = np.asarray(self.estimator_.factors_.probability(*_checked_cells(X).T), np.float64)
+        return np.stack([1 - p, p], axis=1)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The likelier truth value of each cell."""
+        return self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(int)]  # type: ignore[no-any-return]
+
+
+def _checked_cells(X: ArrayLike) -> Triples:
+    cells = np.asarray(X)
+    if cells.ndim != 2 or cells.shape[1] != 3 or not len(cells):
+        raise InputError(f"X must be a non-empty (n, 3) array of cells, got shape {cells.shape}")
+    if cells.dtype.kind not in "iu":
+        raise InputError(f"X must hold ids, whole numbers from 0, got values of type {cells.dtype}")
+    return cells
+
+
+def _checked_truth(y: ArrayLike) -> Mask:
+    truth = np.asarray(y)
+    if truth.ndim != 1 or not np.isin(truth, (0, 1)).all():
+        raise InputError("y must hold the truth of each cell: 0 or 1, False or True")
+    if len(np.unique(truth)) < 2:
+        raise InputError("y must hold both true and false cells, got only one kind")
+    return truth.astype(bool)
