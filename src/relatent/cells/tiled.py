@@ -9,7 +9,7 @@ dA_I += dQ R_kᵀ. 6·N²·K·r flop, O(N·r) memory; nothing N × N and no (K·
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -35,21 +35,30 @@ class TileCells(NamedTuple):
     weights: Vector
 
 
+class Share(NamedTuple):
+    """The blocks low to high that one thread works on, and the rows of the stack of dR_k that it fills."""
+
+    low: int
+    high: int
+    stack: slice
+
+
 class Tiled:
     """Value and gradient of the logistic loss over all observed cells of some facts."""
 
     def __init__(self, facts: Facts, dtype: Any = np.float32, n_threads: int | None = None):
         self.n, self.k = facts.n_entities, facts.n_relations
         self.dtype = np.dtype(dtype)
-        self.n_threads = n_threads or numba.get_num_threads()
-        self.blocks = row_blocks(self.n, self.k, self.n_threads)
+        n_threads = n_threads or numba.get_num_threads()
+        self.blocks = row_blocks(self.n, self.k, n_threads)
+        self.shares = shares(self.blocks, n_threads)
         weights = np.ones(len(facts)) if facts.weights is None else facts.weights
         self.facts = self._by_tile(facts.triples, weights)
         self.unobserved = self._by_tile(facts.unobserved, np.zeros(len(facts.unobserved)))
-        self._pool = ThreadPoolExecutor(self.n_threads) if self.n_threads > 1 else None
+        self._pool = ThreadPoolExecutor(len(self.shares) - 1) if len(self.shares) > 1 else None
         self._scratch = [
             (_page_aligned(ROWS * COLUMNS, self.dtype), _page_aligned(sigmoid.FOLD_LENGTH + COLUMNS, self.dtype))
-            for _ in range(self.n_threads)
+            for _ in self.shares
         ]
 
     def _by_tile(self, cells: Triples, weights: Vector) -> TileCells:
@@ -67,24 +76,40 @@ class Tiled:
         BLAS should run on one thread a call (see `threads.one_blas_thread`): the tiles are spread over threads here.
         """
         A, R, b = (np.ascontiguousarray(array, self.dtype) for array in (A, R, b))
-        if self._pool is None:
-            return self._work(A, R, b, value, 0)
-        # Fixed shares, summed in a fixed order: the same numbers at every call.
-        parts = list(self._pool.map(lambda share: self._work(A, R, b, value, share), range(self.n_threads)))
-        first, rest = parts[0], parts[1:]
-        for part in rest:
-            first.dA[:] += part.dA
-            first.dR[:] += part.dR
-            first.db[:] += part.db
-        return first._replace(value=sum(part.value for part in parts))
+        # Fixed shares, summed in a fixed order: the same numbers at every call. The caller works on the first.
+        r, height = A.shape[1], self.shares[-1].stack.stop
+        dR, db = np.empty((height, r, r), self.dtype), np.empty(height)
+        others = [self._submit(A, R, b, value, dR, db, share) for share in range(1, len(self.shares))]
+        total, dA = self._work(A, R, b, value, dR, db, 0)
+        for other in others:
+            part, dA_part = other.result()
+            total += part
+            dA += dA_part
+        return Reduction(total if value else np.nan, dA, *self._merged(dR, db))
 
-    def _work(self, A: Matrix, R: Slices, b: Vector, value: bool, share: int) -> Reduction:
-        """One thread's share of the blocks."""
-        low, high = (len(self.blocks) * edge // self.n_threads for edge in (share, share + 1))
-        dA, dR, db = np.zeros_like(A), np.zeros_like(R), np.zeros(self.k)
+    def _submit(self, *arguments: Any) -> Future[tuple[float, Matrix]]:
+        assert self._pool is not None
+        return self._pool.submit(self._work, *arguments)
+
+    def _work(
+        self, A: Matrix, R: Slices, b: Vector, value: bool, dR: Slices, db: Vector, share: int
+    ) -> tuple[float, Matrix]:
+        """One thread's share of the blocks: the loss and dA; its rows of dR and db are filled."""
+        low, high, stack = self.shares[share]
+        dA = np.zeros_like(A)
+        dR[stack], db[stack] = 0, 0
         cells = (*self.facts, *self.unobserved[:3])
-        total = _reduce_blocks(A, R, b, self.blocks[low:high], low, *cells, value, dA, dR, db, *self._scratch[share])
-        return Reduction(total if value else np.nan, dA, dR, db)
+        scratch = self._scratch[share]
+        total = _reduce_blocks(A, R, b, self.blocks[low:high], low, *cells, value, dA, dR[stack], db[stack], *scratch)
+        return total, dA
+
+    def _merged(self, dR: Slices, db: Vector) -> tuple[Slices, Vector]:
+        """One dR_k and db_k a relation, also where several shares have rows of it."""
+        if len(db) == self.k:
+            return dR, db
+        relations = np.concatenate([_relations(self.blocks[low:high]) for low, high, _ in self.shares])
+        firsts = np.searchsorted(relations, np.arange(self.k))
+        return np.add.reduceat(dR, firsts, axis=0), np.add.reduceat(db, firsts)
 
 
 @njit(nogil=True, cache=True)
@@ -108,8 +133,9 @@ def _reduce_blocks(  # type: ignore[no-untyped-def]
     scratch,
     e,
 ):
-    """Work through blocks of rows; adds to dA, dR and db, returns the loss."""
+    """Work through blocks of rows; adds to dA, dR and db, returns the loss. dR and db begin at the first block's k."""
     n, r = A.shape
+    k_first = blocks[0, 0]
     column_tiles = (n + COLUMNS - 1) // COLUMNS
     total = 0.0
     for number in range(len(blocks)):
@@ -141,9 +167,9 @@ def _reduce_blocks(  # type: ignore[no-untyped-def]
         dR_I = np.dot(A_I.T, dQ_I)
         dA[i_low:i_high] += np.dot(dQ_I, R_I.T)
         for k in range(width):
-            dR[k_low + k] += dR_I[:, k * r : (k + 1) * r]
+            dR[k_low - k_first + k] += dR_I[:, k * r : (k + 1) * r]
         for row in range(rows):
-            db[k_low + row % width] += sums[row]
+            db[k_low - k_first + row % width] += sums[row]
     return total
 
 
@@ -177,6 +203,22 @@ def row_blocks(n: int, k: int, n_threads: int) -> NDArray[np.int64]:
         count = -(-k // (ROWS // n))
         blocks = [(low, high, 0, n) for low, high in _even(k, min(k, -(-count // n_threads) * n_threads))]
     return np.array(blocks, dtype=np.int64).reshape(-1, 4)
+
+
+def shares(blocks: NDArray[np.int64], n_threads: int) -> list[Share]:
+    """Blocks in as many even shares as there are threads, or blocks if those are fewer."""
+    result: list[Share] = []
+    top = 0
+    for low, high in _even(len(blocks), min(n_threads, len(blocks))):
+        bottom = top + len(_relations(blocks[low:high]))
+        result.append(Share(low, high, slice(top, bottom)))
+        top = bottom
+    return result
+
+
+def _relations(blocks: NDArray[np.int64]) -> Ids:
+    """The relations that consecutive blocks have rows of."""
+    return np.arange(blocks[0, 0], blocks[-1, 1])
 
 
 def _even(length: int, parts: int) -> list[tuple[int, int]]:

@@ -32,6 +32,8 @@ class HeldOut:
             raise InputError(f"validation must be Facts or HeldOut, got {type(validation).__name__}")
         if validation.entities != training.entities or validation.relations != training.relations:
             raise InputError("validation must have the vocabulary of the training facts; see relatent.split")
+        if not len(validation):
+            raise InputError("validation must hold at least one fact, got none")
         zeros, weight = sample_zeros(
             [training, validation], ZEROS_PER_FACT * len(validation), np.random.default_rng(random_state)
         )

@@ -50,6 +50,8 @@ class CellClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> CellClassifier:
         """Learn from cells and their truth."""
+        if self.estimator is None:
+            raise InputError("estimator must be given, for example CellClassifier(RescalLogit(rank=10))")
         cells, truth = _checked_cells(X), _checked_truth(y)
         if len(cells) != len(truth):
             raise InputError(f"X and y must be equally long, got {len(cells)} and {len(truth)}")
@@ -62,6 +64,10 @@ class CellClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.unlisted not in ("unobserved", "zero"):
             raise InputError(f"unlisted must be 'unobserved' or 'zero', got {self.unlisted!r}")
         facts = Facts.from_arrays(*cells[truth].T, n_entities=self._size(0, cells), n_relations=self._size(1, cells))
+        facts.entities.ids(cells[:, [0, 2]]), facts.relations.ids(cells[:, 1])  # false cells must be in range too
+        both = facts.contains(cells) & ~truth
+        if both.any():
+            raise InputError(f"a cell cannot be both true and false, got {cells[both][0].tolist()}")
         if self.unlisted == "zero":
             return facts
         if facts.n_cells > MOST_UNLISTED:

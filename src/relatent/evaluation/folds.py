@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from ..arrays import Ids, Mask, Triples, Vector
+from ..arrays import Ids, Triples, Vector
 from ..data.facts import Facts, cell_keys, cells_of
 from ..data.heldout import HeldOut, sample_zeros
 from ..errors import ConvergenceWarning, InputError
@@ -43,6 +43,7 @@ def cross_validate(
     *,
     search: Mapping[str, Sequence[Any]] | Sequence[Settings] | None = None,
     metric: str = "auc_pr",
+    inner: int = 2,
     leaky: bool = False,
     zeros_per_fact: int = 20,
     n_jobs: int | None = None,
@@ -56,21 +57,25 @@ def cross_validate(
     heldout : "masked", unknown to the fit, or "zero", set to 0 as the paper's authors did
     scores : "raw", or "pair-normalised": the link's output of a pair divided by its norm over all relations
     search : a grid (name → values) or a list of settings; chosen inside each training fold on `metric`: for fold f
-        each setting is fitted without f and a neighbouring fold g and judged on g, for both neighbours of f
+        each setting is fitted without f and another fold g and judged on g
+    inner : how many other folds g judge the settings for each fold; more are steadier where folds are small
     leaky : let (i, j) and (j, i) of a symmetric relation fall into different folds, so that one tells the other
     zeros_per_fact : where the data has too many cells, zeros sampled for each held-out fact, re-weighted to all
     n_jobs : processes; None chooses, the result is the same for any number
     """
     _check_choices(heldout, scores, metric)
+    if not isinstance(facts, Facts):
+        raise InputError(f"cross_validate takes Facts, got {type(facts).__name__}; see relatent.load_dataset")
     cuts = _cuts(facts, folds, random_state, leaky, zeros_per_fact)
-    protocol = _Protocol(facts, heldout == "masked", scores)
+    dealt = isinstance(folds, (int, np.integer))
+    protocol = _Protocol(facts, heldout == "masked", scores, with_mirrors=dealt and not leaky)
     settings = _settings(search)
     jobs = _jobs(n_jobs, facts)
-    n_fits = len(cuts) * (len(settings) + 1 if len(settings) > 1 else 1)
-    tick = _ticker(progress, n_fits)
+    pairs = _pairs(len(cuts), inner) if len(settings) > 1 else []
+    tick = _ticker(progress, len(settings) * len(pairs) + len(cuts))
     chosen = [settings[0]] * len(cuts)
-    if len(settings) > 1:
-        chosen = _search(estimator, protocol, cuts, settings, metric, jobs, tick)
+    if pairs:
+        chosen = _search(estimator, protocol, cuts, settings, pairs, metric, jobs, tick)
     tasks = [(estimator, chosen[f], protocol, [cuts[f]], [cuts[f]]) for f in range(len(cuts))]
     fitted = _map(_fit_and_predict, tasks, jobs, lambda: tick("folds"))
     results = [_fold(protocol, *one) for one in zip(cuts, fitted, chosen, strict=True)]
@@ -82,7 +87,7 @@ def cross_validate(
         scores=scores,
         random_state=random_state,
         sampled_zeros=any(cut.weights is not None for cut in cuts),
-        leaky=leaky and bool(facts.symmetric.any()),
+        leaky=leaky and bool(facts.symmetric.any()) if dealt else any(_splits_mirrors(facts, cut) for cut in cuts),
         searched=len(settings) if len(settings) > 1 else 0,
         metric=metric,
     )
@@ -105,9 +110,13 @@ class _Protocol:
     facts: Facts
     masked: bool
     scores: str
+    with_mirrors: bool  # of symmetric relations; a sampled zero's mirror is in no fold, and would tell it from a fact
 
     def training(self, cuts: Sequence[HeldOut]) -> Facts:
-        return self.facts.hold_out(np.concatenate([cut.cells for cut in cuts]), masked=self.masked)
+        cells = np.concatenate([cut.cells for cut in cuts])
+        if self.with_mirrors:
+            cells = np.concatenate([cells, cells[self.facts.symmetric[cells[:, 1]]][:, ::-1]])
+        return self.facts.hold_out(cells, masked=self.masked)
 
     def predictions(self, factors: Factors, cut: HeldOut) -> tuple[Vector, Vector]:
         """Scores to rank by, and probabilities."""
@@ -164,8 +173,17 @@ def _unit_of(facts: Facts, keys: Ids) -> Ids:
     return np.where(facts.symmetric[cells[:, 1]], np.minimum(keys, mirrored), keys)
 
 
+def _splits_mirrors(facts: Facts, cut: HeldOut) -> bool:
+    """Whether a held-out cell of a symmetric relation has its mirror among the cells a fit may see."""
+    mirrors = cut.cells[facts.symmetric[cut.cells[:, 1]]][:, ::-1]
+    held = np.isin(cell_keys(mirrors, facts.n_entities), cell_keys(cut.cells, facts.n_entities))
+    return not bool((held | facts.hides(mirrors)).all())
+
+
 def _sampled_folds(facts: Facts, folds: int, random_state: int, leaky: bool, zeros_per_fact: int) -> list[HeldOut]:
     """Facts dealt into folds, each with its own sample of the zeros, weighted to stand for its share of all zeros."""
+    if zeros_per_fact < 1:
+        raise InputError(f"zeros_per_fact must be at least 1, got {zeros_per_fact}")
     rng = np.random.default_rng(random_state)
     zeros, weight = sample_zeros([facts], zeros_per_fact * len(facts), rng)
     cuts = []
@@ -190,6 +208,8 @@ def _cuts(
     facts: Facts, folds: int | Sequence[ArrayLike], random_state: int, leaky: bool, zeros_per_fact: int
 ) -> list[HeldOut]:
     if not isinstance(folds, (int, np.integer)):
+        if not len(folds):
+            raise InputError("folds must be a number, or hold at least one set of cells")
         return [HeldOut(cells, facts.contains(cells)) for cells in (_given_fold(facts, fold) for fold in folds)]
     if isinstance(folds, bool) or folds < 2:
         raise InputError(f"folds must be at least 2, got {folds}")
@@ -220,10 +240,22 @@ def _settings(search: Mapping[str, Sequence[Any]] | Sequence[Settings] | None) -
     if search is None:
         return [{}]
     if isinstance(search, Mapping):
-        return [dict(zip(search, values, strict=True)) for values in itertools.product(*search.values())]
-    if not len(search):
+        settings = [dict(zip(search, values, strict=True)) for values in itertools.product(*search.values())]
+    else:
+        settings = [dict(setting) for setting in search]
+    if not settings:
         raise InputError("search must hold at least one setting")
-    return [dict(setting) for setting in search]
+    return list(settings)
+
+
+def _pairs(n: int, inner: int) -> list[tuple[int, int]]:
+    """Pairs of folds, as in a ring: each fold stands in `inner` of them, one more if that cannot be."""
+    if n < 3:
+        raise InputError(f"search needs at least 3 folds, got {n}: one to judge on, one to hold out, one to learn from")
+    if not 1 <= inner < n:
+        raise InputError(f"inner must be between 1 and {n - 1}, the number of other folds, got {inner}")
+    ring = {frozenset((f, (f + away) % n)) for away in range(1, -(-inner // 2) + 1) for f in range(n)}
+    return sorted((min(pair), max(pair)) for pair in ring)
 
 
 def _search(
@@ -231,26 +263,23 @@ def _search(
     protocol: _Protocol,
     cuts: list[HeldOut],
     settings: list[Settings],
+    pairs: list[tuple[int, int]],
     metric: str,
     jobs: int,
     tick: Callable[[str], None],
 ) -> list[Settings]:
-    """For each fold the setting that did best on its neighbours, the fold itself being held out all along.
+    """For each fold the setting that did best on other folds, the fold itself being held out all along.
 
-    The fit without folds f and f + 1 serves both: judged on f + 1 it speaks for f, judged on f for f + 1.
+    The fit without folds f and g serves both: judged on g it speaks for f, judged on f for g.
     """
-    n = len(cuts)
-    if n < 3:
-        raise InputError(f"search needs at least 3 folds, got {n}: one to judge on, one to hold out, one to learn from")
-    pairs = [(f, (f + 1) % n) for f in range(n)]
     tasks = [
         (estimator, setting, protocol, [cuts[f], cuts[g]], [cuts[g], cuts[f]]) for setting in settings for f, g in pairs
     ]
     outcomes = _map(_fit_and_predict, tasks, jobs, lambda: tick("search"))
-    marks = np.zeros((len(settings), n))
+    marks = np.zeros((len(settings), len(cuts)))
     for (s, (f, g)), (predictions, _) in zip(itertools.product(range(len(settings)), pairs), outcomes, strict=True):
         for fold, judge, prediction in ((f, g, predictions[0]), (g, f, predictions[1])):
-            marks[s, fold] += _mark(metric, cuts[judge], prediction) / 2
+            marks[s, fold] += _mark(metric, cuts[judge], prediction)
     return [settings[best] for best in np.argmax(marks, axis=0)]
 
 
@@ -343,14 +372,11 @@ def _baselines(protocol: _Protocol, cut: HeldOut) -> dict[str, Metrics]:
     frequency = (ones / np.maximum(observed, 1))[cut.cells[:, 1]]
     baselines = {"base rate": rate, "relation frequency": frequency}
     if protocol.facts.symmetric.any():
-        baselines["copy of the mirrored cell"] = _mirrored(train, cut.cells, frequency)
+        symmetric = protocol.facts.symmetric[cut.cells[:, 1]]  # the training facts alone may look one-way
+        mirrors = cut.cells[:, ::-1]
+        seen = symmetric & ~train.hides(mirrors)
+        baselines["copy of the mirrored cell"] = np.where(seen, train.contains(mirrors), frequency)
     return {name: measure(cut.truth, p, p, cut.weights) for name, p in baselines.items()}
-
-
-def _mirrored(train: Facts, cells: Triples, otherwise: Vector) -> Vector:
-    mirrors = cells[:, ::-1]
-    symmetric: Mask = train.symmetric[cells[:, 1]] & ~train.hides(mirrors)
-    return np.where(symmetric, train.contains(mirrors), otherwise)
 
 
 def _check_choices(heldout: str, scores: str, metric: str) -> None:

@@ -69,7 +69,8 @@ class Report:
     @property
     def auc_pr_std(self) -> float:
         """Standard deviation of `auc_pr` over the folds."""
-        return float(np.nanstd([fold.auc_pr for fold in self.folds]))
+        known = [fold.auc_pr for fold in self.folds if not np.isnan(fold.auc_pr)]
+        return float(np.std(known)) if known else float("nan")
 
     @property
     def average_precision(self) -> float:
@@ -157,7 +158,7 @@ class Report:
                     **{figure: _json(getattr(fold.metrics, figure)) for figure in FIGURES},
                     "n_cells": fold.metrics.n_cells,
                     "n_true": fold.metrics.n_true,
-                    "settings": fold.settings,
+                    "settings": {name: _json(value) for name, value in fold.settings.items()},
                     "steps": fold.steps,
                     "converged": fold.converged,
                     "seconds": fold.seconds,
@@ -179,5 +180,8 @@ def _nan_mean(values: list[float]) -> float:
     return float(np.mean(known)) if known else float("nan")
 
 
-def _json(value: float) -> float | None:
+def _json(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is not None and not isinstance(value, (bool, int, float, str)):
+        return repr(value)
     return None if isinstance(value, float) and np.isnan(value) else value

@@ -48,8 +48,8 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
                 "steps": len(trace),
                 "converged": trace.converged,
                 "verdict": trace.verdict,
-                "objective": trace.objective.tolist()[-1:],
-                "seconds": trace.seconds.tolist()[-1:],
+                "objective": trace[-1].objective,
+                "seconds": trace[-1].seconds,
                 "objectives": trace.objective.tolist(),
             },
         }
@@ -68,8 +68,9 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         for name, value in self.get_params().items():
             if (name.startswith("l2_") or name == "tol") and not _is_penalty(value):
                 raise InputError(f"{name} must be a finite number of at least 0, got {value!r}")
-        if not isinstance(self.random_state, (int, np.integer)) or isinstance(self.random_state, bool):
-            raise InputError(f"random_state must be a whole number, got {self.random_state!r}")
+        seed = self.random_state
+        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
+            raise InputError(f"random_state must be a whole number of at least 0, got {seed!r}")
 
     def _checkpoint(self, path: str | Path | None, facts: Facts) -> Checkpoint | None:
         if path is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..errors import InputError
 from ..model.factors import Factors
 
 DEFAULT_RANK = 50
+_ARPACK_TAKES_RNG = "rng" in inspect.signature(scipy.sparse.linalg.eigsh).parameters  # SciPy 1.17 on
 DENSE = 600  # up to so many entities a dense eigendecomposition is as fast, and exact
 
 
@@ -32,14 +34,17 @@ def resolve_rank(rank: int | None, n_entities: int) -> int:
 def eigenvectors(facts: Facts, rank: int, random_state: int) -> Matrix:
     """The r eigenvectors of Σ_k (X_k + X_kᵀ) whose eigenvalues are largest in size, (N, r)."""
     n = facts.n_entities
-    ones = np.ones(len(facts))
+    # a doubted fact counts for less, one of weight 0 not at all; no fact counts for more than 1
+    ones = np.ones(len(facts)) if facts.weights is None else np.minimum(facts.weights, 1)
     X = sp.csr_matrix((ones, (facts.subjects, facts.objects)), shape=(n, n))  # sums the relations
     S = X + X.T
     if n <= DENSE or rank >= n - 1:
         values, vectors = scipy.linalg.eigh(S.toarray())
     else:
-        v0 = np.random.default_rng(random_state).random(n)
-        values, vectors = scipy.sparse.linalg.eigsh(S, k=rank, v0=v0)
+        rng = np.random.default_rng(random_state)
+        v0 = rng.random(n)
+        seeded = {"rng": rng} if _ARPACK_TAKES_RNG else {}  # it restarts at random where S has few distinct eigenvalues
+        values, vectors = scipy.sparse.linalg.eigsh(S, k=rank, v0=v0, **seeded)
     return vectors[:, np.argsort(-np.abs(values), kind="stable")[:rank]]  # type: ignore[no-any-return]
 
 
@@ -87,6 +92,6 @@ def checked_factors(factors: Factors, facts: Facts, rank: int | None) -> Factors
 def float_type(dtype: Any) -> np.dtype[Any]:
     """float32 or float64, checked."""
     for kind in (np.dtype(np.float32), np.dtype(np.float64)):
-        if dtype in (kind, kind.name, kind.type):
+        if dtype is not None and dtype in (kind, kind.name, kind.type):  # NumPy takes None for float64
             return kind
     raise InputError(f"dtype must be 'float32' or 'float64', got {dtype!r}")

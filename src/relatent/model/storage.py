@@ -45,15 +45,13 @@ Arrays = dict[str, NDArray[Any]]
 def save(factors: Factors, path: str | Path) -> None:
     """Write the factors to one file, whole or not at all."""
     target = Path(os.path.realpath(path))  # a link stays a link, the file it names is replaced
-    _check_target(target)
+    check_target(target)
     arrays = _arrays_of(factors)
     text = _document_text(factors, arrays)
     beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
         beside.touch()
-        mode = (
-            (target if target.exists() else beside).stat().st_mode
-        )  # safetensors leaves a file only its owner can read
+        mode = (target if target.exists() else beside).stat().st_mode  # safetensors leaves it to the owner alone
         save_file(arrays, beside, metadata={FORMAT: text})
         beside.chmod(mode)
         _flush(beside)
@@ -65,13 +63,26 @@ def save(factors: Factors, path: str | Path) -> None:
         beside.unlink(missing_ok=True)
 
 
-def _check_target(target: Path) -> None:
+def check_target(target: Path) -> None:
+    """Refuse a place where a model cannot be written, or where it would replace something that is not a model."""
     if target.is_dir():
         raise ModelFileError(f"{target} is a folder; give the name of a file in it")
     if target.exists() and not target.is_file():
         raise ModelFileError(f"{target} is not a plain file; give another name")
     if not target.parent.is_dir():
         raise ModelFileError(f"{target}: the folder {target.parent} does not exist; create it first")
+    if target.exists() and target.stat().st_size and not looks_like_a_model(target):
+        raise ModelFileError(f"{target} exists and is not a model: it is left alone; give another name")
+
+
+def looks_like_a_model(path: str | Path) -> bool:
+    """Whether a file has the ending or the first bytes of a model, whole or not."""
+    path = Path(path)
+    if path.suffix == f".{FORMAT}" or not path.is_file():
+        return path.suffix == f".{FORMAT}"
+    with path.open("rb") as file:
+        start = file.read(9)
+    return len(start) == 9 and start[8:] == b"{" and int.from_bytes(start[:8], "little") <= HEADER_LIMIT
 
 
 def _arrays_of(factors: Factors) -> Arrays:

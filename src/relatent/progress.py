@@ -1,0 +1,39 @@
+"""Progress bars on standard error, drawn only on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Report = Callable[[int, int, str], None]  # done, of how many, what to say
+
+
+@contextmanager
+def bar(title: str, *, console: Any = None) -> Iterator[Report]:
+    """A bar with time left; yields a function (done, total, note) to move it."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=console or Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=None, note="")
+
+        def report(done: int, total: int, note: str) -> None:
+            progress.update(task, completed=done, total=total, note=note)
+
+        yield report

@@ -1,0 +1,496 @@
+"""The command line: parse, call the library, print. Heavy imports wait until a command needs them."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .. import __version__
+from ..errors import DownloadError, InputError, RelatentError
+
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
+seed_option = click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
+model_option = click.option(
+    "--model",
+    type=click.Choice(["als", "logit"]),
+    default="logit",
+    show_default=True,
+    help="Least squares or likelihood.",
+)
+
+
+def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The settings of the estimators, by the names they have in Python."""
+    for option in reversed(
+        (
+            click.option("--rank", type=int, help="Latent components.  [default: 50, or N if less]"),
+            click.option("--l2-entities", type=float, help="λ_A.  [default: als 10, logit 1]"),
+            click.option("--l2-relations", type=float, help="λ_R.  [default: als 10, logit 1]"),
+            click.option("--l2-attributes", type=float, help="λ_V, als only.  [default: 10]"),
+            click.option("--max-iter", type=int, help="Steps at most.  [default: 500]"),
+            click.option("--tol", type=float, help="Relative change to stop at.  [default: als 1e-4, logit 1e-5]"),
+            click.option(
+                "--init", type=click.Choice(["als", "eigen", "random"]), help="Start.  [default: als eigen, logit als]"
+            ),
+            click.option(
+                "--bias/--no-bias", default=None, help="A bias for each relation, logit only.  [default: bias]"
+            ),
+            click.option("--dtype", type=click.Choice(["float32", "float64"]), help="[default: float32]"),
+            click.option(
+                "--method", help="How the sum over cells is computed, logit only: auto, exact.  [default: auto]"
+            ),
+            click.option("--device", help="Where to compute, logit only: cpu.  [default: cpu]"),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="relatent")
+def cli() -> None:
+    """Learn from facts (subject, relation, object) and predict which others are true.
+
+    DATA is a file (TSV, CSV, Parquet, N-Triples or Turtle; plain, .gz or .zst) or a name that `relatent datasets`
+    lists; a benchmark's splits are NAME:train, NAME:valid and NAME:test.
+    """
+
+
+@cli.command()
+@json_option
+def datasets(as_json: bool) -> None:
+    """List the data sets known by name."""
+    from dataclasses import asdict
+
+    from ..data.catalog import datasets as catalog
+    from . import show
+
+    _answer(as_json, {"datasets": [asdict(entry) for entry in catalog()]}, lambda: [show.datasets(catalog())])
+
+
+@cli.command()
+@click.argument("file")
+@click.option("--verify", is_flag=True, help="Compute a model file's checksum and compare.")
+@json_option
+def info(file: str, verify: bool, as_json: bool) -> None:
+    """Say what a data file or a model file holds.
+
+    Example: relatent info model.relatent --verify
+    """
+    from . import show
+
+    found = _describe(file, verify)
+    _answer(as_json, found, lambda: [show.values(file, _readable(found))])
+
+
+@cli.command()
+@click.argument("data")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Model file to write.")
+@model_option
+@_settings_options
+@click.option("--validation", help="Facts to stop by: the fit that predicts these best is kept.")
+@click.option(
+    "--checkpoint", type=click.Path(path_type=Path), help="File to keep the state in; a killed fit resumes from it."
+)
+@seed_option
+@json_option
+def fit(
+    data: str,
+    output: Path,
+    model: str,
+    validation: str | None,
+    checkpoint: Path | None,
+    seed: int,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Learn a model from facts and write it to a file. A benchmark's bare name means its training split.
+
+    Example: relatent fit kinships -o kinships.relatent --rank 50
+    """
+    from ..model.storage import check_target
+    from ..progress import bar
+    from . import show
+    from .sources import open_facts
+
+    check_target(output)
+    estimator = _estimator(model, settings, seed)
+    facts = open_facts(data, split="train")
+    held = None if validation is None else _over_vocabulary(open_facts(validation, split="valid"), facts)
+    with bar(f"fitting {model}") as progress:
+        estimator.fit(facts, held, progress=progress, checkpoint=checkpoint)
+    estimator.factors_.save(output)
+    if checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)  # the model is kept, the state has done its duty
+    trace, factors = estimator.trace_, estimator.factors_
+    found = {
+        "model": str(output),
+        "data": {"facts": len(facts), "entities": facts.n_entities, "relations": facts.n_relations},
+        "rank": factors.rank,
+        "objective": float(trace.objective[-1]),
+        "steps": len(trace),
+        "seconds": float(trace.seconds[-1]),
+        "converged": trace.converged,
+        "verdict": trace.verdict,
+        "settings": factors.about["settings"],
+    }
+    _answer(as_json, found, lambda: [show.values(f"{type(estimator).__name__} on {data}", _readable(found))])
+
+
+@cli.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("--subject", "-s", help="Given subject.")
+@click.option("--relation", "-r", help="Given relation.")
+@click.option("--object", "-t", "object_", help="Given object.")
+@click.option("--top", "k", default=10, show_default=True, type=click.IntRange(min=1), help="How many answers.")
+@click.option("--known", multiple=True, help="Facts to leave out of the answers (repeatable).")
+@json_option
+def predict(
+    model: Path,
+    subject: str | None,
+    relation: str | None,
+    object_: str | None,
+    k: int,
+    known: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Answer a question: give two of subject, relation and object; or all three, to see how likely one fact is.
+
+    Example: relatent predict kinships.relatent --subject person0 --relation term4 --known kinships
+    """
+    from ..model.storage import load
+    from . import show
+    from .sources import open_facts
+
+    given = {"subject": subject, "relation": relation, "object": object_}
+    if sum(value is not None for value in given.values()) < 2:
+        raise click.UsageError("give two of --subject, --relation and --object, or all three")
+    factors = load(model)
+    found = _predictions(factors, given, k, [open_facts(source) for source in known])
+    _answer(as_json, {"predictions": found}, lambda: [show.predictions(found)])
+
+
+@cli.command("cross-validate")
+@click.argument("data")
+@model_option
+@_settings_options
+@click.option("--folds", default=10, show_default=True, type=click.IntRange(min=2))
+@click.option("--heldout", type=click.Choice(["masked", "zero"]), default="masked", show_default=True)
+@click.option("--scores", type=click.Choice(["raw", "pair-normalised"]), default="raw", show_default=True)
+@click.option(
+    "--search",
+    multiple=True,
+    metavar="NAME=V1,V2",
+    help="Settings to choose from inside each training fold; l2 sets both.",
+)
+@click.option("--metric", default="auc_pr", show_default=True, help="What the search maximises.")
+@click.option("--leaky", is_flag=True, help="Let a symmetric relation's (i,j) and (j,i) fall into different folds.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes.  [default: chosen]")
+@seed_option
+@json_option
+def cross_validate(
+    data: str,
+    model: str,
+    folds: int,
+    heldout: str,
+    scores: str,
+    search: Sequence[str],
+    metric: str,
+    leaky: bool,
+    jobs: int | None,
+    seed: int,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Measure how well a model predicts cells it has not seen.
+
+    Example: relatent cross-validate kinships --rank 50 --search l2=0.5,1,2
+    """
+    from ..evaluation.folds import cross_validate as run
+    from ..progress import bar
+    from . import show
+    from .sources import open_facts
+
+    estimator = _estimator(model, settings, seed)
+    grid = _search_grid(search)
+    with bar(f"cross-validating {model}") as progress:
+        report = run(
+            estimator,
+            open_facts(data),
+            folds=folds,
+            heldout=heldout,
+            scores=scores,
+            random_state=seed,
+            search=grid,
+            metric=metric,
+            leaky=leaky,
+            n_jobs=jobs,
+            progress=progress,
+        )
+    _answer(
+        as_json, {"data": data, "model": model, **report.to_dict()}, lambda: show.report(f"{model} on {data}", report)
+    )
+
+
+@cli.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("test")
+@click.option(
+    "--known", multiple=True, help="True facts left out of the ranking, such as the training facts (repeatable)."
+)
+@json_option
+def evaluate(model: Path, test: str, known: Sequence[str], as_json: bool) -> None:
+    """Rank test facts among all entities: filtered MRR and hits@k. A benchmark's bare name means its test split.
+
+    Example: relatent evaluate wn18rr.relatent wn18rr --known wn18rr
+    """
+    from ..evaluation.ranks import evaluate as rank
+    from ..model.storage import load
+    from ..progress import bar
+    from . import show
+    from .sources import open_facts
+
+    factors = load(model)
+    facts, others = open_facts(test, split="test"), [open_facts(source) for source in known]
+    with bar("ranking") as progress:
+        found = rank(factors, facts, known=others, progress=lambda done, total: progress(done, total, ""))
+    _answer(as_json, {"test": test, **found.as_dict()}, lambda: show.ranking(f"{model} on {test}", found))
+
+
+@cli.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("folder", type=click.Path(path_type=Path))
+@json_option
+def export(model: Path, folder: Path, as_json: bool) -> None:
+    """Write entity and relation vectors as Parquet and NumPy files.
+
+    Example: relatent export kinships.relatent vectors/
+    """
+    from ..model.export import export as write
+    from ..model.storage import load
+    from . import show
+
+    written = [str(path) for path in write(load(model), folder)]
+    _answer(as_json, {"files": written}, lambda: [show.values("written", [("", path) for path in written])])
+
+
+@cli.command()
+@click.option("--dataset", "only_datasets", multiple=True, help="Only this data (repeatable).")
+@click.option("--model", "only_models", multiple=True, help="Only this model (repeatable).")
+@click.option("--folds", default=10, show_default=True, type=click.IntRange(min=3))
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes.  [default: one a core]")
+@seed_option
+@json_option
+def table1(
+    only_datasets: Sequence[str], only_models: Sequence[str], folds: int, jobs: int | None, seed: int, as_json: bool
+) -> None:
+    """Run Table 1 of the paper again and show its figures beside ours.
+
+    Example: relatent table1 --dataset kinships --model logit
+    """
+    import joblib
+
+    from ..evaluation import table1 as paper
+    from ..progress import bar
+    from . import show
+
+    experiments = paper.select(only_datasets, only_models)
+    rows = []
+    for number, experiment in enumerate(experiments, 1):
+        title = f"{number}/{len(experiments)} {experiment.title}"
+        try:
+            with bar(title) as progress:
+                jobs = jobs or joblib.cpu_count()
+                rows.append(paper.run(experiment, folds=folds, random_state=seed, n_jobs=jobs, progress=progress))
+        except DownloadError as problem:
+            if only_datasets:
+                raise
+            click.echo(f"warning: {experiment.title} left out: {problem}", err=True)
+            continue
+        click.echo(f"{title}: {rows[-1].auc_pr:.3f} in {rows[-1].seconds:.0f} s", err=True)
+    _answer(as_json, {"rows": [row.to_dict() for row in rows]}, lambda: [show.table1(rows), *TABLE1_NOTES])
+
+
+TABLE1_NOTES = (
+    "* the protocol of the authors' published example, which the paper probably follows; it does not say.",
+    "AUC-PR by trapezoid, as the paper's: mean ± sd over folds (Presidents: over 5 divisions of the persons).",
+    "best trivial: AUC-PR / average precision of the best of base rate, relation frequency, copied mirror cell.",
+    "vote: the share of a person's running mates in each party. ecoli-ppi stands in for Bacteriome: not comparable.",
+)
+
+
+# --- between the options and the library
+
+
+def _estimator(model: str, settings: dict[str, Any], seed: int) -> Any:
+    from ..fit.estimators import RescalALS, RescalLogit
+
+    estimator = {"als": RescalALS, "logit": RescalLogit}[model](random_state=seed)
+    given = {name: value for name, value in settings.items() if value is not None}
+    foreign = sorted(set(given) - set(estimator.get_params()))
+    if foreign:
+        raise click.UsageError(f"--{foreign[0].replace('_', '-')} does not apply to --model {model}")
+    return estimator.set_params(**given)
+
+
+def _search_grid(search: Sequence[str]) -> list[dict[str, Any]] | None:
+    """Settings from NAME=V1,V2 options, in every combination; l2 sets λ_A and λ_R together."""
+    import itertools
+
+    axes = []
+    for option in search:
+        name, _, listed = option.partition("=")
+        name = name.strip().replace("-", "_")
+        values = [_value(text) for text in listed.split(",") if text]
+        if not name or not values:
+            raise click.UsageError(f"--search takes NAME=V1,V2, got {option!r}")
+        names = ("l2_entities", "l2_relations") if name == "l2" else (name,)
+        axes.append([dict.fromkeys(names, value) for value in values])
+    return (
+        [dict(itertools.chain(*(part.items() for part in parts))) for parts in itertools.product(*axes)]
+        if axes
+        else None
+    )
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _over_vocabulary(facts: Any, like: Any) -> Any:
+    """The facts whose names the training facts know, with the ids they have there."""
+    from ..data.facts import Facts
+    from ..errors import DataWarning
+
+    entities, relations = like.entities.translate(facts.entities), like.relations.translate(facts.relations)
+    s, k, o = facts.triples.T
+    triples = _columns(entities[s], relations[k], entities[o])
+    kept = (triples >= 0).all(axis=1)
+    if not kept.any():
+        raise InputError("no validation fact has all its names in the training facts")
+    if not kept.all():
+        warnings.warn(
+            f"{(~kept).sum()} validation facts have names that no training fact has: left out",
+            DataWarning,
+            stacklevel=2,
+        )
+    return Facts.from_ids(triples[kept], like.entities, like.relations)
+
+
+def _columns(*columns: Any) -> Any:
+    import numpy as np
+
+    return np.stack(columns, axis=1)
+
+
+def _predictions(factors: Any, given: dict[str, str | None], k: int, known: Sequence[Any]) -> list[dict[str, Any]]:
+    open_place = next((place for place, value in given.items() if value is None), None)
+    if open_place is None:
+        cell = (given["subject"], given["relation"], given["object"])
+        return [{**given, "score": float(factors.score(*cell)), "probability": float(factors.probability(*cell))}]
+    top = factors.top(**given, k=k, exclude=known)
+    return [
+        {**given, open_place: name, "score": float(score), "probability": float(probability)}
+        for name, score, probability in zip(*top, strict=True)
+    ]
+
+
+def _describe(file: str, verify: bool) -> dict[str, Any]:
+    from ..model.storage import inspect, looks_like_a_model
+    from .sources import open_facts
+
+    if looks_like_a_model(file):
+        return {"kind": "model", **inspect(file, verify=verify)}
+    if verify:
+        raise InputError(f"{file} is not a model file; --verify checks the checksum of a model")
+    facts = open_facts(file)
+    counts = facts.counts()
+    return {
+        "kind": "data",
+        "facts": len(facts),
+        "entities": facts.n_entities,
+        "relations": facts.n_relations,
+        "unobserved": len(facts.unobserved),
+        "weighted": facts.weights is not None,
+        "attributes": 0 if facts.attributes is None else int(facts.attributes.shape[1]),
+        "density": len(facts) / max(facts.n_cells, 1),
+        "facts_of_relation": {name: int(count) for name, count in zip(facts.relations, counts, strict=True)},
+    }
+
+
+def _readable(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """Names and values, one a line; what is nested deeper than one level gets lines of its own."""
+    lines = []
+    for name, value in found.items():
+        if isinstance(value, dict) and any(isinstance(inner, dict) for inner in value.values()):
+            lines += _readable(value)
+        else:
+            lines.append((name.replace("_", " "), _short(value)))
+    return lines
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        shown = ", ".join(f"{key} {_short(item)}" for key, item in list(value.items())[:12])
+        return shown + (f", … ({len(value)} in all)" if len(value) > 12 else "")
+    if isinstance(value, list):
+        return f"({len(value):,} values)"
+    if isinstance(value, float):
+        return f"{value:,.6g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _answer(as_json: bool, document: dict[str, Any], tables: Callable[[], Sequence[Any]]) -> None:
+    """One JSON document, or tables for a person."""
+    if as_json:
+        click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+        return
+    from . import show
+
+    console = show.console()
+    for part in tables():
+        console.print(part, markup=False, highlight=False) if isinstance(part, str) else console.print(part)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    click.echo(f"warning: {message}", err=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command; errors are one line on standard error and exit code 1, wrong usage is 2."""
+    warnings.showwarning = _show_warning
+    try:
+        cli.main(args=arguments, prog_name="relatent", standalone_mode=False)
+    except click.ClickException as problem:
+        problem.show()
+        sys.exit(problem.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("stopped", err=True)
+        sys.exit(130)
+    except RelatentError as problem:
+        _fail(str(problem))
+    except MemoryError as problem:
+        _fail(f"out of memory: {problem}")
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has gone; say nothing
+        sys.exit(1)
+    except OSError as problem:
+        _fail(f"{problem.filename or ''}: {problem.strerror or problem}".lstrip(": "))
+
+
+def _fail(message: str) -> None:
+    click.echo("error: " + " ".join(message.split()), err=True)
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

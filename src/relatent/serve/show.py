@@ -1,0 +1,131 @@
+"""Results as tables a person reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ..evaluation.ranks import Ranking
+from ..evaluation.report import Report
+from ..evaluation.table1 import Row
+
+WIDTH_WITHOUT_TERMINAL = 120
+
+
+def console() -> Console:
+    """Standard output; wide enough for the tables where it is not a terminal."""
+    out = Console()
+    return out if out.is_terminal else Console(width=WIDTH_WITHOUT_TERMINAL)
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = ()) -> Table:
+    """A table whose columns named in `numbers` stand right."""
+    made = Table(title=title, title_justify="left", title_style="bold")
+    for position, column in enumerate(columns):
+        made.add_column(column, justify="right" if position in numbers else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def figure(value: float | None, digits: int = 3) -> str:
+    """A figure between 0 and 1 as papers print it."""
+    if value is None or value != value:
+        return "–"
+    return f"{value:.{digits}f}"
+
+
+def datasets(entries: Iterable[Any]) -> Table:
+    """The catalog."""
+    rows = [
+        (
+            entry.name,
+            f"{entry.n_entities:,}",
+            f"{entry.n_relations:,}",
+            f"{entry.n_facts:,}",
+            "in the package" if entry.embedded else "downloaded on demand",
+            entry.title,
+        )
+        for entry in entries
+    ]
+    return table("Data sets", ("name", "entities", "relations", "facts", "where", "what"), rows, numbers=(1, 2, 3))
+
+
+def predictions(found: Sequence[dict[str, Any]]) -> Table:
+    """Facts with their probabilities, best first."""
+    rows = [
+        (one["subject"], one["relation"], one["object"], f"{one['probability']:.4f}", f"{one['score']:.3f}")
+        for one in found
+    ]
+    return table("", ("subject", "relation", "object", "probability", "score"), rows, numbers=(3, 4))
+
+
+def report(title: str, found: Report) -> list[Any]:
+    """Figures of a cross-validation with its baselines, its relations and its protocol."""
+    names = ("auc_pr", "average_precision", "auc_roc", "brier", "log_loss")
+    columns = ("", "AUC-PR (trapezoid)", "average precision", "AUC-ROC", "Brier", "log loss")
+    model = [f"{figure(found.auc_pr)} ± {figure(found.auc_pr_std)}"]
+    rows = [("model", *model, *(figure(getattr(found, name)) for name in names[1:]))]
+    rows += [(name, *(figure(figures[key]) for key in names)) for name, figures in found.baselines.items()]
+    by_relation = [
+        (name, f"{m.n_true:,}", f"{m.n_cells:,}", figure(m.auc_pr), figure(m.average_precision), figure(m.log_loss))
+        for name, m in sorted(found.per_relation.items(), key=lambda item: -item[1].n_true)[:20]
+    ]
+    shown = f"Relations ({len(by_relation)} of {len(found.per_relation)}, most facts first)"
+    relations = table(
+        shown,
+        ("relation", "true", "cells", "AUC-PR", "average precision", "log loss"),
+        by_relation,
+        numbers=(1, 2, 3, 4, 5),
+    )
+    return [table(title, columns, rows, numbers=(1, 2, 3, 4, 5)), relations, found.protocol]
+
+
+def ranking(title: str, found: Ranking) -> list[Any]:
+    """Filtered ranks, both sides and together."""
+    sides = [("object asked", found.by_side["object"]), ("subject asked", found.by_side["subject"])]
+    rows = [
+        (name, f"{q.n:,}", figure(q.mrr), *(figure(q.hits[k]) for k in sorted(q.hits)), f"{q.mean_rank:,.1f}")
+        for name, q in [*sides, ("both", found.overall)]
+    ]
+    hits = [f"hits@{k}" for k in sorted(found.hits)]
+    note = f"filtered, ties at their mean rank (MRR {found.mrr_pessimistic:.3f} to {found.mrr_optimistic:.3f})"
+    if found.n_unseen:
+        note += f"; {found.n_unseen} names the model has not seen were ranked by a zero vector"
+    return [table(title, ("question", "n", "MRR", *hits, "mean rank"), rows, numbers=range(1, 4 + len(hits))), note]
+
+
+def table1(rows: Iterable[Row]) -> Table:
+    """The paper's table, ours beside it."""
+    lines = []
+    for row in rows:
+        e = row.experiment
+        best = max((figures["auc_pr"] for figures in row.baselines.values()), default=None)
+        best_ap = max((figures["average_precision"] for figures in row.baselines.values()), default=None)
+        lines.append(
+            (
+                e.dataset + ("" if e.task == "all cells" else f": {e.task}"),
+                e.model,
+                f"{e.heldout}, {e.scores}" + (" *" if e.as_published else ""),
+                figure(e.paper),
+                f"{figure(row.auc_pr)} ± {figure(row.auc_pr_std)}",
+                figure(row.average_precision),
+                f"{figure(best)} / {figure(best_ap)}",
+                f"{row.seconds:.0f} s",
+            )
+        )
+    columns = ("data", "model", "held-out, scores", "paper", "AUC-PR", "avg. prec.", "best trivial", "time")
+    return table("Table 1", columns, lines, numbers=(3, 4, 5, 6, 7))
+
+
+def values(title: str, pairs: Iterable[tuple[str, Any]]) -> Table:
+    """Names and values, one a line."""
+    made = Table(title=title, title_justify="left", title_style="bold", show_header=False)
+    made.add_column(style="dim")
+    made.add_column(overflow="fold")
+    for name, value in pairs:
+        made.add_row(name, str(value))
+    return made

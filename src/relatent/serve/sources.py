@@ -1,0 +1,33 @@
+"""What a name on the command line stands for: a file of facts or a data set of the catalog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..data.catalog import datasets, load_dataset, load_splits
+from ..data.facts import Facts
+from ..data.read import read
+from ..errors import DataError
+
+SPLITS = ("train", "valid", "test")
+
+
+def open_facts(source: str, *, split: str = "all") -> Facts:
+    """Facts of a file, or of a catalog name; NAME:train, NAME:valid, NAME:test and NAME:all pick a benchmark's split.
+
+    `split` says which one a benchmark's bare name means.
+    """
+    if Path(source).exists():
+        return read(source)
+    name, _, asked = source.partition(":")
+    entry = {dataset.name: dataset for dataset in datasets()}.get(name)
+    if entry is None:
+        known = ", ".join(dataset.name for dataset in datasets())
+        raise DataError(f"{source!r} is neither a file nor a data set of the catalog ({known})")
+    if asked and (asked not in (*SPLITS, "all") or not entry.splits):
+        choices = ", ".join((*SPLITS, "all")) if entry.splits else "no splits"
+        raise DataError(f"{name} has {choices}, got {asked!r}")
+    chosen = (asked or split) if entry.splits else "all"
+    if chosen == "all":
+        return load_dataset(name, progress=True)
+    return load_splits(name, progress=True)[SPLITS.index(chosen)]

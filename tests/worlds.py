@@ -1,0 +1,121 @@
+"""Small worlds whose answer is plain, and plain ways to compute it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relatent.data.facts import Facts
+
+NO_FACTS = ([], [], [])
+
+
+def blocks(n: int = 24, groups: int = 3, n_relations: int = 2, seed: int = 0) -> Facts:
+    """Entity i belongs to group i mod `groups`; whether a relation holds depends on the two groups alone.
+
+    The tensor has rank `groups`: a model of that rank and no penalty reproduces every cell.
+    """
+    rng = np.random.default_rng(seed)
+    holds = rng.random((n_relations, groups, groups)) < 0.4
+    for k in range(n_relations):  # no two groups alike, none without facts, and every relation one-way
+        holds[k][np.arange(groups), (np.arange(groups) + 1) % groups] = True
+        holds[k][(np.arange(groups) + 1) % groups, np.arange(groups)] = False
+    group = np.arange(n) % groups
+    X = holds[:, group[:, None], group[None, :]]  # (K, N, N)
+    return Facts.from_tensor(X.transpose(1, 2, 0).astype(float))
+
+
+def chain(n: int = 12) -> Facts:
+    """One relation, one way: 0 → 1 → 2 → …"""
+    return Facts.from_arrays(np.arange(n - 1), np.zeros(n - 1, int), np.arange(1, n), relation_names=["next"])
+
+
+def marriages(n: int = 20) -> Facts:
+    """A symmetric relation: the first half is married to the second; and a one-way one, `adores`."""
+    half = np.arange(n // 2)
+    s = np.concatenate([half, half + n // 2, half])
+    o = np.concatenate([half + n // 2, half, (half + 1) % (n // 2)])
+    return Facts.from_arrays(s, np.repeat([1, 0], [n, n // 2]), o, relation_names=["adores", "married"])
+
+
+def cliques(n: int = 24, groups: int = 4) -> Facts:
+    """A symmetric relation that can be learned: everyone knows the members of his own group, and nobody else."""
+    s, o = np.divmod(np.arange(n * n), n)
+    known = (s % groups == o % groups) & (s != o)
+    return Facts.from_arrays(s[known], np.zeros(known.sum(), int), o[known], relation_names=["knows"])
+
+
+def politics(n_presidents: int = 20, parties: tuple[str, ...] = ("Blue", "Red")) -> Facts:
+    """The friend of my party: each president has two vice presidents, all three of one party."""
+    facts = []
+    for i in range(n_presidents):
+        party = parties[i % len(parties)]
+        facts.append((f"president {i}", "party", party))
+        for j in range(2):
+            vice = f"vice {(i + j * len(parties)) % n_presidents}"
+            facts.append((f"president {i}", "vicePresident", vice))
+            facts.append((vice, "party", party))
+    return Facts.from_arrays(*zip(*facts, strict=True))
+
+
+def random_facts(
+    n: int = 20,
+    n_relations: int = 3,
+    count: int = 60,
+    *,
+    unobserved: int = 0,
+    weighted: bool = False,
+    attributes: int = 0,
+    seed: int = 0,
+) -> Facts:
+    """Facts and unobserved cells anywhere; weights from 0 to above 1; attributes with gaps."""
+    rng = np.random.default_rng(seed)
+    keys = rng.choice(n * n * n_relations, count + unobserved, replace=False)
+    k, s, o = np.unravel_index(keys, (n_relations, n, n))
+    D = rng.normal(size=(n, attributes)) if attributes else None
+    if D is not None:
+        D[rng.random(D.shape) < 0.2] = np.nan
+    return Facts.from_arrays(
+        s[:count],
+        k[:count],
+        o[:count],
+        n_entities=n,
+        n_relations=n_relations,
+        weights=rng.choice([0.0, 0.3, 1.0, 2.5], count) if weighted else None,
+        unobserved=np.stack([s, k, o], axis=1)[count:] if unobserved else None,
+        attributes=D,
+    )
+
+
+def random_parameters(facts: Facts, rank: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A, R and bias whose θ are a few units in size."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(facts.n_entities, rank)) / rank**0.5
+    R = rng.normal(size=(facts.n_relations, rank, rank)) * 2
+    return A, R, rng.normal(size=facts.n_relations)
+
+
+def permuted(facts: Facts, order: np.ndarray) -> Facts:
+    """The same facts, entity i under the new id order[i]."""
+    s, k, o = facts.triples.T
+    hs, hk, ho = facts.unobserved.T
+    return Facts.from_arrays(
+        order[s],
+        k,
+        order[o],
+        n_entities=facts.n_entities,
+        n_relations=facts.n_relations,
+        weights=facts.weights,
+        unobserved=np.stack([order[hs], hk, order[ho]], axis=1),
+    )
+
+
+def all_scores(A: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """θ without bias of every cell, (K, N, N)."""
+    A = np.asarray(A, np.float64)
+    return np.einsum("ip,kpq,jq->kij", A, np.asarray(R, np.float64), A, optimize=True)
+
+
+def relative_error(got: np.ndarray, wanted: np.ndarray) -> float:
+    """‖got − wanted‖ / ‖wanted‖."""
+    got, wanted = np.asarray(got, np.float64), np.asarray(wanted, np.float64)
+    return float(np.linalg.norm(got - wanted) / max(np.linalg.norm(wanted), 1e-300))
