@@ -47,9 +47,13 @@ class FitError(RelatentError):
     """A fit that diverged."""
 
 
-class ConvergenceWarning(UserWarning):
+class RelatentWarning(UserWarning):
+    """Base of all warnings given by relatent."""
+
+
+class ConvergenceWarning(RelatentWarning):
     """A fit that stopped before it converged."""
 
 
-class DataWarning(UserWarning):
+class DataWarning(RelatentWarning):
     """Input that was read, but not all of it was used."""

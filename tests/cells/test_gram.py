@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from worlds import all_scores, relative_error
 
 from relatent.cells import gram
+from worlds import all_scores, relative_error
 
 
 @pytest.fixture

@@ -57,6 +57,12 @@ def test_the_fold_survives_scores_of_zero_where_every_factor_is_two():
     assert run(np.zeros((8, 512)), "float32")[2] == pytest.approx(n * np.log(2), rel=1e-6)
 
 
+@pytest.mark.parametrize("theta", [-12.0, -20.0, -40.0])
+def test_the_fold_keeps_the_digits_of_unlikely_cells(theta):
+    """A plain product of factors 1 + e would round e away."""
+    assert run(np.full((3, 500), theta), "float32")[2] == pytest.approx(1500 * np.logaddexp(0, theta), rel=1e-6)
+
+
 def test_row_sums_are_added_to_what_was_there():
     T, sums = np.zeros((2, 3), np.float32), np.array([10, 20], np.float32)
     sigmoid.sigmoid32(T, np.zeros(2, np.float32), sums)

@@ -3,16 +3,16 @@ import sys
 
 import numpy as np
 import pytest
-from worlds import NO_FACTS, random_facts, random_parameters, relative_error
 
 from relatent.cells import plain, tiled
 from relatent.cells.tiled import Tiled, block_and_row, row_blocks
 from relatent.data.facts import Facts
+from worlds import NO_FACTS, random_facts, random_parameters, relative_error
 
 pytestmark = pytest.mark.usefixtures("single_blas")
 
 TOLERANCE = {"float32": 1e-4, "float64": 1e-9}
-SHAPES = [  # N, K, r: one cell, one block of many relations, both sides of every edge of a block
+SHAPES = [  # N, K, r: one cell, many relations in a block, both sides of every edge of a tile (its side varies with r)
     (1, 1, 1),
     (1, 30, 3),
     (2, 1, 2),
@@ -31,6 +31,19 @@ SHAPES = [  # N, K, r: one cell, one block of many relations, both sides of ever
     (513, 3, 17),
     (600, 1, 40),
     (600, 3, 5),
+    (50, 5, 100),
+    (51, 5, 100),
+    (100, 2, 100),
+    (101, 2, 100),
+    (201, 2, 100),
+    (121, 4, 17),
+    (122, 4, 17),
+    (242, 2, 17),
+    (243, 2, 17),
+    (447, 2, 5),
+    (448, 2, 5),
+    (513, 1, 101),
+    (600, 1, 300),
 ]
 
 
@@ -156,6 +169,14 @@ def test_every_call_gives_the_same_numbers(n_threads):
             np.testing.assert_array_equal(getattr(again, name), getattr(first, name))
 
 
+def test_one_evaluator_serves_several_ranks():
+    facts = world(250, 2)
+    evaluate = Tiled(facts, "float64", 2)
+    for r in (3, 40, 3, 120):
+        parameters = random_parameters(facts, r)
+        assert_same(evaluate(*parameters), plain.logistic(facts, *parameters), 1e-9)
+
+
 def test_inputs_are_unchanged():
     facts = world(40, 2)
     parameters = [part.astype(np.float32) for part in random_parameters(facts, 5)]
@@ -174,8 +195,10 @@ def test_strided_parameters_are_taken_as_they_are():
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 8])
-@pytest.mark.parametrize("k", [1, 2, 3, 30, 700])
-@pytest.mark.parametrize("n", [1, 2, 100, 255, 256, 257, 512, 513, 1025])
+@pytest.mark.parametrize(
+    ("n", "k"),
+    [(n, k) for n in (1, 2, 100, 255, 256, 257, 512, 513, 1025) for k in (1, 2, 3, 30, 700) if n * k < 50_000],
+)
 def test_blocks_cover_every_row_once_and_fit_the_scratch(n, k, n_threads):
     blocks = row_blocks(n, k, n_threads)
     relation, subject = np.divmod(np.arange(n * k), n)

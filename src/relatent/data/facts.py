@@ -206,8 +206,12 @@ class Facts:
 
     @cached_property
     def symmetric(self) -> Mask:
-        """For each relation whether it has facts off the diagonal, all of them in both directions, (K,)."""
-        mirrored = self.contains(self.triples[:, ::-1])
+        """For each relation whether it has facts off the diagonal and none that holds one way only, (K,).
+
+        A mirrored cell that is unobserved speaks neither for nor against.
+        """
+        mirrors = self.triples[:, ::-1]
+        mirrored = self.contains(mirrors) | self.hides(mirrors)
         off_diagonal = self.subjects != self.objects
         k = self.triples[:, 1]
         broken = np.bincount(k[~mirrored], minlength=self.n_relations) > 0

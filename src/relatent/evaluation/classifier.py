@@ -95,7 +95,8 @@ class CellClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The likelier truth value of each cell."""
-        return self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(int)]  # type: ignore[no-any-return]
+        likelier = (self.predict_proba(X)[:, 1] > 0.5).astype(int)
+        return self.classes_[likelier]  # type: ignore[no-any-return]
 
 
 def _checked_cells(X: ArrayLike) -> Triples:

@@ -92,8 +92,8 @@ def _experiments() -> Iterator[Experiment]:
         yield Experiment("nations", "als", heldout, "raw", nations_als, as_published=published)
         yield Experiment("nations", "logit", heldout, "raw", nations_logit, as_published=published)
         yield Experiment("nations", "als+attributes", heldout, "raw", attributes, note="111 attributes of the nations")
-    presidents_als = tuple(s for rank in (3, 5, 7, 10) for s in _both((0.1, 1), rank=rank))
-    presidents_logit = tuple(s for rank in (5, 7, 10) for s in _both((1, 2), rank=rank, bias=False))
+    presidents_als = tuple(s for rank in (5, 10, 20) for s in _both((0.1, 1), rank=rank))
+    presidents_logit = tuple(s for rank in (5, 10, 20) for s in _both((1, 2), rank=rank, bias=False))
     for task in ("party of presidents", "party of vice presidents"):
         for heldout in ("zero", "masked"):
             published = heldout == "zero"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
@@ -60,6 +62,8 @@ class Checkpoint:
 
     def resume(self, state: Any, steps: list[Any], best: Any) -> tuple[Any, list[Any], Any]:
         """The kept state where there is one, otherwise what was given."""
+        if not self.path.parent.is_dir():  # said now, not when the first state is lost
+            raise InputError(f"the checkpoint's folder {self.path.parent} does not exist; make it first")
         if not self.path.exists():
             return state, steps, best
         from .loop import Step
@@ -81,6 +85,14 @@ class Checkpoint:
                 return {name: file.get_tensor(name) for name in file.keys()}, note  # noqa: SIM118
         except (SafetensorError, OSError, KeyError, ValueError) as error:
             raise ModelFileError(f"{self.path} is not a whole checkpoint ({error}); delete it to start anew") from error
+
+
+def digest(*arrays: NDArray[Any] | None) -> str:
+    """A short text that differs where the arrays do."""
+    sha = hashlib.sha256()
+    for array in arrays:
+        sha.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+    return sha.hexdigest()[:16]
 
 
 def _restore(like: Any, prefix: str, tensors: dict[str, Any]) -> Any:

@@ -19,7 +19,7 @@ from ..model.factors import Factors
 from ..model.links import Link, Logistic, Smooth
 from . import start
 from .als import Als, AlsState
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, digest
 from .loop import Progress, Trace, Watch, run
 from .objective import Layout, PenalisedLikelihood
 from .optimisers import Lbfgs, LbfgsState
@@ -36,6 +36,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
     max_iter: int
     tol: float
     patience: int
+    init: str | Factors
 
     def _finish(self: E, facts: Facts, A: Matrix, R: Slices, b: Vector, link: Link, trace: Trace) -> E:
         self.trace_ = trace
@@ -72,11 +73,20 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
             raise InputError(f"random_state must be a whole number of at least 0, got {seed!r}")
 
-    def _checkpoint(self, path: str | Path | None, facts: Facts) -> Checkpoint | None:
+    def _checkpoint(
+        self, path: str | Path | None, facts: Facts, validation: Facts | HeldOut | None
+    ) -> Checkpoint | None:
         if path is None:
             return None
         settings = {name: _plain(value) for name, value in sorted(self.get_params().items())}
-        return Checkpoint(Path(path), fit_id=f"{type(self).__name__} {settings} {facts.fingerprint}")
+        parts = [type(self).__name__, settings, facts.fingerprint]
+        if isinstance(self.init, Factors):
+            parts.append(digest(self.init.A, self.init.R, self.init.bias))
+        if isinstance(validation, Facts):
+            parts.append(validation.fingerprint)
+        elif validation is not None:
+            parts.append(digest(validation.cells, validation.truth, validation.weights))
+        return Checkpoint(Path(path), fit_id=" ".join(map(str, parts)))
 
 
 class RescalALS(_Estimator):
@@ -155,7 +165,7 @@ class RescalALS(_Estimator):
                 tol=self.tol,
                 watch=self._watch(facts, validation, solver),
                 progress=progress,
-                checkpoint=self._checkpoint(checkpoint, facts),
+                checkpoint=self._checkpoint(checkpoint, facts, validation),
             )
             state = solver.finish(state)
         self.attribute_factors_ = state.V if facts.attributes is not None else None
@@ -270,7 +280,7 @@ class RescalLogit(_Estimator):
                 tol=self.tol,
                 watch=self._watch(facts, validation, layout),
                 progress=progress,
-                checkpoint=self._checkpoint(checkpoint, facts),
+                checkpoint=self._checkpoint(checkpoint, facts, validation),
             )
         A, R, b = (np.array(part) for part in layout.views(state.x))
         return self._finish(facts, A, R, b, Logistic(), trace)

@@ -28,6 +28,7 @@ class LbfgsState(NamedTuple):
     gradient: Vector  # (n,)
     S: Matrix  # (m, n) past steps, a ring
     Y: Matrix  # (m, n) past changes of the gradient
+    curvature: Vector  # (m,) s · y of each pair, float64
     kept: int  # pairs ever stored
     evaluations: int
     failures: int  # line searches in a row that found nothing lower
@@ -46,7 +47,7 @@ class Lbfgs:
         """The state before the first step."""
         value, gradient = self.objective(x)
         empty = np.zeros((self.memory, len(x)), x.dtype)
-        return LbfgsState(x, value, gradient, empty, empty.copy(), 0, 1, 0)
+        return LbfgsState(x, value, gradient, empty, empty.copy(), np.zeros(self.memory), 0, 1, 0)
 
     def stalled(self, state: LbfgsState) -> bool:
         """Two line searches in a row, the second from the gradient alone, found nothing lower."""
@@ -67,10 +68,19 @@ class Lbfgs:
         x, value, gradient, evaluations = found
         s, y = x - state.x, gradient - state.gradient
         kept = state.kept
-        if _dot(s, y) > np.finfo(x.dtype).eps * _dot(y, y):
-            state.S[kept % self.memory], state.Y[kept % self.memory] = s, y
+        curvature = _dot(s, y)
+        if curvature > np.finfo(x.dtype).eps * _dot(y, y):
+            pair = kept % self.memory
+            state.S[pair], state.Y[pair], state.curvature[pair] = s, y, curvature
             kept += 1
-        return LbfgsState(x, value, gradient, state.S, state.Y, kept, state.evaluations + evaluations, 0)
+        return state._replace(
+            x=x,
+            objective=value,
+            gradient=gradient,
+            kept=kept,
+            evaluations=state.evaluations + evaluations,
+            failures=0,
+        )
 
 
 def _dot(a: Vector, b: Vector) -> float:
@@ -85,7 +95,7 @@ def _direction(state: LbfgsState) -> Vector:
     if not newest_first:
         return q
     axpy = blas.daxpy if q.dtype == np.float64 else blas.saxpy
-    curvature = {pair: _dot(state.S[pair], state.Y[pair]) for pair in newest_first}
+    curvature = [float(product) for product in state.curvature]
     alpha: dict[int, float] = {}
     for pair in newest_first:
         alpha[pair] = _dot(state.S[pair], q) / curvature[pair]

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from .. import __version__
-from ..errors import DownloadError, InputError, RelatentError
+from ..errors import DownloadError, InputError, RelatentError, RelatentWarning
 
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 seed_option = click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
@@ -467,9 +467,11 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; errors are one line on standard error and exit code 1, wrong usage is 2."""
-    warnings.showwarning = _show_warning
     try:
-        cli.main(args=arguments, prog_name="relatent", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", RelatentWarning)
+            warnings.showwarning = _show_warning
+            cli.main(args=arguments, prog_name="relatent", standalone_mode=False)
     except click.ClickException as problem:
         problem.show()
         sys.exit(problem.exit_code)

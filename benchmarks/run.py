@@ -1,0 +1,111 @@
+"""Run a benchmark and write down what it ran on: `python benchmarks/run.py NAME --json`.
+
+Every benchmark measures ours and a peer side by side in one run, turn about, and proves that the results agree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import machine
+
+HERE = Path(__file__).resolve().parent
+BENCHMARKS = {  # name: (module, function, what it measures)
+    "exact-kinships": ("exact", "kinships", "exact objective and gradient of Kinships, r = 50, against dense NumPy"),
+    "exact-large": ("exact", "large", "the same for 8·10⁸ cells, r = 64, against the matrix rate; memory"),
+    "logit-kinships": ("fits", "logit_kinships", "a fit of 150 steps against dense NumPy with SciPy's L-BFGS-B"),
+    "lbfgs": ("fits", "lbfgs", "our L-BFGS against SciPy's on the same objective"),
+    "als-rescal": ("sweeps", "als_rescal", "a sweep of least squares against the PyPI package rescal 0.4"),
+    "ranking": ("answers", "ranking", "filtered ranks of the test facts of WN18RR, rank 64"),
+    "help": ("answers", "help_text", "time until the command line has answered --help"),
+}
+
+
+class CannotRunError(Exception):
+    """A benchmark cannot run here; the message says what is missing and how to get it."""
+
+
+def main() -> int:
+    arguments = _arguments()
+    if arguments.list or arguments.name is None:
+        for name, (_, _, about) in BENCHMARKS.items():
+            print(f"{name:16} {about}")
+        return 0
+    module, function, _ = BENCHMARKS[arguments.name]
+    benchmark: Callable[..., dict[str, Any]] = getattr(import_module(module), function)
+    options = {"rescal": arguments.rescal} if arguments.name == "als-rescal" else {}
+    watch = machine.Watch()
+    try:
+        results = benchmark(seed=arguments.seed, **options)
+    except CannotRunError as problem:
+        print(f"run.py: {problem}", file=sys.stderr)
+        return 1
+    report = {
+        "name": arguments.name,
+        "machine": machine.describe() | watch.stop(),
+        "commit": machine.commit(HERE.parent),
+        "command": _command(arguments),
+        "seed": arguments.seed,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "results": results,
+    }
+    text = json.dumps(report, indent=2, ensure_ascii=False)
+    if arguments.save:
+        _write(HERE / "results" / f"{arguments.name}.json", text + "\n")
+    print(text if arguments.json else _readable(report))
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name", nargs="?", choices=BENCHMARKS, help="which benchmark (see --list)")
+    parser.add_argument("--list", action="store_true", help="name the benchmarks")
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    parser.add_argument("--save", action="store_true", help="also write benchmarks/results/NAME.json")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rescal", metavar="PATH", help="folder that holds the package rescal (als-rescal)")
+    return parser.parse_args()
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    flags = {"--json": arguments.json, "--save": arguments.save, "--rescal PATH": arguments.rescal}
+    given = [flag for flag, value in flags.items() if value]
+    return " ".join(["python benchmarks/run.py", arguments.name, f"--seed {arguments.seed}", *given])
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(exist_ok=True)
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(text, encoding="utf-8")
+    os.replace(unfinished, path)
+
+
+def _readable(report: dict[str, Any]) -> str:
+    m = report["machine"]
+    busy = f"others used {m['other_cpu_seconds']} of {m['cores']} × {m['wall_seconds']} CPU s"
+    lines = [f"{report['name']} at {report['commit'][:7]}, {m['cpu']}, {busy}"]
+    return "\n".join(lines + list(_lines(report["results"], "  ")))
+
+
+def _lines(value: dict[str, Any], indent: str) -> list[str]:
+    lines: list[str] = []
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            lines += [f"{indent}{key}", *_lines(inner, indent + "  ")]
+        else:
+            lines.append(f"{indent}{key:28} {inner:.6g}" if isinstance(inner, float) else f"{indent}{key:28} {inner}")
+    return lines
+
+
+if __name__ == "__main__":
+    sys.modules["run"] = sys.modules["__main__"]  # benchmarks import CannotRunError from here
+    sys.exit(main())

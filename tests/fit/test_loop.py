@@ -1,0 +1,147 @@
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from relatent.errors import ConvergenceWarning, FitError
+from relatent.fit.loop import Step, Trace, Watch, run
+
+
+class State(NamedTuple):
+    number: int
+    objective: float
+
+
+class Script:
+    """A solver that plays given objectives, then repeats the last."""
+
+    def __init__(self, *objectives, window=1, stalls_at=None):
+        self.objectives, self.window, self.stalls_at = objectives, window, stalls_at
+
+    def step(self, state):
+        number = state.number + 1
+        return State(number, self.objectives[min(number, len(self.objectives)) - 1])
+
+    def stalled(self, state):
+        return state.number == self.stalls_at
+
+
+START = State(0, np.inf)
+
+
+def test_a_small_change_ends_the_fit_and_the_verdict_says_how_small():
+    state, trace = run(Script(100.0, 50.0, 49.999), START, max_iter=10, tol=1e-3)
+    assert state.number == len(trace) == 3
+    assert trace.converged
+    assert trace.verdict == "converged after 3 steps: relative change 2.0e-05 ≤ tol=0.001"
+
+
+def test_a_single_step_is_never_enough_to_judge_by():
+    _, trace = run(Script(5.0), START, max_iter=10, tol=1e-3)
+    assert len(trace) == 2
+
+
+def test_the_change_is_judged_over_the_solvers_window():
+    """One lame step among good ones does not end a quasi-Newton fit."""
+    objectives = [100.0, 80.0, 80.0, 60.0, 50.0, 40.0, 40.0, 40.0, 40.0, 40.0]
+    _, trace = run(Script(*objectives, window=3), START, max_iter=50, tol=1e-3)
+    assert len(trace) == 9
+    assert trace.objective[-4:].tolist() == [40.0] * 4
+
+
+def test_running_out_of_steps_warns_with_the_remedy():
+    with pytest.warns(
+        ConvergenceWarning,
+        match=r"^stopped at max_iter=3, relative change 1\.0e\+00 > tol=0\.001; raise max_iter or tol$",
+    ):
+        state, trace = run(Script(8.0, 4.0, 2.0, 1.0), START, max_iter=3, tol=1e-3)
+    assert not trace.converged
+    assert trace.verdict.startswith("stopped at max_iter=3")
+    assert state.number == 3
+
+
+def test_converging_at_the_very_last_step_is_converging():
+    _, trace = run(Script(8.0, 8.0), START, max_iter=2, tol=1e-3)
+    assert trace.converged
+
+
+def test_a_stalled_solver_has_converged():
+    _, trace = run(Script(8.0, 4.0, 2.0, stalls_at=3), START, max_iter=9, tol=0)
+    assert trace.converged
+    assert trace.verdict == "converged after 3 steps: no step lowers the objective at this precision"
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_an_objective_that_is_not_finite_is_an_error(bad):
+    with pytest.raises(FitError, match=f"the objective became {bad} at step 2; raise the penalties"):
+        run(Script(8.0, bad), START, max_iter=9, tol=1e-3)
+
+
+def test_an_objective_of_zero_can_converge():
+    _, trace = run(Script(1.0, 0.0, 0.0), START, max_iter=9, tol=1e-3)
+    assert trace.converged
+
+
+def test_early_stopping_keeps_the_state_that_did_best_on_held_out_cells():
+    losses = [9.0, 7.0, 3.0, 4.0, 5.0, 6.0, 1.0]
+    falling = [float(2.0**-step) for step in range(20)]
+    watch = Watch(lambda state: losses[state.number - 1], patience=3)
+    state, trace = run(Script(*falling), START, max_iter=20, tol=0, watch=watch)
+    assert state.number == 3
+    assert len(trace) == 6
+    assert trace.converged
+    assert trace.verdict == "stopped after 6 steps: the held-out loss was lowest at 3"
+    assert trace.validation.tolist() == losses[:6]
+
+
+def test_the_best_state_is_kept_even_if_the_fit_converges_first():
+    losses = [9.0, 3.0, 8.0, 8.0]
+    watch = Watch(lambda state: losses[state.number - 1], patience=10)
+    state, trace = run(Script(8.0, 4.0, 2.0, 2.0), START, max_iter=20, tol=1e-3, watch=watch)
+    assert state.number == 2
+    assert len(trace) == 4
+
+
+def test_held_out_cells_are_looked_at_only_every_few_steps():
+    seen = []
+    watch = Watch(lambda state: seen.append(state.number) or 1.0 / state.number, every=5, patience=3)
+    falling = [float(2.0**-step) for step in range(20)]
+    with pytest.warns(ConvergenceWarning, match="max_iter=12"):
+        state, trace = run(Script(*falling), START, max_iter=12, tol=0, watch=watch)
+    assert seen == [5, 10]
+    assert state.number == 10
+    assert np.flatnonzero(~np.isnan(trace.validation)).tolist() == [4, 9]
+
+
+def test_without_a_look_the_last_state_is_returned():
+    watch = Watch(lambda state: 1.0, every=100)
+    state, _ = run(Script(8.0, 4.0, 4.0), START, max_iter=20, tol=1e-3, watch=watch)
+    assert state.number == 3
+
+
+def test_a_held_out_loss_that_is_not_a_number_never_wins():
+    losses = [3.0, np.nan, np.nan, np.nan]
+    watch = Watch(lambda state: losses[state.number - 1], patience=2)
+    state, _ = run(Script(*[float(2.0**-step) for step in range(9)]), START, max_iter=9, tol=0, watch=watch)
+    assert state.number == 1
+
+
+def test_progress_is_told_at_every_step():
+    said = []
+    run(Script(1234.5, 1234.5), START, max_iter=9, tol=1e-3, progress=lambda *news: said.append(news))
+    assert said == [(1, 9, "objective 1,234.5"), (2, 9, "objective 1,234.5")]
+
+
+def test_a_trace_reads_like_a_list_of_steps():
+    trace = Trace([Step(3.0, 0.1), Step(2.0, 0.2, 0.7)])
+    assert len(trace) == 2
+    assert trace[-1] == Step(2.0, 0.2, 0.7)
+    assert trace[:1] == [Step(3.0, 0.1)]
+    assert trace.objective.tolist() == [3.0, 2.0]
+    assert trace.seconds.tolist() == [0.1, 0.2]
+    np.testing.assert_array_equal(trace.validation, [np.nan, 0.7])
+
+
+def test_seconds_never_run_backwards():
+    _, trace = run(Script(8.0, 4.0, 2.0, 2.0), START, max_iter=9, tol=1e-3)
+    assert (np.diff(trace.seconds) >= 0).all()

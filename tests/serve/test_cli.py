@@ -1,0 +1,318 @@
+"""The command line: what it prints, what it writes, how it fails."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import relatent
+from relatent.serve.cli import cli, main
+
+FAMILY = "Ann\tparent\tBob\nBob\tparent\tCid\nAnn\tlikes\tCid\nCid\tlikes\tAnn\nBob\tlikes\tAnn\n"
+
+
+def run(capsys, *arguments):
+    """Exit code, standard output, standard error."""
+    code = 0
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        code = stop.code or 0
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def family(tmp_path):
+    path = tmp_path / "family.tsv"
+    path.write_text(FAMILY)
+    return path
+
+
+@pytest.fixture
+def model(tmp_path, family, capsys):
+    path = tmp_path / "family.relatent"
+    code, _, err = run(capsys, "fit", family, "-o", path, "--rank", 3, "--l2-entities", 0.05, "--l2-relations", 0.05)
+    assert code == 0, err
+    return path
+
+
+def test_help_answers_well_under_half_a_second():
+    def once():
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "relatent.serve.cli", "--help"], check=True, capture_output=True)
+        return time.perf_counter() - started
+
+    assert min(once() for _ in range(5)) < 0.5
+
+
+def test_help_does_not_import_the_heavy_libraries():
+    heavy = ("numpy", "scipy", "sklearn", "numba", "pyarrow")
+    code = f"import sys, relatent.serve.cli; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_command_has_help_with_an_example_or_lists(capsys):
+    for name in cli.commands:
+        code, out, _ = run(capsys, name, "--help")
+        assert code == 0
+        assert "--json" in out
+        assert "Example:" in out or name == "datasets"
+
+
+def test_the_documentation_of_the_commands_is_what_they_say():
+    root = Path(__file__).parents[2]
+    made = subprocess.run(
+        [sys.executable, root / "tools" / "build_cli_docs.py", "--print"], check=True, capture_output=True, text=True
+    ).stdout
+    assert (root / "docs" / "cli.md").read_text() == made
+
+
+def test_a_fit_predicts_what_it_was_taught(capsys, model, family):
+    code, out, _ = run(capsys, "predict", model, "--subject", "Ann", "--relation", "parent", "--top", 1, "--json")
+    assert code == 0
+    [found] = json.loads(out)["predictions"]
+    assert (found["subject"], found["relation"], found["object"]) == ("Ann", "parent", "Bob")
+    assert set(found) == {"subject", "relation", "object", "score", "probability"}
+    assert found["probability"] > 0.5
+
+
+def test_known_facts_are_left_out(capsys, model, family):
+    code, out, _ = run(capsys, "predict", model, "-s", "Ann", "-r", "parent", "--known", family, "--json")
+    assert code == 0
+    assert "Bob" not in [found["object"] for found in json.loads(out)["predictions"]]
+
+
+def test_each_place_may_be_asked_for(capsys, model):
+    for left_out in ("subject", "relation", "object"):
+        given = {"subject": "Ann", "relation": "parent", "object": "Bob"}
+        truth = given.pop(left_out)
+        options = [part for name, value in given.items() for part in (f"--{name}", value)]
+        _, out, _ = run(capsys, "predict", model, *options, "--json", "--top", 1)
+        assert json.loads(out)["predictions"][0][left_out] == truth
+
+
+def test_all_three_places_give_the_probability_of_one_fact(capsys, model):
+    _, out, _ = run(capsys, "predict", model, "-s", "Ann", "-r", "parent", "-t", "Bob", "--json")
+    [found] = json.loads(out)["predictions"]
+    expected = relatent.load(model).probability("Ann", "parent", "Bob")
+    assert found["probability"] == pytest.approx(float(expected))
+
+
+def test_one_given_place_is_wrong_usage(capsys, model):
+    code, out, err = run(capsys, "predict", model, "--subject", "Ann")
+    assert (code, out) == (2, "")
+    assert "give two of --subject, --relation and --object" in err
+
+
+def test_an_unknown_name_is_one_line_with_a_suggestion(capsys, model):
+    code, out, err = run(capsys, "predict", model, "--subject", "Anne", "--relation", "parent")
+    assert (code, out) == (1, "")
+    assert err == "error: unknown entity 'Anne'; did you mean 'Ann'?\n"
+
+
+def test_a_broken_file_is_one_line_that_names_the_line_and_nothing_is_written(capsys, tmp_path):
+    path, output = tmp_path / "broken.tsv", tmp_path / "broken.relatent"
+    path.write_text("Ann\tlikes\tBob\nAnn\tlikes\n")
+    code, out, err = run(capsys, "fit", path, "-o", output)
+    assert (code, out) == (1, "")
+    assert err.count("\n") == 1
+    assert "broken.tsv:2" in err
+    assert not output.exists()
+
+
+def test_neither_file_nor_data_set_is_one_line(capsys, tmp_path):
+    code, _, err = run(capsys, "fit", "no-such-data", "-o", tmp_path / "m.relatent")
+    assert code == 1
+    assert "neither a file nor a data set of the catalog (presidents, kinships" in err
+
+
+def test_a_rank_above_the_number_of_entities_is_refused(capsys, family, tmp_path):
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 4)
+    assert code == 1
+    assert "rank must not exceed the 3 entities, got 4" in err
+
+
+def test_a_model_does_not_replace_a_file_that_is_no_model(capsys, family):
+    code, _, err = run(capsys, "fit", family, "-o", family)
+    assert code == 1
+    assert "is not a model: it is left alone" in err
+    assert family.read_text() == FAMILY
+
+
+def test_a_missing_folder_is_told_before_the_fit(capsys, family, tmp_path):
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "none" / "m.relatent")
+    assert code == 1
+    assert "does not exist; create it first" in err
+
+
+def test_a_setting_of_the_other_model_is_wrong_usage(capsys, family, tmp_path):
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--model", "als", "--no-bias")
+    assert code == 2
+    assert "--bias does not apply to --model als" in err
+
+
+def test_fit_says_what_it_did_in_json(capsys, family, tmp_path):
+    code, out, _ = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--model", "als", "--rank", 2, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["data"] == {"facts": 5, "entities": 3, "relations": 2}
+    assert found["settings"]["l2_entities"] == 10.0
+    assert found["converged"] is True
+
+
+def test_an_unfinished_fit_warns_in_one_line_and_is_kept(capsys, tmp_path):
+    output = tmp_path / "k.relatent"
+    code, _, err = run(capsys, "fit", "kinships", "-o", output, "--rank", 5, "--max-iter", 3)
+    assert code == 0
+    assert "warning: stopped at max_iter=3" in err
+    assert output.exists()
+
+
+def test_the_same_seed_gives_the_same_file(capsys, family, tmp_path):
+    for name in ("a", "b"):
+        run(capsys, "fit", family, "-o", tmp_path / f"{name}.relatent", "--rank", 2, "--init", "random", "--seed", 7)
+    a, b = (relatent.load(tmp_path / f"{name}.relatent") for name in ("a", "b"))
+    np.testing.assert_array_equal(a.A, b.A)
+    np.testing.assert_array_equal(a.R, b.R)
+
+
+def test_info_tells_of_data_and_models(capsys, family, model):
+    _, out, _ = run(capsys, "info", family, "--json")
+    assert json.loads(out)["facts_of_relation"] == {"likes": 3, "parent": 2}
+    code, out, _ = run(capsys, "info", model, "--verify", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["kind"], found["rank"], found["verified"]) == ("model", 3, True)
+    code, out, _ = run(capsys, "info", model)
+    assert "RescalLogit" in out
+
+
+def test_a_tampered_model_is_refused(capsys, model):
+    content = bytearray(model.read_bytes())
+    content[-3] ^= 1
+    model.write_bytes(content)
+    for arguments in (("info", model, "--verify"), ("predict", model, "-s", "Ann", "-r", "parent")):
+        code, _, err = run(capsys, *arguments)
+        assert code == 1
+        assert err.count("\n") == 1
+        assert "checksum does not match" in err
+
+
+def test_cross_validate_reports_folds_relations_baselines_and_protocol(capsys, family):
+    arguments = ("--rank", 2, "--folds", 3, "--heldout", "zero", "--search", "l2=0.1,1", "--json")
+    code, out, err = run(capsys, "cross-validate", family, *arguments)
+    assert code == 0, err
+    found = json.loads(out)
+    assert len(found["folds"]) == 3
+    assert set(found["per_relation"]) == {"likes", "parent"}
+    assert "base rate" in found["baselines"]
+    assert "held-out cells set to zero" in found["protocol"]
+    assert "best of 2 settings by auc_pr" in found["protocol"]
+    assert {fold["settings"]["l2_relations"] for fold in found["folds"]} <= {0.1, 1}
+
+
+def test_cross_validate_shows_a_table(capsys, family):
+    code, out, _ = run(capsys, "cross-validate", family, "--rank", 2, "--folds", 2, "--model", "als")
+    assert code == 0
+    assert "average precision" in out
+    assert "2 folds, held-out cells masked, raw scores, seed 0" in out
+
+
+def test_evaluate_ranks_by_name(capsys, model, family, tmp_path):
+    test = tmp_path / "test.tsv"
+    test.write_text("Ann\tparent\tCid\nEve\tlikes\tAnn\n")
+    code, out, _ = run(capsys, "evaluate", model, test, "--known", family, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert 0 < found["mrr"] <= 1
+    assert set(found["hits"]) == {"1", "3", "10"}
+    assert found["n_unseen"] == 1
+
+
+def test_export_writes_vectors_that_other_programs_read(capsys, model, tmp_path):
+    import pyarrow.parquet as pq
+
+    code, out, _ = run(capsys, "export", model, tmp_path / "out", "--json")
+    assert code == 0
+    assert len(json.loads(out)["files"]) == 5
+    factors = relatent.load(model)
+    np.testing.assert_array_equal(np.load(tmp_path / "out" / "A.npy"), factors.A)
+    entities = pq.read_table(tmp_path / "out" / "entities.parquet")
+    assert entities["name"].to_pylist() == list(factors.entities)
+    np.testing.assert_array_equal(np.array(entities["vector"].to_pylist(), np.float32), factors.A)
+    relations = pq.read_table(tmp_path / "out" / "relations.parquet")
+    np.testing.assert_array_equal(
+        np.array(relations["matrix"].to_pylist(), np.float32).reshape(factors.R.shape), factors.R
+    )
+    assert sorted(os.listdir(tmp_path / "out")) == [
+        "A.npy",
+        "R.npy",
+        "bias.npy",
+        "entities.parquet",
+        "relations.parquet",
+    ]
+
+
+def test_table1_has_the_promised_fields(capsys):
+    code, out, _ = run(capsys, "table1", "--dataset", "presidents", "--model", "vote", "--json")
+    rows = json.loads(out)["rows"]
+    assert code == 0
+    assert len(rows) == 2
+    promised = {
+        "dataset",
+        "model",
+        "heldout",
+        "scores",
+        "auc_pr",
+        "auc_pr_std",
+        "average_precision",
+        "folds",
+        "paper",
+        "seconds",
+    }
+    assert promised <= set(rows[0])
+
+
+def test_table1_refuses_names_it_does_not_have(capsys):
+    code, _, err = run(capsys, "table1", "--dataset", "bacteriome")
+    assert code == 1
+    assert "table1 has no dataset 'bacteriome'; it has kinships, nations, presidents, ecoli-ppi" in err
+
+
+def test_datasets_lists_the_catalog(capsys):
+    _, out, _ = run(capsys, "datasets", "--json")
+    assert {"presidents", "kinships", "nations", "fb15k-237", "wn18rr", "codex-s"} <= {
+        entry["name"] for entry in json.loads(out)["datasets"]
+    }
+
+
+def test_wrong_usage_exits_with_2(capsys):
+    for arguments in (
+        ("fit",),
+        ("nothing",),
+        ("predict", "x", "--top", "0"),
+        ("cross-validate", "kinships", "--folds", "1"),
+    ):
+        assert run(capsys, *arguments)[0] == 2
+
+
+def test_a_validation_file_stops_a_fit_and_strangers_in_it_are_counted(capsys, family, tmp_path):
+    held = tmp_path / "held.tsv"
+    held.write_text("Ann\tparent\tCid\nEve\tlikes\tAnn\n")
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 2, "--validation", held)
+    assert code == 0
+    assert "warning: 1 validation facts have names that no training fact has: left out" in err
+
+
+def test_a_checkpoint_is_gone_once_the_model_is_written(capsys, family, tmp_path):
+    kept = tmp_path / "state"
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 2, "--checkpoint", kept)
+    assert code == 0, err
+    assert not kept.exists()

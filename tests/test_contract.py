@@ -1,0 +1,422 @@
+"""What every estimator promises, whatever its method and precision."""
+
+import contextlib
+import dataclasses
+import inspect
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+import relatent
+from relatent.cells.plain import dense_tensors, logistic, squared
+from relatent.data.heldout import HeldOut
+from relatent.errors import ConvergenceWarning, FitError, InputError
+from worlds import all_scores, blocks, chain, permuted, politics, random_facts, relative_error
+
+ESTIMATORS = {
+    "als": relatent.RescalALS(rank=4, l2_entities=0.1, l2_relations=0.1, tol=1e-3),
+    "logit": relatent.RescalLogit(rank=4, l2_entities=0.1, l2_relations=0.1, tol=1e-4),
+}
+
+
+@pytest.fixture(params=ESTIMATORS)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(params=["float32", "float64"])
+def make(request, kind):
+    """Makes estimators of one kind in one precision."""
+
+    def make(**settings):
+        return clone(ESTIMATORS[kind]).set_params(**{"dtype": request.param, **settings})
+
+    make.dtype = request.param
+    make.kind = kind
+    return make
+
+
+FACTS = random_facts(20, 3, 150)
+
+
+def objective(estimator, facts):
+    """The penalised loss at the fitted factors, by the plain twin."""
+    f = estimator.factors_
+    A, R, b = (np.asarray(part, np.float64) for part in (f.A, f.R, f.bias))
+    loss = squared(facts, A, R) if isinstance(estimator, relatent.RescalALS) else logistic(facts, A, R, b).value
+    return loss + estimator.l2_entities * np.sum(A**2) + estimator.l2_relations * np.sum(R**2)
+
+
+def assert_same_factors(first, second):
+    for name in ("A", "R", "bias"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+# --- fit and what it leaves
+
+
+def test_fit_returns_the_estimator_with_factors_and_a_trace(make):
+    estimator = make()
+    assert estimator.fit(FACTS) is estimator
+    f = estimator.factors_
+    assert isinstance(f, relatent.Factors)
+    for array, shape in ((f.A, (20, 4)), (f.R, (3, 4, 4)), (f.bias, (3,))):
+        assert type(array) is np.ndarray
+        assert array.shape == shape
+        assert array.dtype == make.dtype
+        assert np.isfinite(array).all()
+    assert f.entities == FACTS.entities
+    assert f.relations == FACTS.relations
+    trace = estimator.trace_
+    assert len(trace) == len(trace.objective) == len(trace.seconds) == estimator.n_iter_ > 1
+    assert np.isfinite(trace.objective).all()
+    assert trace.objective[-1] < trace.objective[0]
+    assert trace.converged
+
+
+def test_factors_say_how_they_were_made(make):
+    f = make(random_state=7).fit(FACTS).factors_
+    assert f.about["model"] == type(make()).__name__
+    assert f.about["settings"]["random_state"] == 7
+    assert f.about["data"]["fingerprint"] == FACTS.fingerprint
+    assert f.about["fit"]["converged"] is True
+
+
+def test_fitting_again_forgets_the_fit_before(make):
+    other = random_facts(9, 2, 40, seed=5)
+    estimator = make().fit(other)
+    assert_same_factors(estimator.fit(FACTS).factors_, make().fit(FACTS).factors_)
+    assert estimator.n_iter_ == len(make().fit(FACTS).trace_)
+
+
+@pytest.mark.parametrize("init", ["random", "eigen"])
+def test_the_same_seed_gives_the_same_result_and_another_seed_another(make, init):
+    first, again, other = (make(init=init, random_state=seed, tol=0.01).fit(FACTS).factors_ for seed in (3, 3, 4))
+    assert_same_factors(first, again)
+    assert np.array_equal(first.A, other.A) == (init == "eigen")  # small worlds have one set of eigenvectors
+
+
+def test_the_facts_are_unchanged(make):
+    facts = random_facts(15, 2, 80, unobserved=30, weighted=True, attributes=2 if make.kind == "als" else 0)
+    triples, weights, fingerprint = facts.triples.copy(), facts.weights.copy(), facts.fingerprint
+    make().fit(facts)
+    np.testing.assert_array_equal(facts.triples, triples)
+    np.testing.assert_array_equal(facts.weights, weights)
+    assert dataclasses.replace(facts).fingerprint == fingerprint
+
+
+def test_constructors_hold_parameters_and_nothing_else(make):
+    estimator = make(rank=-5, l2_entities="nonsense", tol=None)  # fit is who complains
+    assert estimator.get_params()["rank"] == -5
+    assert not [name for name in vars(estimator) if name.endswith("_")]
+
+
+def test_every_parameter_survives_a_clone(make):
+    estimator = make(rank=3, tol=0.25, max_iter=7, init="random", random_state=11, patience=2)
+    assert clone(estimator).get_params() == estimator.get_params()
+    assert set(estimator.get_params()) == set(inspect.signature(type(estimator).__init__).parameters) - {"self"}
+
+
+def test_a_fitted_estimator_clones_into_an_unfitted_one(make):
+    assert not hasattr(clone(make().fit(FACTS)), "factors_")
+
+
+def test_unknown_parameters_are_refused_by_name(make):
+    with pytest.raises(ValueError, match="Invalid parameter 'ranks'"):
+        make().set_params(ranks=3)
+
+
+# --- the same world given in other ways
+
+
+def test_a_sparse_tensor_is_a_dense_tensor(make):
+    X = dense_tensors(FACTS)[0]
+    dense = relatent.Facts.from_tensor(X.transpose(1, 2, 0))
+    sparse = relatent.Facts.from_tensor([sp.csr_matrix(X_k) for X_k in X])
+    wanted = make().fit(FACTS).factors_
+    assert_same_factors(make().fit(dense).factors_, wanted)
+    assert_same_factors(make().fit(sparse).factors_, wanted)
+
+
+def test_the_order_of_the_facts_does_not_matter(make):
+    order = np.random.default_rng(0).permutation(len(FACTS))
+    shuffled = relatent.Facts.from_arrays(*FACTS.triples[order].T, n_entities=20, n_relations=3)
+    assert_same_factors(make().fit(shuffled).factors_, make().fit(FACTS).factors_)
+
+
+def test_renaming_entities_does_not_change_how_well_they_fit(make):
+    facts = random_facts(20, 3, 150, unobserved=60)
+    order = np.random.default_rng(1).permutation(20)
+    renamed = permuted(facts, order)
+    assert objective(make().fit(renamed), renamed) == pytest.approx(objective(make().fit(facts), facts), rel=2e-3)
+
+
+def test_single_precision_finds_what_double_finds(kind):
+    single, double = (clone(ESTIMATORS[kind]).set_params(dtype=dtype).fit(FACTS) for dtype in ("float32", "float64"))
+    assert objective(single, FACTS) == pytest.approx(objective(double, FACTS), rel=2e-3)
+
+
+def test_masked_cells_leave_no_trace(make):
+    cells = np.concatenate([FACTS.triples[::5], [[0, 0, 0], [1, 1, 1]]])
+    other = FACTS.hold_out(FACTS.triples[::5], masked=False)  # another world: there they are false
+    first, second = (make().fit(facts.hold_out(cells, masked=True)).factors_ for facts in (FACTS, other))
+    assert_same_factors(first, second)
+
+
+def test_held_out_cells_set_to_zero_are_not_masked_cells(make):
+    cells = FACTS.triples[::5]
+    masked, zero = (make().fit(FACTS.hold_out(cells, masked=masked)).factors_ for masked in (True, False))
+    assert masked.probability(*cells.T).mean() > zero.probability(*cells.T).mean()
+
+
+def test_a_fact_of_weight_zero_is_an_unobserved_cell(make):
+    weights = np.ones(len(FACTS))
+    weights[::4] = 0
+    doubted = make().fit(dataclasses.replace(FACTS, weights=weights)).factors_
+    hidden = make().fit(FACTS.hold_out(FACTS.triples[::4], masked=True)).factors_
+    tolerance = 1e-2 if make.dtype == "float32" else 1e-6
+    assert relative_error(all_scores(doubted.A, doubted.R), all_scores(hidden.A, hidden.R)) < tolerance
+
+
+# --- starts
+
+
+@pytest.mark.parametrize("init", ["eigen", "random"])
+def test_every_start_leads_to_a_fit(make, init):
+    estimator = make(init=init).fit(FACTS)
+    assert estimator.trace_.converged
+    assert objective(estimator, FACTS) < objective(make(l2_entities=1e6, max_iter=1000).fit(FACTS), FACTS) * 1e6
+
+
+@pytest.mark.parametrize("unobserved", [0, 400])
+def test_a_warm_start_goes_on_from_where_the_factors_are(make, unobserved):
+    facts = random_facts(20, 3, 150, unobserved=unobserved)
+    with pytest.warns(ConvergenceWarning):
+        first = make(max_iter=15, tol=0).fit(facts)
+    saved = [np.array(part) for part in (first.factors_.A, first.factors_.R, first.factors_.bias)]
+    before = objective(first, facts)
+    second = make(init=first.factors_, rank=None).fit(facts)
+    assert second.factors_.rank == 4
+    assert second.trace_.objective[0] <= before * (1 + 1e-5)
+    assert objective(second, facts) <= before * (1 + 1e-5)
+    for part, old in zip((first.factors_.A, first.factors_.R, first.factors_.bias), saved, strict=True):
+        np.testing.assert_array_equal(part, old)
+
+
+def test_a_warm_start_at_the_end_stays_there(make):
+    first = make(tol=1e-5, max_iter=3000).fit(FACTS)
+    second = make(tol=1e-5, max_iter=3000, init=first.factors_).fit(FACTS)
+    assert objective(second, FACTS) == pytest.approx(objective(first, FACTS), rel=1e-2)
+    assert len(second.trace_) <= len(first.trace_)
+
+
+def test_factors_of_one_precision_may_start_a_fit_of_the_other(make):
+    other = "float64" if make.dtype == "float32" else "float32"
+    start = make(dtype=other).fit(FACTS).factors_
+    assert make(init=start).fit(FACTS).factors_.A.dtype == make.dtype
+
+
+def test_least_squares_factors_may_start_the_likelihood():
+    start = clone(ESTIMATORS["als"]).fit(FACTS).factors_
+    warm = clone(ESTIMATORS["logit"]).set_params(init=start).fit(FACTS)
+    cold = clone(ESTIMATORS["logit"]).fit(FACTS)
+    assert objective(warm, FACTS) == pytest.approx(objective(cold, FACTS), rel=0.05)
+
+
+# --- what is refused, and how
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"rank": 21}, "rank must not exceed the 20 entities, got 21"),
+        ({"rank": 0}, "rank must be a whole number of at least 1, got 0"),
+        ({"rank": 2.5}, "rank must be a whole number of at least 1, got 2.5"),
+        ({"max_iter": 0}, "max_iter must be a whole number of at least 1, got 0"),
+        ({"max_iter": True}, "max_iter must be a whole number of at least 1, got True"),
+        ({"patience": 0}, "patience must be a whole number of at least 1, got 0"),
+        ({"l2_entities": -1.0}, "l2_entities must be a finite number of at least 0, got -1.0"),
+        ({"l2_relations": -0.1}, "l2_relations must be a finite number of at least 0, got -0.1"),
+        ({"l2_relations": np.inf}, "l2_relations must be a finite number of at least 0, got inf"),
+        ({"l2_entities": "1"}, "l2_entities must be a finite number of at least 0, got '1'"),
+        ({"tol": np.nan}, "tol must be a finite number of at least 0, got nan"),
+        ({"init": "nvecs"}, "init must be .*'eigen', 'random' or Factors, got 'nvecs'"),
+        ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', got 'float16'"),
+        ({"random_state": None}, "random_state must be a whole number of at least 0, got None"),
+        ({"random_state": -1}, "random_state must be a whole number of at least 0, got -1"),
+    ],
+    ids=str,
+)
+def test_a_wrong_setting_is_named_with_its_value(kind, settings, message):
+    with pytest.raises(InputError, match=message):
+        clone(ESTIMATORS[kind]).set_params(**settings).fit(FACTS)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"method": "guess"}, "method must be .*, got 'guess'"),
+        ({"device": "abacus"}, "device must be .*, got 'abacus'"),
+        ({"bias": "yes"}, "bias must be True or False, got 'yes'"),
+    ],
+    ids=str,
+)
+def test_a_wrong_setting_of_the_likelihood_is_named_with_its_value(settings, message):
+    with pytest.raises(InputError, match=message):
+        relatent.RescalLogit(rank=2, **settings).fit(FACTS)
+
+
+def test_no_facts_are_not_enough(make):
+    nothing = relatent.Facts.from_arrays([], [], [], n_entities=5, n_relations=1)
+    with pytest.raises(InputError, match="there are no facts to learn from"):
+        make().fit(nothing)
+
+
+def test_fit_takes_facts_only(make):
+    with pytest.raises(InputError, match=r"fit takes Facts, got ndarray; see relatent\.read"):
+        make().fit(np.ones((3, 3)))
+
+
+def test_factors_of_another_world_cannot_start_a_fit(make):
+    strangers = make().fit(random_facts(9, 3, 40)).factors_
+    with pytest.raises(InputError, match="init: the factors' entities and relations must be those of the facts"):
+        make(init=strangers).fit(FACTS)
+
+
+def test_too_few_steps_warn_with_the_remedy(make):
+    with pytest.warns(ConvergenceWarning, match="stopped at max_iter=2, relative change .* raise max_iter or tol"):
+        estimator = make(max_iter=2, tol=0).fit(FACTS)
+    assert not estimator.trace_.converged
+    assert estimator.n_iter_ == 2
+    assert estimator.factors_.about["fit"]["converged"] is False
+
+
+# --- the smallest and the emptiest worlds
+
+
+def test_one_entity_that_relates_to_itself(make):
+    facts = relatent.Facts.from_arrays([0], [0], [0])
+    f = make(rank=None, l2_entities=1e-3, l2_relations=1e-3).fit(facts).factors_
+    assert f.probability(0, 0, 0) > 0.9
+
+
+def test_a_rank_of_all_entities(make):
+    facts = chain(8)
+    f = make(rank=8, l2_entities=1e-3, l2_relations=1e-3, tol=1e-5, max_iter=2000).fit(facts).factors_
+    p = f.probability(np.arange(8)[:, None], 0, np.arange(8))
+    np.testing.assert_allclose(p, np.eye(8, k=1), atol=0.1)
+
+
+def test_entities_without_facts_stay_finite(make):
+    facts = relatent.Facts.from_arrays([0, 1], [0, 0], [1, 2], n_entities=12, n_relations=3)
+    f = make(rank=3).fit(facts).factors_
+    assert np.isfinite(f.score(np.arange(12)[:, None], 2, np.arange(12))).all()
+
+
+def test_penalties_of_zero_are_allowed(make):
+    estimator = make(l2_entities=0.0, l2_relations=0.0, tol=1e-2, max_iter=300).fit(random_facts(20, 2, 200))
+    assert np.isfinite(estimator.factors_.A).all()
+
+
+def test_a_penalty_beyond_reason_forgets_everything(make):
+    f = make(l2_entities=1e6, l2_relations=1e6, max_iter=2000).fit(FACTS).factors_
+    theta = all_scores(f.A, f.R)
+    assert np.abs(theta).max() < 0.05
+
+
+# --- worlds
+
+
+def test_a_world_of_known_rank_is_recovered(make):
+    facts = blocks(24, groups=3)
+    f = make(rank=3, l2_entities=1e-3, l2_relations=1e-3, max_iter=3000).fit(facts).factors_
+    cells = np.stack(np.unravel_index(np.arange(facts.n_cells), (24, 2, 24)), axis=1)
+    assert ((f.probability(*cells.T) > 0.5) == facts.contains(cells)).all()
+
+
+def test_masked_cells_of_a_world_of_known_rank_are_filled_in(make):
+    facts = blocks(24, groups=3)
+    rng = np.random.default_rng(0)
+    cells = np.stack([rng.integers(0, size, 200) for size in (24, 2, 24)], axis=1)
+    settings = {"rank": 3, "l2_entities": 0.01, "l2_relations": 0.01, "tol": 1e-5, "max_iter": 3000}
+    f = make(**settings).fit(facts.hold_out(cells, masked=True)).factors_
+    assert ((f.probability(*cells.T) > 0.5) == facts.contains(cells)).mean() > 0.98
+
+
+def test_reversing_a_one_way_relation_changes_its_score(make):
+    facts = chain(10)
+    f = make(rank=10, l2_entities=0.01, l2_relations=0.01, tol=1e-5, max_iter=2000).fit(facts).factors_
+    s, _, o = facts.triples.T
+    assert (f.probability(s, 0, o) > f.probability(o, 0, s) + 0.5).all()
+
+
+def test_what_is_known_of_a_vice_president_tells_of_the_president(make):
+    """All that was known of a president's party is masked; his vice presidents and their party stay."""
+    facts = politics(20)
+    party, parties = facts.relations.id("party"), facts.entities.ids(["Blue", "Red"])
+    settings = {"rank": 4, "l2_entities": 0.05, "l2_relations": 0.05, "tol": 1e-5, "max_iter": 3000}
+    for i in range(0, 20, 5):
+        president = facts.entities.id(f"president {i}")
+        cells = np.array([[president, party, p] for p in parties])
+        f = make(**settings).fit(facts.hold_out(cells, masked=True)).factors_
+        assert np.argmax(f.score(president, party, parties)) == i % 2
+
+
+# --- validation
+
+
+def held_out_facts():
+    facts = blocks(24, groups=3)
+    rng = np.random.default_rng(0)
+    noise = np.stack([rng.integers(0, size, 60) for size in (24, 2, 24)], axis=1)
+    noisy = relatent.Facts.from_arrays(*np.concatenate([facts.triples, noise]).T, n_entities=24, n_relations=2)
+    return relatent.split(noisy, test_size=0.2, random_state=0)
+
+
+@pytest.mark.parametrize("given_as", ["facts", "cells"])
+def test_with_validation_the_factors_that_predict_it_best_are_kept(make, given_as):
+    train, test = held_out_facts()
+    validation = test if given_as == "facts" else HeldOut.of(test, train, 0)
+    settings = {"rank": 10, "l2_entities": 1e-3, "l2_relations": 1e-3, "tol": 0.0, "patience": 2, "max_iter": 300}
+    estimator = make(**settings).fit(train, validation=validation)
+    losses = estimator.trace_.validation
+    assert "held-out loss was lowest" in estimator.trace_.verdict
+    assert np.isfinite(losses).any()
+    kept = HeldOut.of(test, train, 0).log_loss(estimator.factors_)
+    assert kept == pytest.approx(np.nanmin(losses), rel=1e-4)
+    assert kept < losses[~np.isnan(losses)][-1]
+
+
+def test_validation_facts_must_share_the_vocabulary(make):
+    with pytest.raises(InputError, match="validation must have the vocabulary of the training facts"):
+        make().fit(FACTS, validation=random_facts(19, 3, 20))
+
+
+def test_validation_must_be_facts_or_cells(make):
+    with pytest.raises(InputError, match="validation must be Facts or HeldOut, got ndarray"):
+        make().fit(FACTS, validation=FACTS.triples)
+
+
+def test_validation_needs_a_fact(make):
+    nothing = FACTS.hold_out(FACTS.triples, masked=False)
+    with pytest.raises(InputError, match="validation must hold at least one fact, got none"):
+        make().fit(FACTS, validation=nothing)
+
+
+def test_progress_is_told_step_by_step(make):
+    said = []
+    estimator = make().fit(FACTS, progress=lambda *news: said.append(news))
+    assert [done for done, _, _ in said] == list(range(1, estimator.n_iter_ + 1))
+    assert all(text.startswith("objective ") for _, _, text in said)
+
+
+def test_a_start_beyond_the_range_of_the_type_is_left_or_refused(make):
+    """Numbers that are not finite never come back as factors."""
+    start = make().fit(FACTS).factors_
+    far = dataclasses.replace(start, A=start.A * np.float32(1e15), R=start.R * np.float32(1e15))
+    with np.errstate(all="ignore"), contextlib.suppress(FitError):
+        f = make(init=far).fit(FACTS).factors_
+        assert np.isfinite(f.A).all()
+        assert np.isfinite(f.R).all()

@@ -1,0 +1,140 @@
+"""Promises of the program as a whole, kept by looking at its source."""
+
+import ast
+import inspect
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import relatent
+
+SOURCE = Path(relatent.__file__).resolve().parent
+MODULES = {".".join(path.relative_to(SOURCE).with_suffix("").parts): path for path in sorted(SOURCE.rglob("*.py"))}
+LAYERS = {"data": 0, "model": 1, "cells": 2, "fit": 3, "baselines": 4, "evaluation": 4, "serve": 5}
+SHARED = {"arrays", "errors", "progress"}  # modules beside the layers, which all of them may use
+
+
+def imported(path: Path) -> set[str]:
+    """Modules of relatent that a file imports, as dotted paths from the package's root."""
+    package = path.relative_to(SOURCE).parent.parts
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            module = ".".join([*base, *(node.module.split(".") if node.module else [])])
+            found |= {f"{module}.{alias.name}".strip(".") for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "relatent":
+            found |= {f"{node.module}.{alias.name}".removeprefix("relatent.") for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names if alias.name.split(".")[0] == "relatent"]
+            found |= {name.removeprefix("relatent.") for name in names}
+    return found
+
+
+def top_level_imports(path: Path) -> set[str]:
+    """Other people's packages that a file imports anywhere."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if "." in name])
+def test_imports_point_one_way_only(module):
+    """data ← model ← cells ← fit ← baselines, evaluation ← serve"""
+    own = module.split(".")[0]
+    for other in imported(MODULES[module]):
+        layer = other.split(".")[0]
+        if layer in LAYERS and layer != own:
+            assert LAYERS[layer] < LAYERS[own], f"{module} imports {other}"
+
+
+def test_every_folder_is_a_layer():
+    folders = {path.name for path in SOURCE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
+    assert folders <= set(LAYERS)
+
+
+def test_shared_modules_depend_on_no_layer():
+    for name in SHARED & set(MODULES):
+        assert not {other.split(".")[0] for other in imported(MODULES[name])} & set(LAYERS), name
+
+
+def test_public_names_resolve_and_are_all_that_dir_shows():
+    assert len(set(relatent.__all__)) == len(relatent.__all__)
+    for name in relatent.__all__:
+        assert getattr(relatent, name) is not None
+    assert sorted(dir(relatent)) == sorted([*relatent.__all__, "__version__"])
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'relatent' has no attribute 'RescalGuess'"):
+        relatent.RescalGuess
+
+
+def test_type_checkers_see_the_names_that_users_get():
+    """The imports under TYPE_CHECKING name each public object, from the module it comes from."""
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.name: f".{node.module}" for node in block.body for alias in node.names}
+    assert seen == relatent._HOME
+    assert set(seen) == set(relatent.__all__)
+
+
+def test_no_public_name_hides_a_module_or_folder():
+    """`import relatent.split` would replace the function relatent.split, were there such a module."""
+    beside = {module.name for module in pkgutil.iter_modules([str(SOURCE)])}
+    assert not beside & set(relatent.__all__)
+    assert not {path.stem for path in SOURCE.iterdir()} & set(relatent.__all__)
+
+
+def test_importing_relatent_imports_nothing_heavy():
+    heavy = ("numpy", "scipy", "sklearn", "numba", "pyarrow", "pandas", "polars", "joblib", "torch", "rich", "click")
+    code = f"import sys, relatent; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_nothing_is_pickled(module):
+    assert not top_level_imports(MODULES[module]) & {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal"}
+
+
+def public_members():
+    for name in relatent.__all__:
+        public = getattr(relatent, name)
+        yield name, public
+        if inspect.isclass(public):
+            for member, value in vars(public).items():
+                plain = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
+                if not member.startswith("_") and (callable(plain) or isinstance(plain, property)):
+                    yield f"{name}.{member}", plain
+
+
+@pytest.mark.parametrize(
+    ("name", "member"), list(public_members()), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_every_public_name_has_a_docstring_whose_first_line_is_short(name, member):
+    text = inspect.getdoc(member)
+    assert text, name
+    assert len(text.splitlines()[0]) <= 120
+    assert not text.startswith(f"{name.split('.')[-1]}("), "dataclasses write that if nobody else does"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_module_says_what_it_is(module):
+    assert ast.get_docstring(ast.parse(MODULES[module].read_text()))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_randomness_enters_by_a_seeded_generator_only(module):
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute) and node.value.attr == "random":
+            assert node.attr in ("default_rng", "Generator", "SeedSequence"), f"{module}: random.{node.attr}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "default_rng":
+            assert node.args, f"{module}: a generator without a seed"
