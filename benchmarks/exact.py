@@ -29,7 +29,7 @@ def kinships(seed: int) -> dict[str, Any]:
             "NumPy, default threads": (lambda: peers.dense_logistic(X, A, R, b), default_threads),
             "NumPy, one thread": (lambda: peers.dense_logistic(X, A, R, b), one_blas_thread),
         },
-        rounds=20,
+        rounds=60,
         laps=10,
     )
     faster = min(("NumPy, default threads", "NumPy, one thread"), key=lambda name: seconds[name]["best"])

@@ -30,7 +30,10 @@ def test_a_long_sum_of_single_precision_numbers_keeps_its_digits():
 def test_the_sum_of_all_squared_scores_closes_in_the_gram_matrix(rng):
     A, R = rng.normal(size=(30, 4)), rng.normal(size=(5, 4, 4))
     wanted = (all_scores(A, R) ** 2).sum(axis=(1, 2))
-    np.testing.assert_allclose(gram.sums_of_squares(R, A.T @ A), wanted, rtol=1e-12)
+    G = A.T @ A
+    found = gram.quadratic(R, G)
+    assert found.sum_of_squares == pytest.approx(np.sum(wanted), rel=1e-12)
+    np.testing.assert_allclose(found.normal, sum(R_k @ G @ R_k.T + R_k.T @ G @ R_k for R_k in R), rtol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -8,11 +8,13 @@ in float32.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ..arrays import Ids, Matrix, Vector
+from ..arrays import Ids, Matrix, Slices, Vector
 
 ROWS = 1 << 15  # rows turned into float64 at a time
 FAST = {"contract", "reassoc", "nsz"}
@@ -28,9 +30,18 @@ def product(A: Matrix, B: Matrix) -> Matrix:
     return total
 
 
-def sums_of_squares(R: Matrix, G: Matrix) -> Vector:
-    """For each R_k of a stack, Σ over all cells of θ²."""
-    return np.einsum("kij,ij->k", R.transpose(0, 2, 1) @ G @ R, G)  # type: ignore[no-any-return]
+class Quadratic(NamedTuple):
+    """What the products of a stack of R_k with G give."""
+
+    sum_of_squares: float  # Σ_k Σ_ij θ_ijk²
+    normal: Matrix  # Σ_k R_k G R_kᵀ + R_kᵀ G R_k, (r, r)
+
+
+def quadratic(R: Slices, G: Matrix) -> Quadratic:
+    """Σ θ² over all cells of the relations, and the matrix of the normal equations for A."""
+    R_t = R.transpose(0, 2, 1)
+    backward = (R_t @ G @ R).sum(axis=0)
+    return Quadratic(float(np.sum(backward * G)), (R @ G @ R_t).sum(axis=0) + backward)
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)

@@ -1,7 +1,7 @@
 """One pass over a tile of scores: θ becomes σ(θ) in place, and Σ softplus(θ) is summed on the way.
 
 The loops are written so that LLVM vectorises them: the exponential is a polynomial with the exponent set by its
-bits, and the logarithm is taken once for up to 64 cells. With e = exp(−|θ|),
+bits, and the logarithm is taken once for hundreds of cells. With e = exp(−|θ|),
 
     softplus(θ) = max(θ, 0) + log1p(e),        Σ log1p(e_c) = log1p(p),  p ← p + e + p·e
 
@@ -22,6 +22,7 @@ from numba.extending import intrinsic, overload
 FAST = {"contract", "arcp", "nsz", "nnan", "ninf", "reassoc"}
 HIDDEN = -1e30  # a score that adds nothing: σ = 0, softplus = 0
 FOLDS = 6  # 2⁶ = 64 factors (1 + e) ≤ 2 at most, so p stays far inside float32
+LARGE = 1e250  # in float64, one more such fold cannot overflow
 FOLD_LENGTH = 512  # cells collected before folding, so that narrow tiles do not take a log for every few cells
 
 
@@ -79,7 +80,7 @@ def sigmoid32(T, bias, row_sums):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, fastmath=FAST, error_model="numpy", cache=True)
 def _sum_log1p(E, m):  # type: ignore[no-untyped-def]
-    """Σ log1p(E[:m]), one logarithm for up to 64 cells; E is used up."""
+    """Σ log1p(E[:m]), folded 64 to one in float32 and on in float64, whose range is 8 times wider; E is used up."""
     for _ in range(FOLDS):
         if m == 1:
             break
@@ -88,10 +89,14 @@ def _sum_log1p(E, m):  # type: ignore[no-untyped-def]
         for c in range(m - half):
             low[c] = low[c] + high[c] + low[c] * high[c]
         m = half
-    total = 0.0
+    total, p = 0.0, 0.0
     for c in range(m):
-        total += math.log1p(np.float64(E[c]))
-    return total
+        e = np.float64(E[c])
+        p = p + e + p * e
+        if p > LARGE:
+            total += math.log1p(p)
+            p = 0.0
+    return total + math.log1p(p)
 
 
 @njit(nogil=True, fastmath=FAST, error_model="numpy", cache=True)

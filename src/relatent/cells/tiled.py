@@ -9,7 +9,7 @@ dA_I += dQ R_kᵀ. 6·N²·K·r flop, O(N·r) memory; nothing N × N and no (K·
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -76,32 +76,27 @@ class Tiled:
         BLAS should run on one thread a call (see `threads.one_blas_thread`): the tiles are spread over threads here.
         """
         A, R, b = (np.ascontiguousarray(array, self.dtype) for array in (A, R, b))
-        # Fixed shares, summed in a fixed order: the same numbers at every call. The caller works on the first.
         r, height = A.shape[1], self.shares[-1].stack.stop
         dR, db = np.empty((height, r, r), self.dtype), np.empty(height)
-        others = [self._submit(A, R, b, value, dR, db, share) for share in range(1, len(self.shares))]
-        total, dA = self._work(A, R, b, value, dR, db, 0)
-        for other in others:
-            part, dA_part = other.result()
-            total += part
-            dA += dA_part
+        parts = [np.empty_like(A) for _ in self.shares]
+        jobs = [self._job(A, R, b, value, dA, dR, db, share) for share, dA in enumerate(parts)]
+        # Fixed shares, summed in a fixed order: the same numbers at every call. The caller works on the first, and
+        # nothing but compiled code runs from here on: threads that wait for the interpreter lose a tenth of the time.
+        others = [self._pool.submit(_reduce_blocks, *job) for job in jobs[1:]] if self._pool else []
+        total = _reduce_blocks(*jobs[0])
+        dA = parts[0]
+        for other, part in zip(others, parts[1:], strict=True):
+            total += other.result()
+            dA += part
         return Reduction(total if value else np.nan, dA, *self._merged(dR, db))
 
-    def _submit(self, *arguments: Any) -> Future[tuple[float, Matrix]]:
-        assert self._pool is not None
-        return self._pool.submit(self._work, *arguments)
-
-    def _work(
-        self, A: Matrix, R: Slices, b: Vector, value: bool, dR: Slices, db: Vector, share: int
-    ) -> tuple[float, Matrix]:
-        """One thread's share of the blocks: the loss and dA; its rows of dR and db are filled."""
+    def _job(
+        self, A: Matrix, R: Slices, b: Vector, value: bool, dA: Matrix, dR: Slices, db: Vector, share: int
+    ) -> tuple[Any, ...]:
+        """What `_reduce_blocks` is called with for one thread's share of the blocks."""
         low, high, stack = self.shares[share]
-        dA = np.zeros_like(A)
-        dR[stack], db[stack] = 0, 0
         cells = (*self.facts, *self.unobserved[:3])
-        scratch = self._scratch[share]
-        total = _reduce_blocks(A, R, b, self.blocks[low:high], low, *cells, value, dA, dR[stack], db[stack], *scratch)
-        return total, dA
+        return A, R, b, self.blocks[low:high], low, *cells, value, dA, dR[stack], db[stack], *self._scratch[share]
 
     def _merged(self, dR: Slices, db: Vector) -> tuple[Slices, Vector]:
         """One dR_k and db_k a relation, also where several shares have rows of it."""
@@ -133,7 +128,8 @@ def _reduce_blocks(  # type: ignore[no-untyped-def]
     scratch,
     e,
 ):
-    """Work through blocks of rows; adds to dA, dR and db, returns the loss. dR and db begin at the first block's k."""
+    """Work through blocks of rows: fills dA, dR and db, returns the loss. dR and db begin at the first block's k."""
+    dA[:], dR[:], db[:] = 0, 0, 0
     n, r = A.shape
     k_first = blocks[0, 0]
     column_tiles = (n + COLUMNS - 1) // COLUMNS

@@ -102,8 +102,8 @@ def _experiments() -> Iterator[Experiment]:
                 yield Experiment("presidents", model, heldout, "raw", settings, task, published, inner=9)
         yield Experiment("presidents", "vote", "zero", "raw", ({},), task, note="no model: the running mates' parties")
     stand_in = "stand-in for Bacteriome (paper .927 and .938): not comparable"
-    ecoli_als = tuple(s for rank in (50, 100, 200) for s in _both((1, 3), rank=rank))
-    ecoli_logit = tuple(_both((0.5, 1, 2), rank=20))
+    ecoli_als = tuple(_both((1, 3, 10), rank=20) + _both((3, 10), rank=100))
+    ecoli_logit = tuple(_both((2, 5, 10), rank=10) + _both((5, 10), rank=30))
     for heldout in ("zero", "masked"):
         yield Experiment("ecoli-ppi", "als", heldout, "raw", ecoli_als, note=stand_in)
         yield Experiment("ecoli-ppi", "logit", heldout, "raw", ecoli_logit, note=stand_in)

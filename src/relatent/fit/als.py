@@ -113,17 +113,22 @@ class Als:
         for group in self.groups:
             values, _ = self._target(group, A, state.R[group.relations])
             Y = group.forward.times(A, values)
-            M = gram.product(A, Y) + self._alpha * (G @ state.R[group.relations] @ G)
+            M = gram.product(A, Y)
+            if self._alpha:
+                M += self._alpha * (G @ state.R[group.relations] @ G)
             R_k = update_relations(M, g, U, l2_relations / w_max)
             R[group.relations] = R_k
-            if not self.exact:
+            theta_squared, normal = gram.quadratic(R_k, G)
+            if self.exact:
+                loss = len(group.x) - 2 * float(np.sum(M * R_k)) + theta_squared
+            else:
                 values, theta = self._target(group, A, R_k)  # the majoriser touches at the newest point
-            loss = self._loss(group, R_k, G, M) if self.exact else self._listed_loss(group, R_k, G, theta)
+                loss = theta_squared + self._correction(group, theta)
             objective += loss + l2_relations * float(np.sum(R_k**2))
             if update_A:
                 Y = Y if self.exact else group.forward.times(A, values)
-                F += self._right_side(group, A, R_k, G, Y, values)
-                E += np.sum(R_k @ G @ R_k.transpose(0, 2, 1) + R_k.transpose(0, 2, 1) @ G @ R_k, axis=0)
+                F += self._right_side(group, A, R_k, normal, Y, values)
+                E += normal
         V = state.V
         if self.D is not None:
             V, D, loss = self._attributes(A, G, V)
@@ -148,23 +153,18 @@ class Als:
         share = group.w / self.w_max
         return (share * group.x + (1 - share - self.dtype.type(self._alpha)) * theta).astype(self.dtype), theta
 
-    def _loss(self, group: Group, R_k: Slices, G: Matrix, M: Matrix) -> float:
-        """‖X‖² − 2 ⟨AᵀXA, R⟩ + Σ θ²."""
-        return len(group.x) - 2 * float(np.sum(M * R_k)) + float(gram.sums_of_squares(R_k, G).sum())
-
-    def _listed_loss(self, group: Group, R_k: Slices, G: Matrix, theta: Vector) -> float:
-        """Σ θ² over all cells, corrected at the listed ones."""
+    def _correction(self, group: Group, theta: Vector) -> float:
+        """Σ over listed cells of w (x − θ)² − θ²: what they add to the sum of θ² over all cells."""
         t, x, w = theta.astype(np.float64), group.x.astype(np.float64), group.w.astype(np.float64)
-        return float(gram.sums_of_squares(R_k, G).sum() + np.sum(w * (x - t) ** 2) - np.sum(t * t))
+        return float(np.sum(w * (x - t) ** 2) - np.sum(t * t))
 
-    def _right_side(self, group: Group, A: Matrix, R_k: Slices, G: Matrix, Y: Matrix, values: Vector) -> Matrix:
+    def _right_side(self, group: Group, A: Matrix, R_k: Slices, normal: Matrix, Y: Matrix, values: Vector) -> Matrix:
         """Σ_k Z_k A R_kᵀ + Z_kᵀ A R_k over the group."""
         R_own = R_k.astype(self.dtype)
         F = np.matmul(Y, R_own.transpose(0, 2, 1)) + np.matmul(group.backward.times(A, values), R_own)
         total: Matrix = F.sum(axis=0)
         if self._alpha:
-            low_rank = np.sum(R_k @ G @ R_k.transpose(0, 2, 1) + R_k.transpose(0, 2, 1) @ G @ R_k, axis=0)
-            total = total + A @ (self._alpha * low_rank).astype(self.dtype)
+            total = total + A @ (self._alpha * normal).astype(self.dtype)
         return total
 
     def _attributes(self, A: Matrix, G: Matrix, V_old: Matrix) -> tuple[Matrix, Matrix, float]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from ..arrays import Matrix, Slices, Vector
 from ..cells.reduction import Reduction
@@ -65,5 +66,13 @@ class PenalisedLikelihood:
 
 
 def _squares(array: Vector) -> float:
-    flat = array.reshape(-1)
-    return float(np.einsum("i,i->", flat, flat, dtype=np.float64, casting="unsafe"))
+    return float(_sum_of_squares(array.reshape(-1)))
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+def _sum_of_squares(values):  # type: ignore[no-untyped-def]
+    """In float64: the line search compares objectives that differ in the seventh digit."""
+    total = 0.0
+    for i in range(len(values)):
+        total += np.float64(values[i]) * np.float64(values[i])
+    return total

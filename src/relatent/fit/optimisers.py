@@ -1,7 +1,7 @@
 """L-BFGS for a smooth function of one long vector, in the vector's own precision.
 
 SciPy's L-BFGS-B works in float64 with copies of everything; this one keeps 2·m + 5 vectors of the given type
-(docs/design.md has the comparison). Numbers that decide (dot products of the line search, the objective) are float64.
+(docs/design.md has the comparison). Dot products and the objective are float64 all the same.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import blas
+from numba import njit
 
 from ..arrays import Matrix, Vector
 
@@ -18,6 +18,7 @@ Objective = Callable[[Vector], tuple[float, Vector]]
 
 SUFFICIENT, CURVATURE = 1e-4, 0.9  # Wolfe's two constants (Nocedal & Wright, section 3.1)
 TRIALS = 20  # evaluations in one line search
+FAST = {"contract", "reassoc", "nsz"}
 
 
 class LbfgsState(NamedTuple):
@@ -66,46 +67,71 @@ class Lbfgs:
         if found is None:
             return state._replace(kept=0, failures=state.failures + 1)
         x, value, gradient, evaluations = found
-        s, y = x - state.x, gradient - state.gradient
-        kept = state.kept
-        curvature = _dot(s, y)
-        if curvature > np.finfo(x.dtype).eps * _dot(y, y):
-            pair = kept % self.memory
-            state.S[pair], state.Y[pair], state.curvature[pair] = s, y, curvature
-            kept += 1
+        pair = state.kept % self.memory
+        s = np.subtract(x, state.x, out=state.S[pair])
+        y = np.subtract(gradient, state.gradient, out=state.Y[pair])
+        state.curvature[pair] = _dot(s, y)
+        usable = state.curvature[pair] > np.finfo(x.dtype).eps * _dot(y, y)
         return state._replace(
             x=x,
             objective=value,
             gradient=gradient,
-            kept=kept,
+            kept=state.kept + 1 if usable else 0,  # a pair that is rounding only has taken the place of the oldest
             evaluations=state.evaluations + evaluations,
             failures=0,
         )
 
 
 def _dot(a: Vector, b: Vector) -> float:
-    return float(np.dot(a, b))
+    return float(_dot64(a, b))
 
 
 def _direction(state: LbfgsState) -> Vector:
     """−H g by the two loops over the pairs, newest first, then oldest first (Nocedal & Wright, algorithm 7.4)."""
     q = -state.gradient
-    memory = len(state.S)
-    newest_first = [pair % memory for pair in range(state.kept - 1, max(state.kept - memory, 0) - 1, -1)]
-    if not newest_first:
-        return q
-    axpy = blas.daxpy if q.dtype == np.float64 else blas.saxpy
-    curvature = [float(product) for product in state.curvature]
-    alpha: dict[int, float] = {}
-    for pair in newest_first:
-        alpha[pair] = _dot(state.S[pair], q) / curvature[pair]
-        q = axpy(state.Y[pair], q, a=-alpha[pair])
-    newest = newest_first[0]
-    q *= q.dtype.type(curvature[newest] / _dot(state.Y[newest], state.Y[newest]))
-    for pair in reversed(newest_first):
-        beta = _dot(state.Y[pair], q) / curvature[pair]
-        q = axpy(state.S[pair], q, a=alpha[pair] - beta)
+    kept = min(state.kept, len(state.S))
+    if kept:
+        newest_first = (state.kept - 1 - np.arange(kept)) % len(state.S)
+        _two_loops(state.S, state.Y, state.curvature, newest_first, q)
     return q
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _dot64(a, b):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(len(a)):
+        total += np.float64(a[i]) * np.float64(b[i])
+    return total
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _add_and_dot(q, factor, y, s):  # type: ignore[no-untyped-def]
+    """q ← q + factor · y, and s · q of the new q, in one pass: the vectors are longer than the cache."""
+    c = q.dtype.type(factor)
+    total = 0.0
+    for i in range(len(q)):
+        q[i] += c * y[i]
+        total += np.float64(s[i]) * np.float64(q[i])
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _two_loops(S, Y, curvature, newest_first, q):  # type: ignore[no-untyped-def]
+    m = len(newest_first)
+    alpha = np.empty(m)
+    newest, oldest = newest_first[0], newest_first[m - 1]
+    product = _dot64(S[newest], q)
+    for place in range(m):
+        pair = newest_first[place]
+        alpha[place] = product / curvature[pair]
+        following = S[newest_first[place + 1]] if place + 1 < m else q
+        product = _add_and_dot(q, -alpha[place], Y[pair], following)
+    q *= q.dtype.type(curvature[newest] / _dot64(Y[newest], Y[newest]))
+    product = _dot64(Y[oldest], q)
+    for place in range(m - 1, -1, -1):
+        pair = newest_first[place]
+        following = Y[newest_first[place - 1]] if place > 0 else q
+        product = _add_and_dot(q, alpha[place] - product / curvature[pair], S[pair], following)
 
 
 def _line_search(
