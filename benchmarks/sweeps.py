@@ -82,7 +82,6 @@ def _ours(facts: relatent.Facts, A: Array, l2: float) -> tuple[Array, Array, lis
     for _ in range(SWEEPS):
         one, state = timed(lambda: solver.step(state))  # noqa: B023  (called at once)
         seconds.append(one)
-    state = solver.finish(state)
     return state.A, state.R, seconds
 
 

@@ -77,7 +77,6 @@ def test_sweeps_are_those_of_the_published_updates(sweeps, n_attributes):
     state = solver.start(start)
     for _ in range(sweeps):
         state = solver.step(state)
-    state = solver.finish(state)
     A, R, V = published_sweeps(dense_tensors(facts)[0], D, start, l2, sweeps)
     assert relative_error(all_scores(state.A, state.R), all_scores(A, R)) < 1e-8
     if n_attributes:
@@ -94,10 +93,8 @@ def test_the_objective_of_every_sweep_is_the_exact_one(options):
     state = solver.start(random_start(facts, 4))
     for _ in range(6):
         after = solver.step(state)
-        assert after.objective == pytest.approx(objective(facts, state.A, after.R, after.V), rel=1e-10)
+        assert after.objective == pytest.approx(objective(facts, after.A, after.R, after.V), rel=1e-10)
         state = after
-    last = solver.finish(state)
-    assert last.objective == pytest.approx(objective(facts, last.A, last.R, last.V), rel=1e-10)
 
 
 @each_variant
@@ -106,7 +103,7 @@ def test_the_objective_in_single_precision_is_close_to_the_exact_one(options):
     solver = solver_of(facts, 4, dtype="float32")
     state = solver.start(random_start(facts, 4))
     after = solver.step(solver.step(state))
-    last = solver.finish(after)
+    last = after
     assert last.objective == pytest.approx(objective(facts, last.A.astype(float), last.R, last.V), rel=1e-5)
 
 
@@ -116,10 +113,12 @@ def test_the_relation_update_never_raises_the_objective(options, seed):
     facts = random_facts(10, 2, 60, **options, seed=seed)
     rng = np.random.default_rng(seed)
     solver = solver_of(facts, 3)
-    state = solver.start(random_start(facts, 3, seed), rng.normal(size=(2, 3, 3)))
-    before = objective(facts, state.A, state.R, state.V)
+    A, R = random_start(facts, 3, seed), rng.normal(size=(2, 3, 3))
+    V = np.zeros((3, 0 if facts.attributes is None else facts.attributes.shape[1]))
+    before = objective(facts, A, R, V)
     for _ in range(5):
-        state = solver.finish(state)
+        state = solver.visit(A, R, V)
+        R, V = state.R, state.V
         assert state.objective <= before * (1 + 1e-12)
         before = state.objective
 
@@ -132,7 +131,7 @@ def test_a_fit_ends_where_the_gradient_of_the_stated_objective_is_zero(options):
     state = solver.start(random_start(facts, 2))
     for _ in range(4000):
         state = solver.step(state)
-    A, R, V, _ = solver.finish(state)
+    A, R, V = state[:3]
     assert np.abs(all_scores(A, R)).max() > 0.05, "the world must not be shrunk away"
     X, W = dense_tensors(facts)
     D = 2 * W * (all_scores(A, R) - X)
@@ -152,7 +151,7 @@ def test_weighted_relations_settle_at_weighted_least_squares():
     solver = solver_of(facts, 2)
     state = solver.start(random_start(facts, 2))
     for _ in range(1000):
-        state = solver.finish(state)  # A stands still
+        state = solver.visit(*state[:3])  # A stands still
     X, W = dense_tensors(facts)
     pairs = np.einsum("ip,jq->ijpq", state.A, state.A).reshape(64, 4)
     for k in range(2):
@@ -169,7 +168,7 @@ def fitted(facts, rank=3, sweeps=15, dtype="float64"):
     state = solver.start(random_start(facts, rank))
     for _ in range(sweeps):
         state = solver.step(state)
-    return solver.finish(state)
+    return state
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -222,7 +221,7 @@ def test_a_trusted_fact_is_fitted_better_than_a_doubted_one():
 def test_rank_may_equal_the_number_of_entities_and_then_everything_fits():
     facts = random_facts(8, 2, 30)
     solver = solver_of(facts, 8, (1e-9, 1e-9, 0))
-    state = solver.finish(solver.step(solver.start(np.eye(8))))
+    state = solver.step(solver.start(np.eye(8)))
     np.testing.assert_allclose(all_scores(state.A, state.R), dense_tensors(facts)[0], atol=1e-6)
 
 
@@ -232,7 +231,7 @@ def test_without_a_penalty_a_deficient_rank_is_taken_at_least_norm(dtype):
     A = random_start(facts, 4)
     A[:, 3] = A[:, 2]  # rank 3
     solver = solver_of(facts, 4, (0.0, 0.0, 0.0), dtype)
-    found = solver.finish(solver.start(A))
+    found = solver.start(A)
     assert np.isfinite(found.R).all()
     assert np.abs(found.R).max() < 100
     X = dense_tensors(facts)[0]
@@ -247,7 +246,7 @@ def test_a_vanished_entity_matrix_stays_finite():
     facts = random_facts(6, 1, 5)
     for l2 in ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)):
         solver = solver_of(facts, 2, l2)
-        state = solver.finish(solver.step(solver.start(np.zeros((6, 2)))))
+        state = solver.step(solver.start(np.zeros((6, 2))))
         assert np.isfinite(state.A).all()
         assert np.isfinite(state.R).all()
         assert state.objective == pytest.approx(len(facts))
@@ -262,7 +261,6 @@ def test_a_world_of_known_rank_is_recovered():
     state = solver.start(random_start(facts, 3))
     for _ in range(100):
         state = solver.step(state)
-    state = solver.finish(state)
     np.testing.assert_allclose(all_scores(state.A, state.R), dense_tensors(facts)[0], atol=1e-3)
 
 
@@ -274,7 +272,7 @@ def test_masked_cells_of_a_world_of_known_rank_are_filled_in():
     state = solver.start(random_start(facts, 3))
     for _ in range(300):
         state = solver.step(state)
-    theta = all_scores(*solver.finish(state)[:2])[cells[:, 1], cells[:, 0], cells[:, 2]]
+    theta = all_scores(*state[:2])[cells[:, 1], cells[:, 0], cells[:, 2]]
     np.testing.assert_allclose(theta, facts.contains(cells), atol=0.1)
 
 
@@ -293,7 +291,7 @@ def test_attributes_pull_an_entity_without_facts_to_those_like_it():
         state = solver.start(random_start(facts, 2))
         for _ in range(300):
             state = solver.step(state)
-        theta = all_scores(*solver.finish(state)[:2])[0]
+        theta = all_scores(*state[:2])[0]
         np.testing.assert_allclose([theta[10, 7], theta[3, 10]], wanted, atol=0.15)
 
 
@@ -331,7 +329,7 @@ def test_renaming_entities_renames_the_result(options):
         state = solver.start(A)
         for _ in range(10):
             state = solver.step(state)
-        results.append(solver.finish(state))
+        results.append(state)
     first, second = results
     assert second.objective == pytest.approx(first.objective, rel=1e-10)
     assert relative_error(second.A[order], first.A) < 1e-7
@@ -350,6 +348,6 @@ def test_a_sweep_leaves_the_state_it_started_from_alone():
     state = solver.step(solver.start(random_start(facts, 3)))
     before = [np.array(part) for part in state]
     solver.step(state)
-    solver.finish(state)
+    solver.visit(*state[:3])
     for part, old in zip(state, before, strict=True):
         np.testing.assert_array_equal(part, old)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import Mask, Triples, Vector
 from ..errors import InputError
-from .facts import Facts, cells_of
+from .facts import Facts, cell_keys, cells_of, sorted_unique
 
 ZEROS_PER_FACT = 20
 LEAST_PROBABILITY = 1e-12  # what log loss takes for 0
@@ -53,13 +53,13 @@ class HeldOut:
 def sample_zeros(known: list[Facts], count: int, rng: np.random.Generator) -> tuple[Triples, float]:
     """Distinct cells that are neither a fact nor unobserved anywhere in `known`, and how many each stands for."""
     first = known[0]
-    total = first.n_cells - len(np.unique(np.concatenate([_listed_keys(facts) for facts in known])))
+    total = first.n_cells - len(sorted_unique(np.concatenate([_listed_keys(facts) for facts in known])))
     if total <= 0:
         return cells_of(np.empty(0, np.int64), first.n_entities), 1.0
     found = np.empty(0, np.int64)
     count = min(count, total // 2 + 1)  # beyond half of all zeros, rejection would go on for long
     while len(found) < count:
-        keys = np.unique(rng.integers(0, first.n_cells, 2 * count))
+        keys = sorted_unique(rng.integers(0, first.n_cells, 2 * count))
         cells = cells_of(keys, first.n_entities)
         free = ~np.any([facts.contains(cells) | facts.hides(cells) for facts in known], axis=0)
         found = np.union1d(found, keys[free])
@@ -68,6 +68,4 @@ def sample_zeros(known: list[Facts], count: int, rng: np.random.Generator) -> tu
 
 
 def _listed_keys(facts: Facts) -> Any:
-    from .facts import cell_keys
-
     return np.concatenate([facts.keys, cell_keys(facts.unobserved, facts.n_entities)])

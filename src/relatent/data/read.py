@@ -9,29 +9,24 @@ from __future__ import annotations
 import csv
 import io
 import os
-import re
 import sys
-import warnings
-from array import array
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrays import Ids, Vector
-from ..errors import DataError, DataWarning
+from ..errors import DataError
 from .facts import Facts, cell_keys
+from .files import File, identify, one_line
 from .names import Names
-
-_KINDS = {".tsv": "tsv", ".txt": "tsv", ".csv": "csv", ".parquet": "parquet", ".nt": "nt", ".ttl": "ttl"}
-_CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
-_KNOWN = "known are .tsv, .txt (tab-separated), .csv, .parquet, .nt and .ttl, each plain or with .gz, .zst or .bz2"
+from .rdf import read_rdf
 
 _ROLES = ("subject", "relation", "object", "weight")
 _ENDS = (
@@ -47,7 +42,6 @@ _ENDS = (
 )
 _MIDDLES = {"relation", "predicate", "rel", "r", "p", "property", "relationship", "edge", "type", "label"}
 
-_BOM = b"\xef\xbb\xbf"
 _BLOCK = 16 << 20  # bytes parsed at a time: large enough for a name to repeat, small enough for two cores to share
 
 
@@ -72,59 +66,20 @@ def read(source: Any, *, columns: Sequence[str] | None = None, header: bool | No
     _check_columns(columns)
     if not isinstance(source, (str, os.PathLike)):
         return _read_table(_arrow_table(source), "table", columns)
-    file = _identify(Path(source))
+    file = identify(Path(source))
     try:
         if file.kind in ("nt", "ttl"):
-            return _read_rdf(file, columns)
+            return read_rdf(file, columns)
         if file.kind == "parquet":
             return _read_table(_parquet_table(file), str(file.path), columns)
         return _read_text(file, columns, header)
     except OSError as problem:  # also what Arrow raises for a compressed stream that is cut short or damaged
-        raise DataError(f"{file.path}: cannot be read: {_one_line(problem)}") from None
+        raise DataError(f"{file.path}: cannot be read: {one_line(problem)}") from None
 
 
 def parse_tsv(content: bytes, name: str) -> Facts:
     """Facts from the bytes of a tab-separated file without a header; errors call it `name`."""
-    return _read_text(_File(Path(name), "tsv", None, content), None, header=False)
-
-
-# --- files
-
-
-class _File(NamedTuple):
-    path: Path
-    kind: str
-    codec: str | None
-    content: bytes | None = None  # stands in for the file at path
-
-    @property
-    def separator(self) -> str:
-        return "," if self.kind == "csv" else "\t"
-
-    def open(self) -> pa.NativeFile:
-        """The uncompressed bytes, without a byte order mark."""
-        stream = self._open()
-        if stream.read(len(_BOM)) == _BOM:
-            return stream
-        stream.close()
-        return self._open()
-
-    def _open(self) -> pa.NativeFile:
-        source = str(self.path) if self.content is None else pa.BufferReader(self.content)
-        return pa.input_stream(source, compression=self.codec)
-
-
-def _identify(path: Path) -> _File:
-    if path.is_dir():
-        raise DataError(f"{path}: is a folder, expected a file of facts")
-    if not path.exists():
-        raise DataError(f"{path}: no such file")
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    codec = _CODECS.get(suffixes.pop()) if suffixes and suffixes[-1] in _CODECS else None
-    kind = _KINDS.get(suffixes[-1]) if suffixes else None
-    if kind is None:
-        raise DataError(f"{path}: unknown kind of file; {_KNOWN}")
-    return _File(path, kind, codec)
+    return _read_text(File(Path(name), "tsv", None, content), None, header=False)
 
 
 # --- which columns
@@ -166,13 +121,13 @@ class _Layout(NamedTuple):
     header_line: int  # 0 where there is none
 
 
-def _read_text(file: _File, columns: Sequence[str] | None, header: bool | None) -> Facts:
+def _read_text(file: File, columns: Sequence[str] | None, header: bool | None) -> Facts:
     layout = _layout(file, columns, header)
     try:
         table = _parsed(file, layout)
     except pa.ArrowInvalid as problem:
         _raise_first_fault(file, layout)
-        raise DataError(f"{file.path}: {_one_line(problem)}") from None
+        raise DataError(f"{file.path}: {one_line(problem)}") from None
     return _facts(
         [table.column(str(position)) for position in layout.order],
         empty=f"{file.path}: holds no facts",
@@ -180,7 +135,7 @@ def _read_text(file: _File, columns: Sequence[str] | None, header: bool | None) 
     )
 
 
-def _layout(file: _File, columns: Sequence[str] | None, header: bool | None) -> _Layout:
+def _layout(file: File, columns: Sequence[str] | None, header: bool | None) -> _Layout:
     line, fields = next(_rows(file), (0, []))
     if not line:
         raise DataError(f"{file.path}: holds no facts")
@@ -197,7 +152,7 @@ def _layout(file: _File, columns: Sequence[str] | None, header: bool | None) -> 
     return _Layout(len(fields), order or tuple(range(len(fields))), line if has_header else 0)
 
 
-def _parsed(file: _File, layout: _Layout) -> pa.Table:
+def _parsed(file: File, layout: _Layout) -> pa.Table:
     from pyarrow import csv as arrow_csv
 
     is_csv = file.kind == "csv"
@@ -220,7 +175,7 @@ def _parsed(file: _File, layout: _Layout) -> pa.Table:
         )
 
 
-def _rows(file: _File) -> Generator[tuple[int, list[str]], None, None]:
+def _rows(file: File) -> Generator[tuple[int, list[str]], None, None]:
     """Each row with the number of its first line; bytes that are not UTF-8 come as lone surrogates."""
     newline = "" if file.kind == "csv" else None  # RFC 4180 allows line breaks in quotes
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if file.kind == "csv" else csv.QUOTE_NONE
@@ -236,23 +191,23 @@ def _rows(file: _File) -> Generator[tuple[int, list[str]], None, None]:
             raise DataError(f"{file.path}:{line}: {problem}") from None
 
 
-def _fact_rows(file: _File, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
+def _fact_rows(file: File, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
     return islice(_rows(file), 1 if layout.header_line else 0, None)
 
 
-def _line_of(file: _File, layout: _Layout, row: int) -> int:
+def _line_of(file: File, layout: _Layout, row: int) -> int:
     with closing(_rows(file)) as rows:
         return next(islice(rows, row + (1 if layout.header_line else 0), None))[0]
 
 
-def _raise_first_fault(file: _File, layout: _Layout) -> None:
+def _raise_first_fault(file: File, layout: _Layout) -> None:
     for line, fields in _fact_rows(file, layout):
         fault = _fault(file, layout, fields)
         if fault:
             raise DataError(f"{file.path}:{line}: {fault}")
 
 
-def _fault(file: _File, layout: _Layout, fields: list[str]) -> str | None:
+def _fault(file: File, layout: _Layout, fields: list[str]) -> str | None:
     if any("\udc80" <= character <= "\udcff" for field in fields for character in field):
         return "is not valid UTF-8; save the file as UTF-8"
     if len(fields) != layout.width:
@@ -276,7 +231,7 @@ def _wrong_weight(weight: float) -> str:
     return f"weights are confidences, finite and at least 0, got {weight}"
 
 
-def _separated(file: _File) -> str:
+def _separated(file: File) -> str:
     return "comma-separated" if file.kind == "csv" else "tab-separated"
 
 
@@ -293,14 +248,14 @@ def _arrow_table(source: Any) -> pa.Table:
         if hasattr(source, "__arrow_c_array__"):
             return pa.Table.from_batches([pa.record_batch(source)])
     except (pa.ArrowException, ValueError, TypeError) as problem:
-        raise DataError(f"table: cannot be read: {_one_line(problem)}") from None
+        raise DataError(f"table: cannot be read: {one_line(problem)}") from None
     raise DataError(
         f"cannot read facts from {type(source).__name__!r}; pass a path, or a pandas, polars or Arrow table "
         "(arrays go through Facts.from_arrays)"
     )
 
 
-def _parquet_table(file: _File) -> pa.Table:
+def _parquet_table(file: File) -> pa.Table:
     from pyarrow import parquet
 
     try:
@@ -313,7 +268,7 @@ def _parquet_table(file: _File) -> pa.Table:
         with parquet.ParquetFile(source, read_dictionary=text) as opened:
             return opened.read()
     except pa.ArrowException as problem:
-        raise DataError(f"{file.path}: is not a sound Parquet file: {_one_line(problem)}") from None
+        raise DataError(f"{file.path}: is not a sound Parquet file: {one_line(problem)}") from None
 
 
 def _read_table(table: pa.Table, where: str, columns: Sequence[str] | None) -> Facts:
@@ -344,7 +299,7 @@ def _name_column(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedAr
     try:
         return column.cast(pa.large_string()).dictionary_encode()
     except pa.ArrowInvalid as problem:
-        raise DataError(f"{where}: column {name!r}: {_one_line(problem)}") from None
+        raise DataError(f"{where}: column {name!r}: {one_line(problem)}") from None
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -431,80 +386,3 @@ def _check_weights(weights: Vector, keys: Ids, place: Callable[[int], str]) -> N
             f"{place(row)}: gives weight {weights[row]} to a fact that has weight {weights[earlier[row]]} "
             f"at {place(int(earlier[row]))}; keep one of them"
         )
-
-
-# --- RDF
-
-
-class _Numbering(dict[str, int]):
-    """Numbers names as they are met."""
-
-    def __missing__(self, name: str) -> int:
-        number = self[name] = len(self)
-        return number
-
-
-def _read_rdf(file: _File, columns: Sequence[str] | None) -> Facts:
-    import pyoxigraph
-
-    if columns is not None:
-        raise DataError(f"{file.path}: RDF has no columns to choose from; leave columns out")
-    entities, relations, ids, literals = _Numbering(), _Numbering(), array("i"), 0
-    label = _labeller(file)
-    syntax = pyoxigraph.RdfFormat.TURTLE if file.kind == "ttl" else pyoxigraph.RdfFormat.N_TRIPLES
-    try:
-        with file.open() as stream:
-            for quad in pyoxigraph.parse(stream, format=syntax, without_named_graphs=True):
-                if type(quad.object) is pyoxigraph.Literal:
-                    literals += 1
-                    continue
-                ids.append(entities[label(quad.subject)])
-                ids.append(relations[label(quad.predicate)])
-                ids.append(entities[label(quad.object)])
-    except SyntaxError as problem:
-        _raise_syntax_error(file, problem)
-    if not ids:
-        raise DataError(f"{file.path}: holds no facts" + (f", only {literals} with literal objects" * bool(literals)))
-    if literals:
-        text = f"{file.path}: left out {literals} facts whose object is a literal; objects must be entities"
-        warnings.warn(text, DataWarning, stacklevel=3)
-    return _sorted_facts(np.frombuffer(ids, dtype=np.int32).reshape(-1, 3), entities, relations)
-
-
-def _labeller(file: _File) -> Callable[[Any], str]:
-    import pyoxigraph
-
-    unnamed = _Numbering()
-    random_label = re.compile("[0-9a-f]{24,32}").fullmatch
-
-    def label(term: Any) -> str:
-        if type(term) is pyoxigraph.NamedNode:
-            return term.value
-        if type(term) is not pyoxigraph.BlankNode:
-            raise DataError(f"{file.path}: a triple about a triple is not a fact between entities, got {term}")
-        if file.kind == "ttl" and random_label(term.value):  # drawn anew by the parser in each run for every []
-            return f"_:unnamed-{unnamed[term.value]}"
-        return f"_:{term.value}"
-
-    return label
-
-
-def _raise_syntax_error(file: _File, problem: SyntaxError) -> NoReturn:
-    reason = re.sub(r"^Parser error at line .*?: ", "", _one_line(problem.msg))
-    raise DataError(f"{file.path}:{problem.lineno}: {reason}") from None
-
-
-def _sorted_facts(met: Ids, entities: _Numbering, relations: _Numbering) -> Facts:
-    names, ranks = [], []
-    for numbering, what in ((entities, "entity"), (relations, "relation")):
-        ordered = sorted(numbering)
-        rank = np.empty(len(ordered), np.int32)
-        rank[[numbering[name] for name in ordered]] = np.arange(len(ordered), dtype=np.int32)
-        names.append(Names(ordered, what=what))
-        ranks.append(rank)
-    triples = np.stack([ranks[0][met[:, 0]], ranks[1][met[:, 1]], ranks[0][met[:, 2]]], axis=1)
-    return Facts.from_ids(triples, *names)
-
-
-def _one_line(problem: object) -> str:
-    return " ".join(str(problem).split())

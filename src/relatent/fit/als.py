@@ -7,9 +7,10 @@ Updates of Nickel, Tresp & Kriegel (2011, 2012), A on the right-hand side taken 
     R_k ← argmin, through the eigenvectors of AᵀA
     A   ← [Σ_k X_k A R_kᵀ + X_kᵀ A R_k + D Vᵀ] [Σ_k R_k G R_kᵀ + R_kᵀ G R_k + V Vᵀ + λ_A I]⁻¹
 
-Each relation is visited once a sweep. Weights and unobserved cells (w = 0) go one way: majorisation. Where
-w ≤ w_max, Σ w (x − θ)² lies below w_max Σ (z − θ)² + const with z = θ_old + (w / w_max)(x − θ_old), and touches it at
-θ_old. z is α·θ_old (low rank, α = 1 − 1/w_max) plus a sparse part, so a sweep stays linear in the listed cells.
+Each relation is visited once a sweep, for R_k, the loss and the sums of the next A. Weights and unobserved cells
+(w = 0) go one way: majorisation. Where w ≤ w_max, Σ w (x − θ)² lies below w_max Σ (z − θ)² + const with
+z = θ_old + (w / w_max)(x − θ_old), and touches it at θ_old. z is α·θ_old (low rank, α = 1 − 1/w_max) plus a sparse
+part, so a sweep stays linear in the listed cells.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ AT_ONCE = 1 << 22  # elements of the (m, N, r) array of a group of m relations
 
 
 class AlsState(NamedTuple):
-    """A before the visit of all relations, and the R and V that were best for the A before it."""
+    """A, the R and V that are best for it, their objective, and the sums that give the next A."""
 
     A: Matrix  # (N, r)
     R: Slices  # (K, r, r), float64
     V: Matrix  # (r, M), float64; M = 0 without attributes
     objective: float
+    F: Matrix  # (N, r): Σ_k Z_k A R_kᵀ + Z_kᵀ A R_k + D Vᵀ
+    E: Matrix  # (r, r): Σ_k R_k G R_kᵀ + R_kᵀ G R_k + V Vᵀ
 
 
 @dataclass(frozen=True)
@@ -82,40 +85,37 @@ class Als:
         self.D = facts.attributes
 
     def start(self, A: Matrix, R: Slices | None = None) -> AlsState:
-        """The state before the first sweep."""
+        """The state before the first sweep: the best R for the given A. `R` helps only where cells are unobserved."""
         r = A.shape[1]
         R = np.zeros((self.groups[-1].relations.stop, r, r)) if R is None else R.astype(np.float64)
         V = np.zeros((r, 0 if self.D is None else self.D.shape[1]))
-        return AlsState(np.ascontiguousarray(A, self.dtype), R, V, np.inf)
+        return self.visit(np.ascontiguousarray(A, self.dtype), R, V)
 
     def stalled(self, state: AlsState) -> bool:
         """Never: the loop judges by the change of the objective."""
         return False
 
     def step(self, state: AlsState) -> AlsState:
-        """One sweep: every R_k from A, then A from what the visit summed up."""
-        return self._visit(state, update_A=True)
+        """One sweep: A from the sums of the last visit, then every R_k from A."""
+        A = state.F @ inverse(state.E, self.lambdas[0] / self.w_max).astype(self.dtype)
+        return self.visit(A, state.R, state.V)
 
-    def finish(self, state: AlsState) -> AlsState:
-        """R and V for the A that is returned, and the objective of the three."""
-        return self._visit(state, update_A=False)
-
-    def _visit(self, state: AlsState, *, update_A: bool) -> AlsState:
-        A, w_max = state.A, self.w_max
+    def visit(self, A: Matrix, R_old: Slices, V_old: Matrix) -> AlsState:
+        """Each relation once: R_k, its loss, and its share of the sums for the next A."""
+        w_max = self.w_max
         l2_entities, l2_relations, l2_attributes = self.lambdas
         G = gram.product(A, A)
         g, U = np.linalg.eigh(G)
         g = np.maximum(g, 0)
-        R = np.empty_like(state.R)
-        F = np.zeros(A.shape, self.dtype)  # Σ_k Z_k A R_kᵀ + Z_kᵀ A R_k
-        E = np.zeros_like(G)  # Σ_k R_k G R_kᵀ + R_kᵀ G R_k
+        R = np.empty_like(R_old)
+        F, E = np.zeros(A.shape, self.dtype), np.zeros_like(G)
         objective = l2_entities * float(np.trace(G))
         for group in self.groups:
-            values, _ = self._target(group, A, state.R[group.relations])
+            values, _ = self._target(group, A, R_old[group.relations])
             Y = group.forward.times(A, values)
             M = gram.product(A, Y)
             if self._alpha:
-                M += self._alpha * (G @ state.R[group.relations] @ G)
+                M += self._alpha * (G @ R_old[group.relations] @ G)
             R_k = update_relations(M, g, U, l2_relations / w_max)
             R[group.relations] = R_k
             theta_squared, normal = gram.quadratic(R_k, G)
@@ -125,19 +125,16 @@ class Als:
                 values, theta = self._target(group, A, R_k)  # the majoriser touches at the newest point
                 loss = theta_squared + self._correction(group, theta)
             objective += loss + l2_relations * float(np.sum(R_k**2))
-            if update_A:
-                Y = Y if self.exact else group.forward.times(A, values)
-                F += self._right_side(group, A, R_k, normal, Y, values)
-                E += normal
-        V = state.V
+            Y = Y if self.exact else group.forward.times(A, values)
+            F += self._right_side(group, A, R_k, normal, Y, values)
+            E += normal
+        V = V_old
         if self.D is not None:
-            V, D, loss = self._attributes(A, G, V)
+            V, D, loss = self._attributes(A, G, V_old)
             objective += loss + l2_attributes * float(np.sum(V**2))
             F += (D @ V.T / w_max).astype(self.dtype)
             E += V @ V.T / w_max
-        if update_A:
-            A = F @ inverse(E, l2_entities / w_max).astype(self.dtype)
-        return AlsState(A, R, V, objective)
+        return AlsState(A, R, V, objective, F, E)
 
     @property
     def _alpha(self) -> float:

@@ -37,10 +37,6 @@ class Checkpoint:
             self._save(state, steps, best)
             self._last = time.monotonic()
 
-    def remove(self) -> None:
-        """The fit is done and its result is kept elsewhere."""
-        self.path.unlink(missing_ok=True)
-
     def _save(self, state: Any, steps: list[Any], best: Any) -> None:
         tensors = {f"state.{name}": np.ascontiguousarray(value) for name, value in state._asdict().items()}
         if best.looks:
@@ -71,7 +67,7 @@ class Checkpoint:
         tensors, note = self._read()
         if note.get("fit_id") != self.fit_id:
             raise InputError(
-                f"{self.path} is the checkpoint of another fit (settings or data differ); delete it or name another"
+                f"{self.path} is the checkpoint of another fit: version, settings or data differ; delete it"
             )
         kept = _restore(state, "state", tensors)
         best.loss, best.looks, best.looks_since = note["best"]

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .. import __version__
 from ..arrays import Matrix, Slices, Vector
 from ..cells.threads import one_blas_thread
 from ..cells.tiled import Tiled
@@ -79,7 +80,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         if path is None:
             return None
         settings = {name: _plain(value) for name, value in sorted(self.get_params().items())}
-        parts = [type(self).__name__, settings, facts.fingerprint]
+        parts = [__version__, type(self).__name__, settings, facts.fingerprint]
         if isinstance(self.init, Factors):
             parts.append(digest(self.init.A, self.init.R, self.init.bias))
         if isinstance(validation, Facts):
@@ -163,11 +164,10 @@ class RescalALS(_Estimator):
                 solver.start(A, R),
                 max_iter=self.max_iter,
                 tol=self.tol,
-                watch=self._watch(facts, validation, solver),
+                watch=self._watch(facts, validation),
                 progress=progress,
                 checkpoint=self._checkpoint(checkpoint, facts, validation),
             )
-            state = solver.finish(state)
         self.attribute_factors_ = state.V if facts.attributes is not None else None
         return self._finish(facts, state.A, state.R, np.zeros(facts.n_relations), Smooth(), trace)
 
@@ -182,15 +182,14 @@ class RescalALS(_Estimator):
             return start.uniform(facts, rank, self.random_state), None
         raise InputError(f"init must be 'eigen', 'random' or Factors, got {self.init!r}")
 
-    def _watch(self, facts: Facts, validation: Facts | HeldOut | None, solver: Als) -> Watch | None:
+    def _watch(self, facts: Facts, validation: Facts | HeldOut | None) -> Watch | None:
         if validation is None:
             return None
         heldout = HeldOut.of(validation, facts, self.random_state)
 
         def loss(state: AlsState) -> float:
-            fitted = solver.finish(state)
             b = np.zeros(facts.n_relations)
-            return heldout.log_loss(Factors(fitted.A, fitted.R, b, facts.entities, facts.relations, Smooth()))
+            return heldout.log_loss(Factors(state.A, state.R, b, facts.entities, facts.relations, Smooth()))
 
         return Watch(loss, every=1, patience=self.patience)
 
@@ -329,7 +328,6 @@ def least_squares_start(facts: Facts, rank: int, random_state: int, *, sweeps: i
     state = solver.start(start.eigenvectors(plain, rank, random_state))
     for _ in range(sweeps):
         state = solver.step(state)
-    state = solver.finish(state)
     return state.A, state.R
 
 
