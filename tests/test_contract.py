@@ -183,6 +183,7 @@ def test_a_fact_of_weight_zero_is_an_unobserved_cell(make):
 # --- starts
 
 
+@pytest.mark.filterwarnings("ignore:the factors have shrunk to nothing")
 @pytest.mark.parametrize("init", ["eigen", "random"])
 def test_every_start_leads_to_a_fit(make, init):
     estimator = make(init=init).fit(FACTS)
@@ -296,6 +297,7 @@ def test_too_few_steps_warn_with_the_remedy(make):
 # --- the smallest and the emptiest worlds
 
 
+@pytest.mark.filterwarnings("ignore:the factors have shrunk to nothing")
 def test_one_entity_that_relates_to_itself(make):
     facts = relatent.Facts.from_arrays([0], [0], [0])
     f = make(rank=None, l2_entities=1e-3, l2_relations=1e-3).fit(facts).factors_
@@ -320,6 +322,7 @@ def test_penalties_of_zero_are_allowed(make):
     assert np.isfinite(estimator.factors_.A).all()
 
 
+@pytest.mark.filterwarnings("ignore:the factors have shrunk to nothing")
 def test_a_penalty_beyond_reason_forgets_everything(make):
     f = make(l2_entities=1e6, l2_relations=1e6, max_iter=2000).fit(FACTS).factors_
     theta = all_scores(f.A, f.R)
@@ -412,6 +415,7 @@ def test_progress_is_told_step_by_step(make):
     assert all(text.startswith("objective ") for _, _, text in said)
 
 
+@pytest.mark.filterwarnings("ignore:the factors have shrunk to nothing")
 def test_a_start_beyond_the_range_of_the_type_is_left_or_refused(make):
     """Numbers that are not finite never come back as factors."""
     start = make().fit(FACTS).factors_

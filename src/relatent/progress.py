@@ -30,7 +30,8 @@ def bar(title: str, *, console: Any = None) -> Iterator[Report]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
     )
-    with Progress(*columns, console=console or Console(stderr=True), transient=True) as progress:
+    out = console or Console(stderr=True)
+    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as progress:
         task = progress.add_task(title, total=None, note="")
 
         def report(done: int, total: int, note: str) -> None:

@@ -442,3 +442,21 @@ def test_a_fault_in_rdf_is_reported_with_its_line(write, name, content, message)
 def test_rdf_has_no_columns(write):
     with pytest.raises(DataError, match=r"^family.nt: RDF has no columns to choose from"):
         read(write("family.nt", NT), columns=("s", "p", "o"))
+
+
+@pytest.mark.parametrize("header", ["subject,relation,object,year", "year,subject,relation,object", "id,year,s,p,o"])
+def test_columns_beside_the_named_ones_are_left_out(tmp_path, header):
+    path = tmp_path / "more.csv"
+    names = header.split(",")
+    row = {"subject": "Ann", "s": "Ann", "relation": "likes", "p": "likes", "object": "Bob", "o": "Bob"}
+    path.write_text(header + "\n" + ",".join(row.get(name, "1950") for name in names) + "\n")
+    facts = read(path)
+    assert facts.named() == [("Ann", "likes", "Bob")]
+    assert facts.weights is None
+
+
+def test_a_fourth_column_of_a_table_is_a_weight_only_by_name():
+    columns = {"a": ["Ann"], "b": ["likes"], "c": ["Bob"]}
+    assert read(pa.table(columns | {"weight": [0.5]})).weights.tolist() == [0.5]
+    with pytest.raises(DataError, match="expected 3 columns, or 4 with a weight, got 4; choose with columns="):
+        read(pa.table(columns | {"year": [1950]}))

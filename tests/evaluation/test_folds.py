@@ -466,5 +466,5 @@ def test_cross_validation_takes_facts_only():
 
 
 def test_a_setting_the_estimator_does_not_have_is_refused():
-    with pytest.raises(ValueError, match="Invalid parameter 'ranks'"):
+    with pytest.raises(ValueError, match="search: RescalALS has no setting 'ranks'; it has "):
         cross_validate(ALS, random_facts(), folds=3, search=[{"ranks": 1}, {"ranks": 2}])

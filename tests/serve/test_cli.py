@@ -311,6 +311,28 @@ def test_a_validation_file_stops_a_fit_and_strangers_in_it_are_counted(capsys, f
     assert "warning: 1 validation facts have names that no training fact has: left out" in err
 
 
+def test_a_checkpoint_in_the_place_of_the_model_is_wrong_usage(capsys, family, tmp_path):
+    both = tmp_path / "m.relatent"
+    code, _, err = run(capsys, "fit", family, "-o", both, "--rank", 2, "--checkpoint", both)
+    assert code == 2
+    assert "--checkpoint and --output must be different files" in err
+
+
+def test_names_that_look_like_markup_are_shown_as_they_are(capsys, tmp_path):
+    data, model = tmp_path / "iron.tsv", tmp_path / "iron.relatent"
+    data.write_text("[Fe]\tbinds\t[/x]\n[/x]\tbinds\t[red]c\n[red]c\tbinds\t[Fe]\n")
+    run(capsys, "fit", data, "-o", model, "--l2-entities", 0.01, "--l2-relations", 0.01)
+    code, out, err = run(capsys, "predict", model, "-s", "[Fe]", "-r", "binds")
+    assert code == 0, err
+    assert all(name in out for name in ("[Fe]", "[/x]", "[red]c"))
+
+
+def test_an_unknown_setting_to_search_is_one_line(capsys, family):
+    code, _, err = run(capsys, "cross-validate", family, "--folds", 3, "--search", "bogus=1,2")
+    assert code == 1
+    assert err.startswith("error: search: RescalLogit has no setting 'bogus'; it has ")
+
+
 def test_a_checkpoint_is_gone_once_the_model_is_written(capsys, family, tmp_path):
     kept = tmp_path / "state"
     code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 2, "--checkpoint", kept)

@@ -6,6 +6,9 @@ bits, and the logarithm is taken once for hundreds of cells. With e = exp(−|θ
     softplus(θ) = max(θ, 0) + log1p(e),        Σ log1p(e_c) = log1p(p),  p ← p + e + p·e
 
 which keeps the digits that a product of (1 + e) loses where θ ≈ −12, the place most cells of a knowledge graph have.
+
+Everything here is inlined into its caller, so that there is one copy of each sum: of a function compiled twice, once by
+itself and once within a cached caller, the sums may run in another order, and a fit would end elsewhere.
 """
 
 from __future__ import annotations
@@ -61,7 +64,7 @@ def _exp32(x):  # type: ignore[no-untyped-def]
     return p * _float32_from_bits((n + _EXPONENT_BIAS) << _MANTISSA_BITS)  # type: ignore[call-arg]
 
 
-@njit(nogil=True, fastmath=FAST, error_model="numpy", cache=True)
+@njit(inline="always", fastmath=FAST, error_model="numpy")
 def sigmoid32(T, bias, row_sums):  # type: ignore[no-untyped-def]
     """T ← σ(T + bias of the row); row sums are added to `row_sums`."""
     n, m = T.shape
@@ -78,7 +81,7 @@ def sigmoid32(T, bias, row_sums):  # type: ignore[no-untyped-def]
         row_sums[i] += total
 
 
-@njit(nogil=True, fastmath=FAST, error_model="numpy", cache=True)
+@njit(inline="always", fastmath=FAST, error_model="numpy")
 def _sum_log1p(E, m):  # type: ignore[no-untyped-def]
     """Σ log1p(E[:m]), folded 64 to one in float32 and on in float64, whose range is 8 times wider; E is used up."""
     for _ in range(FOLDS):
@@ -99,7 +102,7 @@ def _sum_log1p(E, m):  # type: ignore[no-untyped-def]
     return total + math.log1p(p)
 
 
-@njit(nogil=True, fastmath=FAST, error_model="numpy", cache=True)
+@njit(inline="always", fastmath=FAST, error_model="numpy")
 def sigmoid_softplus32(T, bias, row_sums, E):  # type: ignore[no-untyped-def]
     """As `sigmoid32`, and returns Σ softplus(T + bias). E: scratch, at least FOLD_LENGTH + columns long."""
     n, m = T.shape
@@ -127,7 +130,7 @@ def sigmoid_softplus32(T, bias, row_sums, E):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@njit(inline="always", error_model="numpy")
 def sigmoid_softplus64(T, bias, row_sums, E):  # type: ignore[no-untyped-def]
     """The same in float64, cell by cell with the library's functions; `E` is not used."""
     n, m = T.shape
@@ -143,7 +146,7 @@ def sigmoid_softplus64(T, bias, row_sums, E):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def prepare_facts(T, bias, rows, columns, weights):  # type: ignore[no-untyped-def]
     """Σ over facts of [w softplus(−θ) − softplus(θ)] = Σ [(w − 1) softplus(θ) − w θ], before T becomes σ."""
     total = 0.0
@@ -156,14 +159,14 @@ def prepare_facts(T, bias, rows, columns, weights):  # type: ignore[no-untyped-d
     return total
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def hide(T, rows, columns):  # type: ignore[no-untyped-def]
     """Take unobserved cells out of a tile of scores."""
     for c in range(len(rows)):
         T[rows[c], columns[c]] = HIDDEN
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def finish_facts(T, row_sums, rows, columns, weights):  # type: ignore[no-untyped-def]
     """For facts, σ(θ) becomes the derivative w σ(θ) − w."""
     for c in range(len(rows)):
@@ -178,7 +181,7 @@ def pass_over_tile(T: Any, bias: Any, row_sums: Any, E: Any, value: bool) -> flo
     raise NotImplementedError
 
 
-@overload(pass_over_tile)
+@overload(pass_over_tile, inline="always")
 def _choose_by_precision(T, bias, row_sums, E, value):  # type: ignore[no-untyped-def]
     if T.dtype == types.float64:
         return lambda T, bias, row_sums, E, value: sigmoid_softplus64(T, bias, row_sums, E)

@@ -107,7 +107,7 @@ class Tiled:
         return np.add.reduceat(dR, firsts, axis=0), np.add.reduceat(db, firsts)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, fastmath=sigmoid.FAST, error_model="numpy")
 def _reduce_blocks(  # type: ignore[no-untyped-def]
     A,
     R,
@@ -169,7 +169,7 @@ def _reduce_blocks(  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def _side_by_side(R):  # type: ignore[no-untyped-def]
     """[R_1 … R_m], (r, m · r): products with all of them are one product."""
     m, r, _ = R.shape

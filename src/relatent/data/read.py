@@ -40,6 +40,7 @@ _ENDS = (
     ("from", "to"),
     ("start", "end"),
 )
+_WEIGHTS = {"weight", "weights", "confidence", "w"}
 _MIDDLES = {"relation", "predicate", "rel", "r", "p", "property", "relationship", "edge", "type", "label"}
 
 _BLOCK = 16 << 20  # bytes parsed at a time: large enough for a name to repeat, small enough for two cores to share
@@ -57,9 +58,9 @@ def read(source: Any, *, columns: Sequence[str] | None = None, header: bool | No
         TSV (`.tsv`, `.txt`), CSV, Parquet, N-Triples (`.nt`) or Turtle (`.ttl`), plain or compressed (`.gz`, `.zst`,
         `.bz2`). A table may be anything that speaks the Arrow C stream protocol.
     columns : sequence of str, optional
-        Names of the columns that hold subject, relation, object and, if there are four, weight. Otherwise the source
-        must have three columns, or four with numeric weights, in this order or with usual names such as head,
-        relation, tail.
+        Names of the columns that hold subject, relation, object and, if there are four, weight. Otherwise columns
+        with usual names (subject, relation, object; head, relation, tail; source, type, target; … and weight) are
+        taken, in any order, and others left out; without such names there must be three columns, or four with weights.
     header : bool, optional
         Whether row one of a TSV or CSV file names the columns; by default it does if the names are usual ones.
     """
@@ -101,14 +102,13 @@ def _chosen(names: Sequence[str], columns: Sequence[str], where: str) -> tuple[i
 
 
 def _recognised(names: Sequence[str]) -> tuple[int, ...] | None:
-    """Positions of subject, relation, object (and weight) if the first three names are usual ones, in any order."""
-    first = [name.strip().lower() for name in names[:3]]
+    """Positions of subject, relation, object (and weight) if their columns have usual names; others are left out."""
+    known = [name.strip().lower() for name in names]
     for subject, object_ in _ENDS:
-        if subject in first and object_ in first:
-            s, o = first.index(subject), first.index(object_)
-            middle = ({0, 1, 2} - {s, o}).pop() if len(first) == 3 else None
-            if middle is not None and first[middle] in _MIDDLES:
-                return (s, middle, o, *range(3, len(names)))
+        middles = [place for place, name in enumerate(known) if name in _MIDDLES]
+        if known.count(subject) == known.count(object_) == len(middles) == 1:
+            weights = [place for place, name in enumerate(known) if name in _WEIGHTS][:1]
+            return (known.index(subject), middles[0], known.index(object_), *weights)
     return None
 
 
@@ -143,11 +143,11 @@ def _layout(file: File, columns: Sequence[str] | None, header: bool | None) -> _
         if header is False:
             raise DataError("columns are picked by their names in row one, but header=False says it has none")
         return _Layout(len(fields), _chosen(fields, columns, f"{file.path}:{line}"), line)
-    if len(fields) not in (3, 4):
+    order = None if header is False else _recognised(fields)
+    if order is None and len(fields) not in (3, 4):
         raise DataError(
             f"{file.path}:{line}: expected 3 {_separated(file)} fields, or 4 with a weight, got {len(fields)}"
         )
-    order = None if header is False else _recognised(fields)
     has_header = order is not None if header is None else header
     return _Layout(len(fields), order or tuple(range(len(fields))), line if has_header else 0)
 
@@ -275,8 +275,10 @@ def _read_table(table: pa.Table, where: str, columns: Sequence[str] | None) -> F
     names = list(table.column_names)
     if columns is not None:
         order = _chosen(names, columns, where)
-    elif len(names) in (3, 4):
-        order = _recognised(names) or tuple(range(len(names)))
+    elif found := _recognised(names):
+        order = found
+    elif len(names) == 3 or (len(names) == 4 and names[3].strip().lower() in _WEIGHTS):
+        order = tuple(range(len(names)))
     else:
         raise DataError(
             f"{where}: expected 3 columns, or 4 with a weight, got {len(names)}; choose with columns=(…, …, …)"

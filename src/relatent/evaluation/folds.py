@@ -19,7 +19,7 @@ from sklearn.base import clone
 from ..arrays import Ids, Triples, Vector
 from ..data.facts import Facts, cell_keys, cells_of
 from ..data.heldout import HeldOut, sample_zeros
-from ..errors import ConvergenceWarning, InputError
+from ..errors import ConvergenceWarning, InputError, RelatentWarning
 from ..model.factors import Factors
 from .curves import Metrics, measure
 from .report import Fold, Report
@@ -70,6 +70,7 @@ def cross_validate(
     dealt = isinstance(folds, (int, np.integer))
     protocol = _Protocol(facts, heldout == "masked", scores, with_mirrors=dealt and not leaky)
     settings = _settings(search)
+    _check_settings(estimator, settings)
     jobs = _jobs(n_jobs, facts)
     pairs = _pairs(len(cuts), inner) if len(settings) > 1 else []
     tick = _ticker(progress, len(settings) * len(pairs) + len(cuts))
@@ -248,6 +249,13 @@ def _settings(search: Mapping[str, Sequence[Any]] | Sequence[Settings] | None) -
     return list(settings)
 
 
+def _check_settings(estimator: Any, settings: list[Settings]) -> None:
+    known = estimator.get_params()
+    for name in itertools.chain(*settings):
+        if name not in known:
+            raise InputError(f"search: {type(estimator).__name__} has no setting {name!r}; it has {', '.join(known)}")
+
+
 def _pairs(n: int, inner: int) -> list[tuple[int, int]]:
     """Pairs of folds, as in a ring: each fold stands in `inner` of them, one more if that cannot be."""
     if n < 3:
@@ -301,7 +309,7 @@ def _fit_and_predict(
     model = clone(estimator).set_params(**setting)
     small = protocol.facts.n_entities <= SMALL
     with warnings.catch_warnings(), _threads(1 if small else None):
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", RelatentWarning)
         model.fit(protocol.training(held))
     predictions = [protocol.predictions(model.factors_, cut) for cut in judged]
     return predictions, {

@@ -171,6 +171,8 @@ def evaluate(
 
 
 def _check_arguments(factors: Factors, test: Facts, batch_size: int | None, hits: Sequence[int]) -> None:
+    if not isinstance(factors, Factors):
+        raise InputError(f"evaluate takes Factors, got {type(factors).__name__}; an estimator's are its factors_")
     if not len(test):
         raise InputError("test must hold at least one fact, got none")
     if batch_size is not None and batch_size < 1:

@@ -27,7 +27,7 @@ class Checkpoint:
     """
 
     path: Path
-    every: float = 30.0  # seconds
+    every: float = 10.0  # seconds
     fit_id: str = ""
     _last: float = field(default_factory=time.monotonic)
 
@@ -80,7 +80,7 @@ class Checkpoint:
                 note = json.loads((file.metadata() or {})["checkpoint"])
                 return {name: file.get_tensor(name) for name in file.keys()}, note  # noqa: SIM118
         except (SafetensorError, OSError, KeyError, ValueError) as error:
-            raise ModelFileError(f"{self.path} is not a whole checkpoint ({error}); delete it to start anew") from error
+            raise ModelFileError(f"{self.path} is no checkpoint, or is damaged; give another name") from error
 
 
 def digest(*arrays: NDArray[Any] | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ from ..cells.threads import one_blas_thread
 from ..cells.tiled import Tiled
 from ..data.facts import Facts
 from ..data.heldout import HeldOut
-from ..errors import InputError
+from ..errors import InputError, RelatentWarning
 from ..model.factors import Factors
 from ..model.links import Link, Logistic, Smooth
 from . import start
@@ -26,6 +27,8 @@ from .objective import Layout, PenalisedLikelihood
 from .optimisers import Lbfgs, LbfgsState
 
 E = TypeVar("E", bound="_Estimator")
+
+VANISHED = 1e-4  # products of factors below it: every answer is the same
 
 
 class _Estimator(BaseEstimator):  # type: ignore[misc]
@@ -42,6 +45,9 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
     def _finish(self: E, facts: Facts, A: Matrix, R: Slices, b: Vector, link: Link, trace: Trace) -> E:
         self.trace_ = trace
         self.n_iter_ = len(trace)
+        if float(np.abs(A).max()) ** 2 * float(np.abs(R).max()) < VANISHED:
+            remedy = "the penalties are too large for so few facts; lower l2_entities and l2_relations, say to 0.1"
+            warnings.warn(f"the factors have shrunk to nothing: {remedy}", RelatentWarning, stacklevel=3)
         about = {
             "model": type(self).__name__,
             "settings": {name: _plain(value) for name, value in self.get_params().items()},

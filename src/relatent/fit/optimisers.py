@@ -96,8 +96,8 @@ def _direction(state: LbfgsState) -> Vector:
     return q
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
-def _dot64(a, b):  # type: ignore[no-untyped-def]
+@njit(inline="always", fastmath=FAST)
+def _dot_inlined(a, b):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(len(a)):
         total += np.float64(a[i]) * np.float64(b[i])
@@ -105,6 +105,11 @@ def _dot64(a, b):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
+def _dot64(a, b):  # type: ignore[no-untyped-def]
+    return _dot_inlined(a, b)
+
+
+@njit(inline="always", fastmath=FAST)
 def _add_and_dot(q, factor, y, s):  # type: ignore[no-untyped-def]
     """q ← q + factor · y, and s · q of the new q, in one pass: the vectors are longer than the cache."""
     c = q.dtype.type(factor)
@@ -115,19 +120,19 @@ def _add_and_dot(q, factor, y, s):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, fastmath=FAST)
 def _two_loops(S, Y, curvature, newest_first, q):  # type: ignore[no-untyped-def]
     m = len(newest_first)
     alpha = np.empty(m)
     newest, oldest = newest_first[0], newest_first[m - 1]
-    product = _dot64(S[newest], q)
+    product = _dot_inlined(S[newest], q)
     for place in range(m):
         pair = newest_first[place]
         alpha[place] = product / curvature[pair]
         following = S[newest_first[place + 1]] if place + 1 < m else q
         product = _add_and_dot(q, -alpha[place], Y[pair], following)
-    q *= q.dtype.type(curvature[newest] / _dot64(Y[newest], Y[newest]))
-    product = _dot64(Y[oldest], q)
+    q *= q.dtype.type(curvature[newest] / _dot_inlined(Y[newest], Y[newest]))
+    product = _dot_inlined(Y[oldest], q)
     for place in range(m - 1, -1, -1):
         pair = newest_first[place]
         following = Y[newest_first[place - 1]] if place > 0 else q

@@ -61,7 +61,7 @@ class Smooth:
         theta = np.asarray(theta, np.float64)
         low = e * np.exp(np.minimum(theta / e, 1) - 1)
         high = 1 - e * np.exp(np.minimum((1 - theta) / e, 1) - 1)
-        return np.where(theta <= e, low, np.where(theta >= 1 - e, high, theta))
+        return np.where(theta <= e, low, np.where(theta >= 1 - e, high, theta))[()]
 
     def response(self, theta: Vector) -> Vector:
         """θ, as least squares fits it to x."""

@@ -96,7 +96,9 @@ def info(file: str, verify: bool, as_json: bool) -> None:
 @_settings_options
 @click.option("--validation", help="Facts to stop by: the fit that predicts these best is kept.")
 @click.option(
-    "--checkpoint", type=click.Path(path_type=Path), help="File to keep the state in; a killed fit resumes from it."
+    "--checkpoint",
+    type=click.Path(path_type=Path),
+    help="File for the state, kept every 10 seconds; a killed fit resumes.",
 )
 @seed_option
 @json_option
@@ -120,6 +122,8 @@ def fit(
     from .sources import open_facts
 
     check_target(output)
+    if checkpoint is not None and checkpoint.resolve() == output.resolve():
+        raise click.UsageError("--checkpoint and --output must be different files")
     estimator = _estimator(model, settings, seed)
     facts = open_facts(data, split="train")
     held = None if validation is None else _over_vocabulary(open_facts(validation, split="valid"), facts)

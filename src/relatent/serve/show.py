@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from ..evaluation.ranks import Ranking
-from ..evaluation.report import Report
-from ..evaluation.table1 import Row
+if TYPE_CHECKING:  # printing must not wait for what it does not need
+    from ..evaluation.ranks import Ranking
+    from ..evaluation.report import Report
+    from ..evaluation.table1 import Row
 
 WIDTH_WITHOUT_TERMINAL = 120
 
@@ -23,11 +25,11 @@ def console() -> Console:
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = ()) -> Table:
     """A table whose columns named in `numbers` stand right."""
-    made = Table(title=title, title_justify="left", title_style="bold")
+    made = Table(title=Text(title), title_justify="left", title_style="bold")
     for position, column in enumerate(columns):
         made.add_column(column, justify="right" if position in numbers else "left", overflow="fold")
     for row in rows:
-        made.add_row(*row)
+        made.add_row(*(Text(cell) for cell in row))  # as Text: a name like [Fe] is no markup
     return made
 
 
@@ -123,9 +125,9 @@ def table1(rows: Iterable[Row]) -> Table:
 
 def values(title: str, pairs: Iterable[tuple[str, Any]]) -> Table:
     """Names and values, one a line."""
-    made = Table(title=title, title_justify="left", title_style="bold", show_header=False)
+    made = Table(title=Text(title), title_justify="left", title_style="bold", show_header=False)
     made.add_column(style="dim")
     made.add_column(overflow="fold")
     for name, value in pairs:
-        made.add_row(name, str(value))
+        made.add_row(Text(name), Text(str(value)))
     return made
