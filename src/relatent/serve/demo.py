@@ -46,7 +46,7 @@ def main() -> None:
         rows.append(_row("kinships", name, estimator, kinships, 10, "pair-normalised"))
     for name, estimator in PRESIDENTS.items():
         rows.append(_row("presidents", name, estimator, presidents, presidents_folds(presidents), "raw"))
-    columns = ("data", "model", "paper", "ours: AUC-PR", "avg. precision", "a constant scores", "fits")
+    columns = ("data", "model", "paper", "ours: AUC-PR", "avg. precision", "a constant scores", "fits, added up")
     out.print(show.table("Predicting held-out facts", columns, rows, numbers=(2, 3, 4, 5, 6)))
     for line in NOTES:
         out.print(line, highlight=False)
