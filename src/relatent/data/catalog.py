@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import DataError, DownloadError
+from ..errors import DataError, DownloadError, UnknownNameError
 from .facts import Facts
 from .names import Names
 from .read import parse_tsv
@@ -211,7 +211,12 @@ def load_splits(name: str, *, progress: bool = False) -> tuple[Facts, Facts, Fac
 
 
 def _known(name: str) -> Dataset:
-    return _DATASETS[Names([each.name for each in _DATASETS], what="data set").id(name.lower())]
+    names = Names([each.name for each in _DATASETS], what="data set")
+    try:
+        return _DATASETS[names.id(name.lower())]
+    except UnknownNameError as problem:
+        hint = "" if "did you mean" in str(problem) else f"; there are {', '.join(names)}"
+        raise UnknownNameError(f"{problem}{hint}") from None
 
 
 # --- putting facts together

@@ -10,6 +10,7 @@ candidates known to be true are left out of the count (the filtered setting), th
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from ..arrays import Ids, Matrix, Vector
 from ..data.facts import Facts
 from ..data.names import Names
-from ..errors import FitError, InputError
+from ..errors import DataWarning, FitError, InputError
 from ..model.factors import Factors
 
 BLOCK_BYTES = 64 << 20  # of scores held at once
@@ -149,6 +150,10 @@ def evaluate(
     _check_arguments(factors, test, batch_size, hits)
     entities = _Ids(factors.entities, test.entities, test.triples[:, [0, 2]])
     relations = _Ids(factors.relations, test.relations, test.triples[:, 1])
+    if entities.n_unseen and entities.n_unseen == len(np.unique(test.triples[:, [0, 2]])):
+        warnings.warn(
+            "the model knows no entity of the test facts: are they of the same data?", DataWarning, stacklevel=2
+        )
     cells = [_translated(facts, entities, relations) for facts in (test, *known)]
     scorer = _Scorer(factors, entities.n, batch_size)
     optimistic, pessimistic = np.empty((2, len(test), 2), np.int64)

@@ -163,9 +163,14 @@ def _ending(
         change = abs(before - last) / (solver.window * max(abs(last), np.finfo(float).tiny))
         if change <= tol:
             return True, f"converged after {done} steps: relative change {change:.1e} ≤ tol={tol:g}"
+    moved = (
+        f"relative change {change:.1e} > tol={tol:g}"
+        if np.isfinite(change)
+        else "after too few steps to judge the change"
+    )
     if done >= max_iter:
         return (
             False,
-            f"stopped at max_iter={max_iter}, relative change {change:.1e} > tol={tol:g}; raise max_iter or tol",
+            f"stopped at max_iter={max_iter}, {moved}; raise max_iter or tol",
         )
     return None

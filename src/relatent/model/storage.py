@@ -11,7 +11,7 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, is_dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -60,7 +60,8 @@ def save(factors: Factors, path: str | Path) -> None:
     except (OSError, SafetensorError) as error:
         raise ModelFileError(f"{target}: the model could not be written: {error}") from error
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # what went wrong before is what counts
+            beside.unlink(missing_ok=True)
 
 
 def check_target(target: Path) -> None:
