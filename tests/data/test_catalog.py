@@ -148,7 +148,7 @@ def test_an_unknown_data_set_gets_suggestions():
         load_dataset("kinship")
     with pytest.raises(UnknownNameError, match=r"^unknown data set 'fb15k'; did you mean 'fb15k-237'\?$"):
         load_splits("FB15k")
-    with pytest.raises(UnknownNameError, match="^unknown data set 'zebra'; there are presidents, kinships, "):
+    with pytest.raises(UnknownNameError, match=r"^unknown data set 'zebra'; there are presidents, kinships, "):
         load_dataset("zebra")
 
 
