@@ -435,7 +435,7 @@ def _readable(found: dict[str, Any]) -> list[tuple[str, str]]:
     """Names and values, one a line; what is nested deeper than one level gets lines of its own."""
     lines = []
     for name, value in found.items():
-        if isinstance(value, dict) and any(isinstance(inner, dict) for inner in value.values()):
+        if isinstance(value, dict) and any(inner and isinstance(inner, dict) for inner in value.values()):
             lines += _readable(value)
         else:
             lines.append((name.replace("_", " "), _short(value)))
@@ -444,7 +444,7 @@ def _readable(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _short(value: Any) -> str:
     if isinstance(value, dict):
-        shown = ", ".join(f"{key} {_short(item)}" for key, item in list(value.items())[:12])
+        shown = ", ".join(f"{key} {_short(item)}" for key, item in list(value.items())[:12] if item != {})
         return shown + (f", … ({len(value)} in all)" if len(value) > 12 else "")
     if isinstance(value, list):
         return f"({len(value):,} values)"
