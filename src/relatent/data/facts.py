@@ -103,7 +103,7 @@ class Facts:
         if w is not None:
             w = _merged_weights(w, keys, given)
         facts = cls(
-            triples=_from_keys(keys, n),
+            triples=cells_of(keys, n),
             entities=entities,
             relations=relations,
             weights=w,
@@ -115,9 +115,9 @@ class Facts:
         hidden = sorted_unique(cell_keys(unobserved, n))
         both = _in_sorted(hidden, keys)
         if both.any():
-            cell = facts.named(_from_keys(hidden[both][:1], n))[0]
+            cell = facts.named(cells_of(hidden[both][:1], n))[0]
             raise DataError(f"a cell cannot be both a fact and unobserved, got {' | '.join(cell)}")
-        return replace(facts, unobserved=_from_keys(hidden, n))
+        return replace(facts, unobserved=cells_of(hidden, n))
 
     @classmethod
     def from_tensor(
@@ -262,7 +262,7 @@ class Facts:
             self,
             triples=np.asfortranarray(self.triples[keep]),
             weights=None if self.weights is None else self.weights[keep],
-            unobserved=_from_keys(hidden, n),
+            unobserved=cells_of(hidden, n),
         )
 
     def without_attributes(self) -> Facts:
@@ -286,14 +286,10 @@ def sorted_unique(keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def cells_of(keys: Ids, n_entities: int) -> Triples:
     """The cells (subject, relation, object) that these numbers stand for."""
-    return _from_keys(keys, n_entities)
-
-
-def _from_keys(keys: Ids, n: int) -> Triples:
     cells = np.empty((len(keys), 3), np.int32, order="F")
     if len(keys):
-        rest, cells[:, 2] = np.divmod(keys, n)
-        cells[:, 1], cells[:, 0] = np.divmod(rest, n)
+        rest, cells[:, 2] = np.divmod(keys, n_entities)
+        cells[:, 1], cells[:, 0] = np.divmod(rest, n_entities)
     return cells
 
 

@@ -45,9 +45,13 @@ class HeldOut:
 
     def log_loss(self, factors: Any) -> float:
         """Mean −log likelihood of the truth under a model's probabilities."""
-        p = np.asarray(factors.probability(*self.cells.T), np.float64)
-        likelihood = np.maximum(np.where(self.truth, p, 1 - p), LEAST_PROBABILITY)
-        return float(np.average(-np.log(likelihood), weights=self.weights))
+        return log_loss(self.truth, np.asarray(factors.probability(*self.cells.T), np.float64), self.weights)
+
+
+def log_loss(truth: Mask, probabilities: Vector, weights: Vector | None) -> float:
+    """Mean −log likelihood of the truth under these probabilities."""
+    likelihood = np.where(truth, probabilities, 1 - probabilities)
+    return float(np.average(-np.log(np.maximum(likelihood, LEAST_PROBABILITY)), weights=weights))
 
 
 def sample_zeros(known: list[Facts], count: int, rng: np.random.Generator) -> tuple[Triples, float]:

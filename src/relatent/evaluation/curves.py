@@ -13,9 +13,8 @@ import numpy as np
 from sklearn import metrics
 
 from ..arrays import Mask, Vector
+from ..data.heldout import log_loss
 from ..errors import InputError
-
-LEAST_PROBABILITY = 1e-12  # what log loss takes for 0
 
 
 class Metrics(NamedTuple):
@@ -40,7 +39,7 @@ def measure(truth: Mask, scores: Vector, probabilities: Vector, weights: Vector 
     truth = np.asarray(truth, bool)
     n_true = int(truth.sum())
     brier = float(np.average((probabilities - truth) ** 2, weights=weights)) if len(truth) else np.nan
-    loss = _log_loss(truth, probabilities, weights) if len(truth) else np.nan
+    loss = log_loss(truth, probabilities, weights) if len(truth) else np.nan
     if n_true in (0, len(truth)):
         return Metrics(np.nan, np.nan, np.nan, brier, loss, len(truth), n_true)
     precision, recall, _ = metrics.precision_recall_curve(truth, scores, sample_weight=weights)
@@ -53,8 +52,3 @@ def measure(truth: Mask, scores: Vector, probabilities: Vector, weights: Vector 
         n_cells=len(truth),
         n_true=n_true,
     )
-
-
-def _log_loss(truth: Mask, probabilities: Vector, weights: Vector | None) -> float:
-    likelihood = np.where(truth, probabilities, 1 - probabilities)
-    return float(np.average(-np.log(np.maximum(likelihood, LEAST_PROBABILITY)), weights=weights))

@@ -21,6 +21,7 @@ from ..data.facts import Facts, cell_keys, cells_of
 from ..data.heldout import HeldOut, sample_zeros
 from ..errors import ConvergenceWarning, InputError, RelatentWarning
 from ..model.factors import Factors
+from ..progress import Progress
 from .curves import Metrics, measure
 from .report import Fold, Report
 
@@ -30,7 +31,6 @@ SMALL = 2_000  # up to so many entities fits run on one thread each, side by sid
 Settings = Mapping[str, Any]
 _Prediction = tuple[Vector, Vector]  # scores, probabilities
 _Outcome = tuple[list[_Prediction], dict[str, Any]]
-Progress = Callable[[int, int, str], None]  # fits done, fits in all, what to say
 
 
 def cross_validate(

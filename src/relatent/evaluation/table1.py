@@ -8,7 +8,7 @@ same. Settings are chosen inside each training fold.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from ..data.facts import Facts
 from ..data.split import presidents_folds
 from ..errors import InputError
 from ..fit.estimators import RescalALS, RescalLogit
+from ..progress import Progress
 from .curves import measure
 from .folds import cross_validate
 from .report import Report
@@ -37,7 +38,6 @@ MODELS = ("als", "logit", "als+attributes", "vote")
 SEEDS = 5  # the Presidents' folds hold four persons each: one division says little
 
 Settings = dict[str, Any]
-Progress = Callable[[int, int, str], None]
 
 
 def _both(values: Sequence[float], **fixed: Any) -> list[Settings]:

@@ -19,10 +19,11 @@ from ..data.heldout import HeldOut
 from ..errors import InputError, RelatentWarning
 from ..model.factors import Factors
 from ..model.links import Link, Logistic, Smooth
+from ..progress import Progress
 from . import start
 from .als import Als, AlsState
 from .checkpoint import Checkpoint, digest
-from .loop import Progress, Trace, Watch, run
+from .loop import Trace, Watch, run
 from .objective import Layout, PenalisedLikelihood
 from .optimisers import Lbfgs, LbfgsState
 

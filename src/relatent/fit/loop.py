@@ -16,6 +16,7 @@ import numpy as np
 
 from ..arrays import Vector
 from ..errors import ConvergenceWarning, FitError
+from ..progress import Progress
 from .checkpoint import Checkpoint
 
 
@@ -94,9 +95,6 @@ class Watch:
     loss: Callable[[Any], float]
     every: int = 1
     patience: int = 10
-
-
-Progress = Callable[[int, int, str], None]  # steps done, steps at most, what to say
 
 
 def run(

@@ -119,14 +119,14 @@ def fit(
     from ..model.storage import check_target
     from ..progress import bar
     from . import show
-    from .sources import open_facts
+    from .sources import open_facts, over_vocabulary
 
     check_target(output)
     if checkpoint is not None and checkpoint.resolve() == output.resolve():
         raise click.UsageError("--checkpoint and --output must be different files")
     estimator = _estimator(model, settings, seed)
     facts = open_facts(data, split="train")
-    held = None if validation is None else _over_vocabulary(open_facts(validation, split="valid"), facts)
+    held = None if validation is None else over_vocabulary(open_facts(validation, split="valid"), facts)
     with bar(f"fitting {model}") as progress:
         estimator.fit(facts, held, progress=progress, checkpoint=checkpoint)
     estimator.factors_.save(output)
@@ -368,32 +368,6 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _over_vocabulary(facts: Any, like: Any) -> Any:
-    """The facts whose names the training facts know, with the ids they have there."""
-    from ..data.facts import Facts
-    from ..errors import DataWarning
-
-    entities, relations = like.entities.translate(facts.entities), like.relations.translate(facts.relations)
-    s, k, o = facts.triples.T
-    triples = _columns(entities[s], relations[k], entities[o])
-    kept = (triples >= 0).all(axis=1)
-    if not kept.any():
-        raise InputError("no validation fact has all its names in the training facts")
-    if not kept.all():
-        warnings.warn(
-            f"{(~kept).sum()} validation facts have names that no training fact has: left out",
-            DataWarning,
-            stacklevel=2,
-        )
-    return Facts.from_ids(triples[kept], like.entities, like.relations)
-
-
-def _columns(*columns: Any) -> Any:
-    import numpy as np
-
-    return np.stack(columns, axis=1)
 
 
 def _predictions(factors: Any, given: dict[str, str | None], k: int, known: Sequence[Any]) -> list[dict[str, Any]]:
