@@ -12,7 +12,7 @@ import sklearn.base
 import relatent
 from relatent.data.heldout import HeldOut
 from relatent.errors import InputError, ModelFileError
-from relatent.fit import estimators
+from relatent.fit import contract
 from relatent.fit.checkpoint import Checkpoint
 from worlds import random_facts
 
@@ -26,10 +26,10 @@ each_model = pytest.mark.parametrize("name", MODELS)
 
 KILLED = """
 import functools, os, signal, sys
-from relatent.fit import estimators
+from relatent.fit import contract
 from test_checkpoint import FACTS, MODELS
 
-estimators.Checkpoint = functools.partial(estimators.Checkpoint, every=0.0)
+contract.Checkpoint = functools.partial(contract.Checkpoint, every=0.0)
 
 def progress(done, *_):
     if done == 8:
@@ -42,7 +42,7 @@ MODELS[sys.argv[1]].fit(FACTS, checkpoint=sys.argv[2], progress=progress)
 @pytest.fixture
 def often(monkeypatch):
     """A checkpoint after every step."""
-    monkeypatch.setattr(estimators, "Checkpoint", functools.partial(Checkpoint, every=0.0))
+    monkeypatch.setattr(contract, "Checkpoint", functools.partial(Checkpoint, every=0.0))
 
 
 class InterruptedFitError(Exception):

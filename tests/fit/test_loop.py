@@ -15,15 +15,15 @@ class State(NamedTuple):
 class Script:
     """A solver that plays given objectives, then repeats the last."""
 
-    def __init__(self, *objectives, window=1, stalls_at=None):
-        self.objectives, self.window, self.stalls_at = objectives, window, stalls_at
+    def __init__(self, *objectives, window=1, ends_at=None):
+        self.objectives, self.window, self.ends_at = objectives, window, ends_at
 
     def step(self, state):
         number = state.number + 1
         return State(number, self.objectives[min(number, len(self.objectives)) - 1])
 
-    def stalled(self, state):
-        return state.number == self.stalls_at
+    def finished(self, state):
+        return "nothing is left to do" if state.number == self.ends_at else None
 
 
 START = State(0, np.inf)
@@ -65,10 +65,10 @@ def test_converging_at_the_very_last_step_is_converging():
     assert trace.converged
 
 
-def test_a_stalled_solver_has_converged():
-    _, trace = run(Script(8.0, 4.0, 2.0, stalls_at=3), START, max_iter=9, tol=0)
+def test_a_solver_may_end_the_fit_and_its_reason_is_in_the_verdict():
+    _, trace = run(Script(8.0, 4.0, 2.0, ends_at=3), START, max_iter=9, tol=0)
     assert trace.converged
-    assert trace.verdict == "converged after 3 steps: no step lowers the objective at this precision"
+    assert trace.verdict == "ended after 3 steps: nothing is left to do"
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

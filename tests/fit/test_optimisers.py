@@ -88,7 +88,7 @@ def test_where_rounding_hides_every_descent_it_says_so():
     """The gradient promises a descent that the value, a constant, never shows."""
     state, trace = minimise(lambda x: (1.0, np.ones_like(x)), np.zeros(3))
     assert trace.converged
-    assert trace.verdict == "converged after 2 steps: no step lowers the objective at this precision"
+    assert trace.verdict == "ended after 2 steps: no step lowers the objective at this precision"
     np.testing.assert_array_equal(state.x, np.zeros(3))
 
 

@@ -91,9 +91,9 @@ class Als:
         V = np.zeros((r, 0 if self.D is None else self.D.shape[1]))
         return self.visit(np.ascontiguousarray(A, self.dtype), R, V)
 
-    def stalled(self, state: AlsState) -> bool:
+    def finished(self, state: AlsState) -> str | None:
         """Never: the loop judges by the change of the objective."""
-        return False
+        return None
 
     def step(self, state: AlsState) -> AlsState:
         """One sweep: A from the sums of the last visit, then every R_k from A."""

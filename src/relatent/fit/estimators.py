@@ -3,101 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from pathlib import Path
-from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from .. import __version__
 from ..arrays import Matrix, Slices, Vector
 from ..cells.threads import one_blas_thread
 from ..cells.tiled import Tiled
 from ..data.facts import Facts
 from ..data.heldout import HeldOut
-from ..errors import InputError, RelatentWarning
+from ..errors import InputError
 from ..model.factors import Factors
-from ..model.links import Link, Logistic, Smooth
+from ..model.links import Logistic, Smooth
 from ..progress import Progress
 from . import start
 from .als import Als, AlsState
-from .checkpoint import Checkpoint, digest
-from .loop import Trace, Watch, run
+from .contract import Estimator
+from .loop import Watch, run
 from .objective import Layout, PenalisedLikelihood
 from .optimisers import Lbfgs, LbfgsState
 
-E = TypeVar("E", bound="_Estimator")
 
-VANISHED = 1e-4  # products of factors below it: every answer is the same
-
-
-class _Estimator(BaseEstimator):  # type: ignore[misc]
-    """What all estimators share: checks, the result, the trace."""
-
-    factors_: Factors
-    trace_: Trace
-    random_state: int
-    max_iter: int
-    tol: float
-    patience: int
-    init: str | Factors
-
-    def _finish(self: E, facts: Facts, A: Matrix, R: Slices, b: Vector, link: Link, trace: Trace) -> E:
-        self.trace_ = trace
-        self.n_iter_ = len(trace)
-        if float(np.abs(A).max()) ** 2 * float(np.abs(R).max()) < VANISHED:
-            remedy = "the penalties are too large for so few facts; lower l2_entities and l2_relations, say to 0.1"
-            warnings.warn(f"the factors have shrunk to nothing: {remedy}", RelatentWarning, stacklevel=3)
-        about = {
-            "model": type(self).__name__,
-            "settings": {name: _plain(value) for name, value in self.get_params().items()},
-            "data": {"facts": len(facts), "unobserved": len(facts.unobserved), "fingerprint": facts.fingerprint},
-            "fit": {
-                "steps": len(trace),
-                "converged": trace.converged,
-                "verdict": trace.verdict,
-                "objective": trace[-1].objective,
-                "seconds": trace[-1].seconds,
-                "objectives": trace.objective.tolist(),
-            },
-        }
-        self.factors_ = Factors(A, R.astype(A.dtype), b.astype(A.dtype), facts.entities, facts.relations, link, about)
-        return self
-
-    def _check_shared(self, facts: Facts) -> None:
-        if not isinstance(facts, Facts):
-            raise InputError(f"fit takes Facts, got {type(facts).__name__}; see relatent.read and Facts.from_arrays")
-        if not len(facts):
-            raise InputError("there are no facts to learn from")
-        for name in ("max_iter", "patience"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-                raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
-        for name, value in self.get_params().items():
-            if (name.startswith("l2_") or name == "tol") and not _is_penalty(value):
-                raise InputError(f"{name} must be a finite number of at least 0, got {value!r}")
-        seed = self.random_state
-        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
-            raise InputError(f"random_state must be a whole number of at least 0, got {seed!r}")
-
-    def _checkpoint(
-        self, path: str | Path | None, facts: Facts, validation: Facts | HeldOut | None
-    ) -> Checkpoint | None:
-        if path is None:
-            return None
-        settings = {name: _plain(value) for name, value in sorted(self.get_params().items())}
-        parts = [__version__, type(self).__name__, settings, facts.fingerprint]
-        if isinstance(self.init, Factors):
-            parts.append(digest(self.init.A, self.init.R, self.init.bias))
-        if isinstance(validation, Facts):
-            parts.append(validation.fingerprint)
-        elif validation is not None:
-            parts.append(digest(validation.cells, validation.truth, validation.weights))
-        return Checkpoint(Path(path), fit_id=" ".join(map(str, parts)))
-
-
-class RescalALS(_Estimator):
+class RescalALS(Estimator):
     """RESCAL by alternating least squares: fast, linear in the facts.
 
     Minimises Σ w (x − a_iᵀ R_k a_j)² over observed cells + λ_A ‖A‖² + λ_R Σ ‖R_k‖². Entity attributes, where the
@@ -176,6 +103,7 @@ class RescalALS(_Estimator):
                 checkpoint=self._checkpoint(checkpoint, facts, validation),
             )
         self.attribute_factors_ = state.V if facts.attributes is not None else None
+        self._warn_if_vanished(state.A, state.R)
         return self._finish(facts, state.A, state.R, np.zeros(facts.n_relations), Smooth(), trace)
 
     def _start(self, facts: Facts) -> tuple[Matrix, Slices | None]:
@@ -201,7 +129,7 @@ class RescalALS(_Estimator):
         return Watch(loss, every=1, patience=self.patience)
 
 
-class RescalLogit(_Estimator):
+class RescalLogit(Estimator):
     """RESCAL by the exact Bernoulli likelihood over all observed cells.
 
     Minimises Σ w [softplus(θ) − x θ] + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k, by L-BFGS. Every cell
@@ -289,6 +217,7 @@ class RescalLogit(_Estimator):
                 checkpoint=self._checkpoint(checkpoint, facts, validation),
             )
         A, R, b = (np.array(part) for part in layout.views(state.x))
+        self._warn_if_vanished(A, R)
         return self._finish(facts, A, R, b, Logistic(), trace)
 
     def _check_own(self) -> None:
@@ -336,15 +265,3 @@ def least_squares_start(facts: Facts, rank: int, random_state: int, *, sweeps: i
     for _ in range(sweeps):
         state = solver.step(state)
     return state.A, state.R
-
-
-def _is_penalty(value: object) -> bool:
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    return number and bool(np.isfinite(value)) and value >= 0  # type: ignore[operator, call-overload]
-
-
-def _plain(value: Any) -> Any:
-    """A setting as JSON can hold it."""
-    if isinstance(value, Factors):
-        return repr(value)
-    return value.item() if isinstance(value, np.generic) else value

@@ -41,8 +41,8 @@ class Solver(Protocol[S]):
     def step(self, state: S) -> S:
         """The next state."""
 
-    def stalled(self, state: S) -> bool:
-        """Whether no further step can lower the objective at this precision."""
+    def finished(self, state: S) -> str | None:
+        """Why there is no further step to take, or None."""
 
 
 class Step(NamedTuple):
@@ -153,8 +153,8 @@ def _ending(
     done = len(trace)
     if watch is not None and best.looks_since >= watch.patience:
         return True, f"stopped after {done} steps: the held-out loss was lowest at {best.loss:.6g}"
-    if done and solver.stalled(state):
-        return True, f"converged after {done} steps: no step lowers the objective at this precision"
+    if done and (reason := solver.finished(state)) is not None:
+        return True, f"ended after {done} steps: {reason}"
     change = np.inf
     if done > solver.window:
         last, before = trace.steps[-1].objective, trace.steps[-1 - solver.window].objective

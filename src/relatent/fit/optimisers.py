@@ -50,9 +50,9 @@ class Lbfgs:
         empty = np.zeros((self.memory, len(x)), x.dtype)
         return LbfgsState(x, value, gradient, empty, empty.copy(), np.zeros(self.memory), 0, 1, 0)
 
-    def stalled(self, state: LbfgsState) -> bool:
+    def finished(self, state: LbfgsState) -> str | None:
         """Two line searches in a row, the second from the gradient alone, found nothing lower."""
-        return state.failures >= 2
+        return "no step lowers the objective at this precision" if state.failures >= 2 else None
 
     def step(self, state: LbfgsState) -> LbfgsState:
         """One quasi-Newton step. The ring of pairs is overwritten in place."""

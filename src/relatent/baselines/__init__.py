@@ -1,0 +1,1 @@
+"""The other systems the paper compares with, behind the same `fit(facts)`."""

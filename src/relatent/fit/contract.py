@@ -1,0 +1,123 @@
+"""What every estimator promises: checked settings, factors, a trace; and how it keeps its word."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .. import __version__
+from ..arrays import Matrix, Slices, Vector
+from ..data.facts import Facts
+from ..data.heldout import HeldOut
+from ..errors import InputError, RelatentWarning
+from ..model.factors import Factors
+from ..model.links import Link
+from .checkpoint import Checkpoint, digest
+from .loop import Trace
+
+E = TypeVar("E", bound="Estimator")
+
+VANISHED = 1e-4  # products of factors below it: every answer is the same
+COUNTS = ("max_iter", "patience")  # settings that are whole numbers of at least 1, where an estimator has them
+
+
+class Estimator(BaseEstimator):  # type: ignore[misc]
+    """What all estimators share: checks, the result, the trace.
+
+    Parameters in the constructor and nothing else; everything learned ends in `_` and only `fit` writes it.
+    """
+
+    factors_: Factors
+    trace_: Trace
+    n_iter_: int
+    random_state: int
+
+    def _finish(
+        self: E,
+        facts: Facts,
+        A: Matrix,
+        R: Slices,
+        b: Vector,
+        link: Link,
+        trace: Trace,
+        learned: dict[str, Any] | None = None,
+    ) -> E:
+        """Keep the result; `learned` is what else the model file should tell, as JSON values."""
+        self.trace_ = trace
+        self.n_iter_ = len(trace)
+        about = {
+            "model": type(self).__name__,
+            "settings": {name: _plain(value) for name, value in self.get_params(deep=False).items()},
+            "data": {"facts": len(facts), "unobserved": len(facts.unobserved), "fingerprint": facts.fingerprint},
+            "fit": {
+                "steps": len(trace),
+                "converged": trace.converged,
+                "verdict": trace.verdict,
+                "objective": trace[-1].objective,
+                "seconds": trace[-1].seconds,
+                "objectives": trace.objective.tolist(),
+            },
+        }
+        if learned:
+            about["learned"] = learned
+        self.factors_ = Factors(A, R.astype(A.dtype), b.astype(A.dtype), facts.entities, facts.relations, link, about)
+        return self
+
+    def _warn_if_vanished(self, A: Matrix, R: Slices) -> None:
+        if float(np.abs(A).max()) ** 2 * float(np.abs(R).max()) < VANISHED:
+            remedy = "the penalties are too large for so few facts; lower l2_entities and l2_relations, say to 0.1"
+            warnings.warn(f"the factors have shrunk to nothing: {remedy}", RelatentWarning, stacklevel=3)
+
+    def _check_shared(self, facts: Facts) -> None:
+        if not isinstance(facts, Facts):
+            raise InputError(f"fit takes Facts, got {type(facts).__name__}; see relatent.read and Facts.from_arrays")
+        if not len(facts):
+            raise InputError("there are no facts to learn from")
+        for name, value in self.get_params(deep=False).items():
+            if name in COUNTS:
+                check_count(name, value)
+            if name.startswith(("l1_", "l2_")) or name == "tol":
+                check_penalty(name, value)
+        seed = self.random_state
+        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
+            raise InputError(f"random_state must be a whole number of at least 0, got {seed!r}")
+
+    def _checkpoint(
+        self, path: str | Path | None, facts: Facts, validation: Facts | HeldOut | None
+    ) -> Checkpoint | None:
+        if path is None:
+            return None
+        settings = {name: _plain(value) for name, value in sorted(self.get_params(deep=False).items())}
+        parts = [__version__, type(self).__name__, settings, facts.fingerprint]
+        init = getattr(self, "init", None)
+        if isinstance(init, Factors):
+            parts.append(digest(init.A, init.R, init.bias))
+        if isinstance(validation, Facts):
+            parts.append(validation.fingerprint)
+        elif validation is not None:
+            parts.append(digest(validation.cells, validation.truth, validation.weights))
+        return Checkpoint(Path(path), fit_id=" ".join(map(str, parts)))
+
+
+def check_count(name: str, value: object) -> None:
+    """A setting that counts something."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
+def check_penalty(name: str, value: object) -> None:
+    """A setting that weighs something."""
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not np.isfinite(value) or value < 0:  # type: ignore[operator, call-overload]
+        raise InputError(f"{name} must be a finite number of at least 0, got {value!r}")
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON can hold it."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
