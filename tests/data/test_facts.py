@@ -4,6 +4,7 @@ import scipy.sparse as sp
 
 from relatent.data.facts import Facts, cell_keys, cells_of
 from relatent.data.names import Names
+from relatent.data.split import split
 from relatent.errors import DataError, UnknownNameError
 
 
@@ -329,3 +330,31 @@ def test_holding_out_keeps_the_weights_of_the_other_facts():
 def test_holding_out_nothing_changes_nothing(town):
     rest = town.hold_out(np.empty((0, 3), int), masked=True)
     assert rest.fingerprint == town.fingerprint
+
+
+# --- counts
+
+
+def test_facts_seen_several_times_are_added_up_and_kept_with_the_facts():
+    facts = Facts.from_arrays([0, 1, 0], [0, 0, 0], [1, 2, 1], times=[2, 5, 1])
+    assert facts.times.tolist() == [3, 5]
+    assert "counted" in repr(facts)
+    assert facts.hold_out(facts.triples[:1], masked=True).times.tolist() == [5]
+    train, test = split(facts, test_size=1, random_state=0)
+    assert sorted([*train.times, *test.times]) == [3, 5]
+
+
+def test_counts_are_part_of_the_fingerprint():
+    one, two = (Facts.from_arrays([0], [0], [1], times=times) for times in ([1], [2]))
+    assert len({one.fingerprint, two.fingerprint, Facts.from_arrays([0], [0], [1]).fingerprint}) == 3
+
+
+@pytest.mark.parametrize(("times", "message"), [([0], "got 0"), ([1.5], "got 1.5"), ([np.nan], "got nan")])
+def test_times_are_whole_numbers(times, message):
+    with pytest.raises(DataError, match=f"times count how often a fact was seen: .* {message}"):
+        Facts.from_arrays([0], [0], [1], times=times)
+
+
+def test_times_are_one_for_each_fact():
+    with pytest.raises(DataError, match=r"times must be one for each of the 1 facts, got shape \(2,\)"):
+        Facts.from_arrays([0], [0], [1], times=[1, 2])

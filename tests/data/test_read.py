@@ -330,7 +330,7 @@ def with_cell(row, column, value):
         (with_cell(1, 1, ""), r"^table: row 2: empty relation$"),
         (with_cell(1, 1, 3), r"^table: cannot be read: "),
         (pd.DataFrame({"s": [1.5], "p": ["r"], "o": ["b"]}), r"^table: column 's' must hold names, got .* double$"),
-        (pd.DataFrame(FAMILY).assign(w=["x", "y", "z"]), r"^table: the fourth column 'w' must hold numeric weights"),
+        (pd.DataFrame(FAMILY).assign(w=["x", "y", "z"]), r"^table: the fourth column 'w' must hold numbers"),
         (pd.DataFrame(FAMILY).assign(w=[1, np.nan, 1]), r"^table: row 2: missing weight$"),
         (pd.DataFrame(FAMILY).assign(w=[1, 1, -0.5]), r"^table: row 3: weights are confidences, .* got -0.5$"),
         (pl.DataFrame({"s": ["a"], "p": ["r"], "o": ["b"], "w": [float("nan")]}), r"^table: row 1: .* got nan$"),
@@ -460,3 +460,29 @@ def test_a_fourth_column_of_a_table_is_a_weight_only_by_name():
     assert read(pa.table(columns | {"weight": [0.5]})).weights.tolist() == [0.5]
     with pytest.raises(DataError, match="expected 3 columns, or 4 with a weight, got 4; choose with columns="):
         read(pa.table(columns | {"year": [1950]}))
+
+
+# --- counts
+
+
+def test_a_fourth_column_called_count_says_how_often_a_fact_was_seen(tmp_path):
+    path = tmp_path / "seen.tsv"
+    path.write_text("subject\trelation\tobject\tcount\nAnn\tmet\tBob\t3\nAnn\tmet\tCid\t1\nAnn\tmet\tBob\t2\n")
+    facts = read(path)
+    assert facts.named() == [("Ann", "met", "Bob"), ("Ann", "met", "Cid")]
+    assert facts.times.tolist() == [5, 1]
+    assert facts.weights is None
+
+
+def test_tables_may_count_as_well():
+    table = pd.DataFrame({"s": ["a"], "k": ["met"], "o": ["b"], "times": [4]})
+    assert read(table).times.tolist() == [4]
+    assert read(table, columns=("s", "k", "o", "times")).times.tolist() == [4]
+
+
+@pytest.mark.parametrize("count", ["0", "2.5", "-1", "inf"])
+def test_counts_are_whole_numbers(tmp_path, count):
+    path = tmp_path / "seen.tsv"
+    path.write_text(f"subject\trelation\tobject\tcount\nAnn\tmet\tBob\t{count}\n")
+    with pytest.raises(DataError, match=rf"seen.tsv:2: counts are whole numbers of at least 1, got {count}"):
+        read(path)

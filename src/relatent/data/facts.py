@@ -34,11 +34,12 @@ class Facts:
     weights: Vector | None = None  # (n,) confidence in each fact, 1 where there are none
     unobserved: Triples = None  # type: ignore[assignment]  # (m, 3), sorted likewise, disjoint from the facts
     attributes: Matrix | None = None  # (N, M) values of entities, NaN where unknown
+    times: Vector | None = None  # (n,) how often each fact was seen, 1 where not given; only count models read it
 
     def __post_init__(self) -> None:
         if self.unobserved is None:
             object.__setattr__(self, "unobserved", np.empty((0, 3), np.int32, order="F"))
-        for array in (self.triples, self.weights, self.unobserved, self.attributes):
+        for array in (self.triples, self.weights, self.unobserved, self.attributes, self.times):
             if array is not None:
                 array.flags.writeable = False
 
@@ -58,11 +59,13 @@ class Facts:
         weights: ArrayLike | None = None,
         unobserved: ArrayLike | None = None,
         attributes: ArrayLike | sp.spmatrix | None = None,
+        times: ArrayLike | None = None,
     ) -> Facts:
         """Facts from three equally long arrays of ids or of names.
 
         Names not given are sorted; ids not named are numbered. `unobserved` is an (m, 3) array, or three arrays
-        in a tuple, of cells whose truth is not known, by id or by name. A fact given twice counts once.
+        in a tuple, of cells whose truth is not known, by id or by name. A fact given twice counts once; `times` says
+        how often each was seen, and then a fact given twice was seen as often as both together.
         """
         s, k, o = (
             _column(values, what)
@@ -77,7 +80,9 @@ class Facts:
         relations_ = _vocabulary(relation_names, n_relations, (k, hidden[1]), "relation")
         triples = _stack(entities.ids(s), relations_.ids(k), entities.ids(o))
         unknown = _stack(entities.ids(hidden[0]), relations_.ids(hidden[1]), entities.ids(hidden[2]))
-        return cls.from_ids(triples, entities, relations_, weights=weights, unobserved=unknown, attributes=attributes)
+        return cls.from_ids(
+            triples, entities, relations_, weights=weights, unobserved=unknown, attributes=attributes, times=times
+        )
 
     @classmethod
     def from_ids(
@@ -89,6 +94,7 @@ class Facts:
         weights: ArrayLike | None = None,
         unobserved: Triples | None = None,
         attributes: ArrayLike | sp.spmatrix | None = None,
+        times: ArrayLike | None = None,
     ) -> Facts:
         """Facts from an (n, 3) array of ids that fit a ready vocabulary."""
         n = len(entities)
@@ -102,12 +108,16 @@ class Facts:
         w = _checked_weights(weights, len(triples))
         if w is not None:
             w = _merged_weights(w, keys, given)
+        seen = _checked_times(times, len(triples))
+        if seen is not None:
+            seen = np.bincount(np.searchsorted(keys, given), weights=seen, minlength=len(keys)).astype(np.float64)
         facts = cls(
             triples=cells_of(keys, n),
             entities=entities,
             relations=relations,
             weights=w,
             attributes=_checked_attributes(attributes, n),
+            times=seen,
         )
         if unobserved is None or not len(unobserved):
             return facts
@@ -232,6 +242,7 @@ class Facts:
             for text, shown in (
                 (f"{len(self.unobserved)} unobserved cells", len(self.unobserved)),
                 ("weighted", self.weights is not None),
+                ("counted", self.times is not None),
                 (
                     f"{0 if self.attributes is None else self.attributes.shape[1]} attributes",
                     self.attributes is not None,
@@ -243,10 +254,12 @@ class Facts:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short digest of facts, weights, unobserved cells and attributes (not of the names)."""
+        """A short digest of facts, weights, unobserved cells, attributes and counts (not of the names)."""
         digest = hashlib.sha256(f"{self.n_entities} {self.n_relations}".encode())
         for array in (self.keys, self.weights, cell_keys(self.unobserved, self.n_entities), self.attributes):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+        if self.times is not None:
+            digest.update(b"times" + self.times.tobytes())
         return digest.hexdigest()[:16]
 
     # --- ways on
@@ -255,14 +268,17 @@ class Facts:
         """The facts without these cells, which become unobserved (masked) or false."""
         n = self.n_entities
         keys = sorted_unique(cell_keys(cells, n))
-        keep = ~_in_sorted(self.keys, keys)
         hidden = cell_keys(self.unobserved, n)
         hidden = sorted_unique(np.concatenate([hidden, keys])) if masked else hidden
+        return replace(self.subset(~_in_sorted(self.keys, keys)), unobserved=cells_of(hidden, n))
+
+    def subset(self, chosen: Mask) -> Facts:
+        """The chosen facts, over the same vocabulary and with the same unobserved cells."""
         return replace(
             self,
-            triples=np.asfortranarray(self.triples[keep]),
-            weights=None if self.weights is None else self.weights[keep],
-            unobserved=cells_of(hidden, n),
+            triples=np.asfortranarray(self.triples[chosen]),
+            weights=None if self.weights is None else self.weights[chosen],
+            times=None if self.times is None else self.times[chosen],
         )
 
     def without_attributes(self) -> Facts:
@@ -365,6 +381,18 @@ def _checked_weights(weights: ArrayLike | None, n: int) -> Vector | None:
         wrong = w[~(np.isfinite(w) & (w >= 0))][0]
         raise DataError(f"weights are confidences: finite and at least 0, got {wrong}")
     return w
+
+
+def _checked_times(times: ArrayLike | None, n: int) -> Vector | None:
+    if times is None:
+        return None
+    seen = np.asarray(times, dtype=np.float64)
+    if seen.shape != (n,):
+        raise DataError(f"times must be one for each of the {n} facts, got shape {seen.shape}")
+    wrong = ~(np.isfinite(seen) & (seen > 0) & (seen == np.round(seen)))
+    if wrong.any():
+        raise DataError(f"times count how often a fact was seen: whole numbers of at least 1, got {seen[wrong][0]:g}")
+    return seen
 
 
 def _merged_weights(w: Vector, keys: NDArray[np.int64], given: NDArray[np.int64]) -> Vector:

@@ -41,6 +41,7 @@ _ENDS = (
     ("start", "end"),
 )
 _WEIGHTS = {"weight", "weights", "confidence", "w"}
+_COUNTS = {"count", "counts", "times", "frequency"}  # how often a fact was seen
 _MIDDLES = {"relation", "predicate", "rel", "r", "p", "property", "relationship", "edge", "type", "label"}
 
 _BLOCK = 16 << 20  # bytes parsed at a time: large enough for a name to repeat, small enough for two cores to share
@@ -61,6 +62,7 @@ def read(source: Any, *, columns: Sequence[str] | None = None, header: bool | No
         Names of the columns that hold subject, relation, object and, if there are four, weight. Otherwise columns
         with usual names (subject, relation, object; head, relation, tail; source, type, target; … and weight) are
         taken, in any order, and others left out; without such names there must be three columns, or four with weights.
+        A fourth column named count, counts, times or frequency says how often a fact was seen (`Facts.times`).
     header : bool, optional
         Whether row one of a TSV or CSV file names the columns; by default it does if the names are usual ones.
     """
@@ -107,7 +109,7 @@ def _recognised(names: Sequence[str]) -> tuple[int, ...] | None:
     for subject, object_ in _ENDS:
         middles = [place for place, name in enumerate(known) if name in _MIDDLES]
         if known.count(subject) == known.count(object_) == len(middles) == 1:
-            weights = [place for place, name in enumerate(known) if name in _WEIGHTS][:1]
+            weights = [place for place, name in enumerate(known) if name in _WEIGHTS | _COUNTS][:1]
             return (known.index(subject), middles[0], known.index(object_), *weights)
     return None
 
@@ -119,6 +121,11 @@ class _Layout(NamedTuple):
     width: int  # fields of a row
     order: tuple[int, ...]  # which of them are subject, relation, object and perhaps weight
     header_line: int  # 0 where there is none
+    counted: bool = False  # the fourth says how often a fact was seen
+
+
+def _is_count(names: Sequence[str], order: Sequence[int]) -> bool:
+    return len(order) == 4 and names[order[3]].strip().lower() in _COUNTS
 
 
 def _read_text(file: File, columns: Sequence[str] | None, header: bool | None) -> Facts:
@@ -130,6 +137,7 @@ def _read_text(file: File, columns: Sequence[str] | None, header: bool | None) -
         raise DataError(f"{file.path}: {one_line(problem)}") from None
     return _facts(
         [table.column(str(position)) for position in layout.order],
+        counted=layout.counted,
         empty=f"{file.path}: holds no facts",
         place=lambda row: f"{file.path}:{_line_of(file, layout, row)}",
     )
@@ -142,14 +150,16 @@ def _layout(file: File, columns: Sequence[str] | None, header: bool | None) -> _
     if columns is not None:
         if header is False:
             raise DataError("columns are picked by their names in row one, but header=False says it has none")
-        return _Layout(len(fields), _chosen(fields, columns, f"{file.path}:{line}"), line)
-    order = None if header is False else _recognised(fields)
-    if order is None and len(fields) not in (3, 4):
+        chosen = _chosen(fields, columns, f"{file.path}:{line}")
+        return _Layout(len(fields), chosen, line, _is_count(fields, chosen))
+    recognised = None if header is False else _recognised(fields)
+    if recognised is None and len(fields) not in (3, 4):
         raise DataError(
             f"{file.path}:{line}: expected 3 {_separated(file)} fields, or 4 with a weight, got {len(fields)}"
         )
-    has_header = order is not None if header is None else header
-    return _Layout(len(fields), order or tuple(range(len(fields))), line if has_header else 0)
+    has_header = recognised is not None if header is None else header
+    order = recognised or tuple(range(len(fields)))
+    return _Layout(len(fields), order, line if has_header else 0, has_header and _is_count(fields, order))
 
 
 def _parsed(file: File, layout: _Layout) -> pa.Table:
@@ -216,15 +226,21 @@ def _fault(file: File, layout: _Layout, fields: list[str]) -> str | None:
     for role, cell in zip(_ROLES, cells[:3], strict=False):
         if not cell:
             return f"empty {role}"
-    return _weight_fault(cells[3]) if len(cells) == 4 else None
+    return _number_fault(cells[3], layout.counted) if len(cells) == 4 else None
 
 
-def _weight_fault(text: str) -> str | None:
+def _number_fault(text: str, counted: bool) -> str | None:
     try:
-        weight = float(text)
+        number = float(text)
     except ValueError:
-        return f"expected a number as weight in the fourth column, got {text!r}"
-    return None if 0 <= weight < float("inf") else _wrong_weight(weight)
+        return f"expected a number as {'count' if counted else 'weight'} in the fourth column, got {text!r}"
+    if counted:
+        return None if number >= 1 and number.is_integer() else _wrong_count(number)
+    return None if 0 <= number < float("inf") else _wrong_weight(number)
+
+
+def _wrong_count(count: float) -> str:
+    return f"counts are whole numbers of at least 1, got {count:g}"
 
 
 def _wrong_weight(weight: float) -> str:
@@ -277,7 +293,7 @@ def _read_table(table: pa.Table, where: str, columns: Sequence[str] | None) -> F
         order = _chosen(names, columns, where)
     elif found := _recognised(names):
         order = found
-    elif len(names) == 3 or (len(names) == 4 and names[3].strip().lower() in _WEIGHTS):
+    elif len(names) == 3 or (len(names) == 4 and names[3].strip().lower() in _WEIGHTS | _COUNTS):
         order = tuple(range(len(names)))
     else:
         raise DataError(
@@ -287,7 +303,12 @@ def _read_table(table: pa.Table, where: str, columns: Sequence[str] | None) -> F
         (_weight_column if role == "weight" else _name_column)(table.column(position), names[position], where)
         for role, position in zip(_ROLES, order, strict=False)
     ]
-    return _facts(picked, empty=f"{where}: holds no facts", place=lambda row: f"{where}: row {row + 1}")
+    return _facts(
+        picked,
+        counted=_is_count(names, order),
+        empty=f"{where}: holds no facts",
+        place=lambda row: f"{where}: row {row + 1}",
+    )
 
 
 def _name_column(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
@@ -312,15 +333,15 @@ def _is_text(kind: pa.DataType) -> bool:
 def _weight_column(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise DataError(f"{where}: the fourth column {name!r} must hold numeric weights, got values of type {kind}")
+        raise DataError(f"{where}: the fourth column {name!r} must hold numbers, got values of type {kind}")
     return column.cast(pa.float64())
 
 
 # --- from columns of names to facts
 
 
-def _facts(columns: list[pa.ChunkedArray], *, empty: str, place: Callable[[int], str]) -> Facts:
-    """Facts of three dictionary-encoded columns and perhaps weights; `place` says where a row stands."""
+def _facts(columns: list[pa.ChunkedArray], *, counted: bool, empty: str, place: Callable[[int], str]) -> Facts:
+    """Facts of three dictionary-encoded columns and perhaps weights or counts; `place` says where a row stands."""
     if not len(columns[0]):
         raise DataError(empty)
     for role, column in zip(_ROLES, columns, strict=False):
@@ -335,10 +356,13 @@ def _facts(columns: list[pa.ChunkedArray], *, empty: str, place: Callable[[int],
     entities, (subjects, objects) = _numbered([s, o], "entity")
     relations, (kinds,) = _numbered([k], "relation")
     triples = np.stack([subjects, kinds, objects], axis=1)
-    weights = columns[3].to_numpy() if len(columns) == 4 else None
-    if weights is not None:
-        _check_weights(weights, cell_keys(triples, len(entities)), place)
-    return Facts.from_ids(triples, entities, relations, weights=weights)
+    numbers = columns[3].to_numpy() if len(columns) == 4 else None
+    if numbers is not None and counted:
+        _check_counts(numbers, place)
+        return Facts.from_ids(triples, entities, relations, times=numbers)
+    if numbers is not None:
+        _check_weights(numbers, cell_keys(triples, len(entities)), place)
+    return Facts.from_ids(triples, entities, relations, weights=numbers)
 
 
 class _Coded(NamedTuple):
@@ -372,6 +396,13 @@ def _numbered(columns: Sequence[_Coded], what: str) -> tuple[Names, list[Ids]]:
     ids = np.split(rank[merged.indices.to_numpy()], np.cumsum([len(column.values) for column in columns])[:-1])
     names = Names(merged.dictionary.take(pa.array(order)).to_pylist(), what=what)
     return names, [id_of[column.codes] for id_of, column in zip(ids, columns, strict=True)]
+
+
+def _check_counts(counts: Vector, place: Callable[[int], str]) -> None:
+    wrong = ~((counts >= 1) & (counts == np.round(counts)) & np.isfinite(counts))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(f"{place(row)}: {_wrong_count(counts[row])}")
 
 
 def _check_weights(weights: Vector, keys: Ids, place: Callable[[int], str]) -> None:

@@ -48,7 +48,7 @@ def split(
     chosen = _taken(np.bincount(position), n_test)[position]
     if chosen.all():
         raise DataError(f"test_size={test_size} leaves no training fact: mirrored facts stay together")
-    return _subset(facts, ~chosen), replace(_subset(facts, chosen), unobserved=facts.unobserved[:0])
+    return facts.subset(~chosen), replace(facts.subset(chosen), unobserved=facts.unobserved[:0])
 
 
 def _test_count(test_size: float | int, n: int) -> int:
@@ -99,11 +99,6 @@ def _taken(sizes: Ids, n_test: int) -> Mask:
     taken: Mask = np.cumsum(sizes) <= n_test
     taken[0] = True
     return taken
-
-
-def _subset(facts: Facts, chosen: Mask) -> Facts:
-    weights = None if facts.weights is None else facts.weights[chosen]
-    return replace(facts, triples=np.asfortranarray(facts.triples[chosen]), weights=weights)
 
 
 def presidents_folds(
