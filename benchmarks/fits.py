@@ -23,7 +23,7 @@ import relatent
 from relatent.cells import plain
 from relatent.cells.threads import one_blas_thread
 from relatent.cells.tiled import Tiled
-from relatent.fit import estimators, start
+from relatent.fit import estimators, losses, start
 from relatent.fit.objective import Layout, PenalisedLikelihood
 from relatent.fit.optimisers import Lbfgs
 
@@ -130,7 +130,7 @@ def lbfgs(seed: int) -> dict[str, Any]:
 def _compare(facts: relatent.Facts, seed: int, repeats: int) -> dict[str, Any]:
     layout = Layout(facts.n_entities, facts.n_relations, RANK)
     likelihood = PenalisedLikelihood(Tiled(facts), layout, l2_entities=L2, l2_relations=L2, bias=True)
-    x = layout.pack(*start.normal(facts, RANK, seed), start.base_rate_bias(facts), np.float32)
+    x = layout.pack(*start.normal(facts, RANK, seed), losses.Logistic().bias(*start.ones_and_zeros(facts)), np.float32)
     optimisers: dict[str, Optimiser] = {"ours": _ours, "SciPy": _scipys}
     runs: dict[str, list[Run]] = {name: [] for name in optimisers}
     with one_blas_thread():

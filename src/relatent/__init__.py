@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .baselines.irm import IRM
+    from .baselines.mln import MarkovLogic
+    from .baselines.mrc import MRC
     from .data.catalog import datasets, load_dataset, load_splits
     from .data.facts import Facts
     from .data.heldout import HeldOut
     from .data.read import read
     from .data.split import presidents_folds, split
     from .errors import ConvergenceWarning, DataWarning, RelatentError
+    from .evaluation.calibration import Calibrated
     from .evaluation.classifier import CellClassifier
     from .evaluation.folds import cross_validate
     from .evaluation.ranks import evaluate
-    from .fit.estimators import RescalALS, RescalLogit
+    from .fit.estimators import NonnegativeRescal, Rescal, RescalALS, RescalLogit
     from .model.factors import Factors
     from .model.storage import load
 
@@ -35,11 +39,17 @@ _HOME = {
     "presidents_folds": ".data.split",
     "RescalALS": ".fit.estimators",
     "RescalLogit": ".fit.estimators",
+    "Rescal": ".fit.estimators",
+    "NonnegativeRescal": ".fit.estimators",
+    "IRM": ".baselines.irm",
+    "MRC": ".baselines.mrc",
+    "MarkovLogic": ".baselines.mln",
     "Factors": ".model.factors",
     "load": ".model.storage",
     "cross_validate": ".evaluation.folds",
     "evaluate": ".evaluation.ranks",
     "CellClassifier": ".evaluation.classifier",
+    "Calibrated": ".evaluation.calibration",
     "RelatentError": ".errors",
     "ConvergenceWarning": ".errors",
     "DataWarning": ".errors",
@@ -56,11 +66,17 @@ __all__ = [
     "presidents_folds",
     "RescalALS",
     "RescalLogit",
+    "Rescal",
+    "NonnegativeRescal",
+    "IRM",
+    "MRC",
+    "MarkovLogic",
     "Factors",
     "load",
     "cross_validate",
     "evaluate",
     "CellClassifier",
+    "Calibrated",
     "RelatentError",
     "ConvergenceWarning",
     "DataWarning",

@@ -3,9 +3,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from relatent.cells import listed
 from relatent.cells.plain import dense_tensors, squared
 from relatent.data.facts import Facts
-from relatent.fit import als
 from relatent.fit.als import Als
 from worlds import all_scores, blocks, permuted, random_facts, relative_error
 
@@ -303,7 +303,7 @@ def test_attributes_pull_an_entity_without_facts_to_those_like_it():
 def test_how_many_relations_are_visited_together_does_not_matter(monkeypatch, options, elements):
     facts = random_facts(12, 5, 100, **options)
     wanted = fitted(facts)
-    monkeypatch.setattr(als, "AT_ONCE", elements)
+    monkeypatch.setattr(listed, "AT_ONCE", elements)
     got = fitted(facts)
     assert len(solver_of(facts, 3).groups) > 1
     assert relative_error(all_scores(got.A, got.R), all_scores(wanted.A, wanted.R)) < 1e-9

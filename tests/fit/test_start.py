@@ -7,6 +7,7 @@ from relatent.data.facts import Facts
 from relatent.data.names import Names
 from relatent.errors import InputError
 from relatent.fit import start
+from relatent.fit.losses import Logistic
 from relatent.model.factors import Factors
 from worlds import all_scores, marriages, random_facts
 
@@ -68,7 +69,8 @@ def test_a_fact_of_weight_zero_does_not_reach_the_start():
     doubted = dataclasses.replace(facts, weights=weights)
     hidden = facts.hold_out(facts.triples[::3], masked=True)
     np.testing.assert_array_equal(start.eigenvectors(doubted, 5, 0), start.eigenvectors(hidden, 5, 0))
-    np.testing.assert_allclose(start.base_rate_bias(doubted), start.base_rate_bias(hidden))
+    biases = [Logistic().bias(*start.ones_and_zeros(one)) for one in (doubted, hidden)]
+    np.testing.assert_allclose(*biases)
 
 
 def test_random_starts_have_their_shapes_and_follow_the_seed():
@@ -92,12 +94,12 @@ def test_the_bias_starts_at_the_logit_of_the_share_of_true_cells():
     facts = random_facts(10, 3, 60, unobserved=50)
     n, cells = facts.counts(), facts.n_observed()
     share = (n + 0.5) / (cells + 1)
-    np.testing.assert_allclose(start.base_rate_bias(facts), np.log(share / (1 - share)))
+    np.testing.assert_allclose(Logistic().bias(*start.ones_and_zeros(facts)), np.log(share / (1 - share)))
 
 
 def test_a_relation_that_always_or_never_holds_has_a_finite_bias():
     full = Facts.from_tensor(np.stack([np.ones((4, 4)), np.zeros((4, 4))], axis=2))
-    b = start.base_rate_bias(full)
+    b = Logistic().bias(*start.ones_and_zeros(full))
     assert np.isfinite(b).all()
     assert b[0] == pytest.approx(-b[1])
     assert b[0] == pytest.approx(np.log(16.5 / 0.5))

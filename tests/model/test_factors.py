@@ -188,3 +188,47 @@ def test_arrays_must_fit_the_names(A, R, bias, message):
 def test_factors_introduce_themselves(town):
     assert repr(town) == "Factors(4 entities, 2 relations, rank 4, logistic link)"
     assert town.rank == 4
+
+
+# --- one relation a pair
+
+
+def competing(n=6, k=4, rank=3):
+    rng = np.random.default_rng(0)
+    A, R = rng.normal(size=(n, rank)), rng.normal(size=(k, rank, rank)) * 2
+    return Factors(A, R, rng.normal(size=k), Names(n), Names(k, what="relation"), exclusive=True)
+
+
+def softmax(f):
+    """Probabilities of every cell and of none, by definition, (K, N, N)."""
+    theta = f.A @ f.R @ f.A.T + f.bias[:, None, None]
+    e = np.exp(theta)
+    return e / (1 + e.sum(axis=0))
+
+
+def test_exclusive_relations_share_the_probability_of_a_pair():
+    f = competing()
+    p = f.probability(np.arange(6)[:, None], np.arange(4)[:, None, None], np.arange(6))
+    np.testing.assert_allclose(p, softmax(f), rtol=1e-10)
+    assert (p.sum(axis=0) < 1).all()
+
+
+def test_questions_about_exclusive_relations_are_answered_by_their_odds():
+    f = competing()
+    p = softmax(f)
+    for k in range(4):
+        np.testing.assert_allclose(np.sort(f.top(subject=1, relation=k, k=6).probabilities), np.sort(p[k, 1]))
+        np.testing.assert_allclose(np.sort(f.top(object=2, relation=k, k=6).probabilities), np.sort(p[k, :, 2]))
+    np.testing.assert_allclose(np.sort(f.top(subject=1, object=2, k=4).probabilities), np.sort(p[:, 1, 2]))
+    best = f.top(subject=1, relation=0, k=1)
+    assert best.scores[0] == pytest.approx(f.score(1, 0, int(best.names[0])))
+
+
+def test_a_single_exclusive_relation_competes_with_none_alone():
+    f = competing(k=1)
+    np.testing.assert_allclose(f.score(0, 0, np.arange(6)), f.A[0] @ f.R[0] @ f.A.T + f.bias[0])
+
+
+def test_far_exclusive_scores_stay_finite():
+    f = Factors(np.full((1, 1), 30.0), np.array([[[1.0]], [[-1.0]]]), np.zeros(2), Names(1), Names(2), exclusive=True)
+    np.testing.assert_allclose(f.score(0, [0, 1], 0), [900, -1800])

@@ -1,13 +1,27 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from relatent.errors import InputError
-from relatent.model.links import LINKS, Logistic, Smooth
+from relatent.model.links import LINKS, Identity, Isotonic, Logistic, Platt, Smooth
 
 THETA = np.linspace(-4, 5, 90_001)
+KNOTS = Isotonic((-1.0, 0.0, 2.0), (0.1, 0.1, 0.9))
+EVERY = [
+    Logistic(),
+    Smooth(),
+    Smooth(0.3),
+    Smooth(0.5),
+    Identity(),
+    Platt(2.5, -1),
+    Platt(0, 3),
+    KNOTS,
+    Isotonic([0], [1]),
+]
 
 
-@pytest.mark.parametrize("link", [Logistic(), Smooth(), Smooth(0.3), Smooth(0.5)])
+@pytest.mark.parametrize("link", EVERY)
 def test_a_link_rises_from_0_to_1(link):
     p = link.probability(THETA)
     assert (np.diff(p) >= 0).all()
@@ -53,5 +67,76 @@ def test_an_epsilon_that_bends_nothing_or_everything_is_refused(epsilon):
         Smooth(epsilon)
 
 
+def test_the_identity_link_is_theta_kept_inside():
+    assert Identity().probability(np.array([-0.2, 0.3, 1.7])).tolist() == [0, 0.3, 1]
+    np.testing.assert_array_equal(Identity().response(THETA), THETA)
+
+
+def test_the_platt_link_is_the_logistic_one_stretched_and_shifted():
+    np.testing.assert_allclose(Platt(2, -1).probability(THETA), Logistic().probability(2 * THETA - 1), rtol=1e-12)
+    np.testing.assert_array_equal(Platt(1, 0).probability(THETA), Logistic().probability(THETA))
+
+
+def test_the_isotonic_link_is_linear_between_its_knots_and_level_outside():
+    p = KNOTS.probability(np.array([-9.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 9.0]))
+    np.testing.assert_allclose(p, [0.1, 0.1, 0.1, 0.1, 0.3, 0.5, 0.9, 0.9])
+
+
+@pytest.mark.parametrize("link", [Platt(3, 1), KNOTS])
+def test_a_calibrated_link_responds_with_the_probability_and_is_exact_for_float32(link):
+    theta = np.linspace(-1, 2, 100, dtype=np.float32)
+    p = link.probability(theta)
+    assert p.dtype == np.float64
+    np.testing.assert_array_equal(link.response(theta), p)
+    assert float(link.probability(theta[7])) == p[7]
+
+
+def test_knots_compare_and_hash_whether_they_came_as_lists_or_tuples():
+    assert Isotonic([0, 1], [0.2, 0.5]) == Isotonic((0.0, 1.0), (0.2, 0.5))
+    assert len({Isotonic([0, 1], [0.2, 0.5]), Isotonic((0, 1), (0.2, 0.5)), Platt(1, 0)}) == 2
+
+
+@pytest.mark.parametrize(
+    ("slope", "intercept", "message"),
+    [
+        (-1, 0, "slope must be at least 0, or a better score would be less likely, got -1"),
+        (float("nan"), 0, "slope must be a finite number, got nan"),
+        (1, float("inf"), "intercept must be a finite number, got inf"),
+        (1, None, "intercept must be a finite number, got None"),
+        (True, 0, "slope must be a finite number, got True"),
+    ],
+)
+def test_a_platt_link_that_does_not_rise_is_refused(slope, intercept, message):
+    with pytest.raises(InputError, match=message):
+        Platt(slope, intercept)
+
+
+@pytest.mark.parametrize(
+    ("scores", "probabilities", "message"),
+    [
+        ([], [], "scores and probabilities must be equally many, one at least, got 0 and 0"),
+        ([0, 1], [0.5], "scores and probabilities must be equally many, one at least, got 2 and 1"),
+        ([0, 0], [0.1, 0.2], "scores must rise from each knot to the next"),
+        ([1, 0], [0.1, 0.2], "scores must rise from each knot to the next"),
+        ([0, 1], [0.2, 0.1], "probabilities must not fall from one knot to the next"),
+        ([0, 1], [-0.1, 0.1], "probabilities must be within 0 and 1, got -0.1 to 0.1"),
+        ([0, 1], [0.1, 1.1], "probabilities must be within 0 and 1, got 0.1 to 1.1"),
+        ([0, float("nan")], [0.1, 0.2], "scores must be a list of finite numbers"),
+        ([0, 1], [0.1, "x"], "probabilities must be a list of finite numbers"),
+        ("01", [0.1, 0.2], "scores must be a list of finite numbers"),
+        ([0, 1], 0.3, "probabilities must be a list of finite numbers"),
+    ],
+)
+def test_knots_that_make_no_rising_line_are_refused(scores, probabilities, message):
+    with pytest.raises(InputError, match=message):
+        Isotonic(scores, probabilities)
+
+
 def test_every_link_is_listed_by_its_name():
-    assert {name: kind.name for name, kind in LINKS.items()} == {"logistic": "logistic", "smooth": "smooth"}
+    assert {"logistic", "smooth", "identity", "platt", "isotonic"} <= set(LINKS)
+    assert all(kind.name == name for name, kind in LINKS.items())
+
+
+def test_every_link_is_on_the_format_page():
+    page = (Path(__file__).parents[2] / "docs" / "format.md").read_text()
+    assert [name for name in LINKS if f"| `{name}` |" not in page] == []

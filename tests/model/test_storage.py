@@ -15,7 +15,7 @@ from relatent.data.names import Names
 from relatent.errors import FitError, InputError, ModelFileError
 from relatent.model import storage
 from relatent.model.factors import Factors
-from relatent.model.links import Logistic, Smooth
+from relatent.model.links import Identity, Isotonic, Logistic, Platt, Smooth
 from relatent.model.storage import inspect, load, save
 
 VERSION_1 = Path(__file__).with_name("version1.relatent")
@@ -75,6 +75,17 @@ def test_numbered_vocabularies_take_no_room(path):
     assert loaded.link == Logistic()
 
 
+@pytest.mark.parametrize(
+    "link", [Logistic(), Smooth(0.2), Identity(), Platt(0.1 + 0.2, -1 / 3), Isotonic((-1 / 3, 2.0), (1e-9, 0.1 + 0.2))]
+)
+def test_every_link_comes_back_as_it_was(path, link):
+    save(small(link=link), path)
+    loaded = load(path).link
+    assert loaded == link
+    assert hash(loaded) == hash(link)
+    np.testing.assert_array_equal(loaded.probability(np.linspace(-1, 2, 50)), link.probability(np.linspace(-1, 2, 50)))
+
+
 def test_loaded_names_know_what_they_name(path):
     save(small(), path)
     with pytest.raises(InputError, match="unknown relation 'like'; did you mean 'likes'"):
@@ -127,6 +138,7 @@ def test_inspect_tells_what_a_file_holds_in_json(path):
         "rank": 2,
         "dtype": "float32",
         "link": {"name": "smooth", "parameters": {"epsilon": 0.1}},
+        "exclusive": False,
         "about": {"settings": {"rank": 2}},
         "bytes": path.stat().st_size,
         "sha256": told["sha256"],
@@ -208,7 +220,9 @@ def forged(path: Path, arrays: dict | None = None, **changes: object) -> None:
     ("changes", "message"),
     [
         ({"format": "other"}, "is not a relatent model; give a file written by Factors.save"),
-        ({"format_version": 2}, "has format version 2, this relatent reads up to 1; upgrade relatent"),
+        ({"format_version": 3}, "has format version 3, this relatent reads up to 2; upgrade relatent"),
+        ({"format_version": 2}, "is damaged: its header does not say whether relations are exclusive"),
+        ({"exclusive": True}, "is damaged: its header does not say whether relations are exclusive"),
         ({"format_version": "1"}, "is damaged: format version '1'"),
         ({"format_version": 0}, "is damaged: format version 0"),
         ({"about": [1]}, "its header has no about"),
@@ -223,6 +237,23 @@ def forged(path: Path, arrays: dict | None = None, **changes: object) -> None:
         ({"link": {"name": "smooth", "parameters": {"epsilon": 7}}}, "epsilon must be above 0 and at most 0.5, got 7"),
         ({"link": {"name": "smooth", "parameters": {"epsilon": "x"}}}, "is damaged: smooth link"),
         ({"link": {"name": "smooth", "parameters": {"other": 1}}}, "is damaged: smooth link"),
+        ({"link": {"name": "platt", "parameters": {"slope": -1, "intercept": 0}}}, "slope must be at least 0"),
+        (
+            {"link": {"name": "platt", "parameters": {"slope": 1e999, "intercept": 0}}},
+            "is damaged: its header is not JSON",
+        ),
+        ({"link": {"name": "platt", "parameters": {"slope": 10**400, "intercept": 0}}}, "cannot be read as a model"),
+        ({"link": {"name": "platt", "parameters": {"slope": [1], "intercept": 0}}}, "slope must be a finite number"),
+        ({"link": {"name": "platt", "parameters": {"slope": 1}}}, "is damaged: platt link"),
+        (
+            {"link": {"name": "isotonic", "parameters": {"scores": [1, 0], "probabilities": [0, 1]}}},
+            "is damaged: isotonic link: scores must rise from each knot to the next; get a fresh copy",
+        ),
+        (
+            {"link": {"name": "isotonic", "parameters": {"scores": [0, 1], "probabilities": [0, 2]}}},
+            "is damaged: isotonic link: probabilities must be within 0 and 1, got 0 to 2",
+        ),
+        ({"link": {"name": "isotonic", "parameters": {"scores": {}, "probabilities": 1}}}, "is damaged: isotonic link"),
     ],
 )
 def test_a_header_that_does_not_fit_is_refused(path, changes, message):
@@ -417,3 +448,21 @@ def test_the_document_and_the_digest_are_as_the_format_page_says(path):
     assert hashlib.sha256(text.replace(digest, "0" * 64).encode() + content).hexdigest() == digest
     assert next(iter(json.loads(text))) == "sha256"
     assert text.isascii()
+
+
+# --- exclusive relations
+
+
+def test_exclusive_relations_stay_exclusive(tmp_path):
+    f = small(exclusive=True)
+    f.save(tmp_path / "one.relatent")
+    again = load(tmp_path / "one.relatent")
+    assert again.exclusive
+    np.testing.assert_array_equal(again.score(0, 0, [0, 1]), f.score(0, 0, [0, 1]))
+    assert inspect(tmp_path / "one.relatent")["format_version"] == 2
+
+
+def test_other_models_keep_the_version_that_older_programs_read(tmp_path):
+    small().save(tmp_path / "one.relatent")
+    assert inspect(tmp_path / "one.relatent")["format_version"] == 1
+    assert inspect(tmp_path / "one.relatent")["exclusive"] is False

@@ -338,3 +338,78 @@ def test_a_checkpoint_is_gone_once_the_model_is_written(capsys, family, tmp_path
     code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 2, "--checkpoint", kept)
     assert code == 0, err
     assert not kept.exists()
+
+
+# --- every model
+
+
+@pytest.mark.parametrize("name", ["als", "logit", "rescal", "nonnegative", "irm", "mrc", "mln"])
+def test_every_model_is_fitted_described_and_asked_the_same_way(capsys, family, tmp_path, name):
+    path = tmp_path / "model.relatent"
+    code, _, err = run(capsys, "fit", family, "-o", path, "--model", name)
+    assert code == 0, err
+    code, out, err = run(capsys, "info", path, "--json")
+    assert code == 0, err
+    assert json.loads(out)["about"]["model"] in relatent.__all__
+    code, out, err = run(capsys, "predict", path, "--subject", "Ann", "--relation", "parent", "--json")
+    assert code == 0, err
+    assert all(0 <= one["probability"] <= 1 for one in json.loads(out)["predictions"])
+
+
+def test_any_setting_of_a_model_can_be_set(capsys, family, tmp_path):
+    path = tmp_path / "model.relatent"
+    code, out, err = run(capsys, "fit", family, "-o", path, "--model", "irm", "--set", "n-samples=7", "--json")
+    assert code == 0, err
+    assert json.loads(out)["settings"]["n_samples"] == 7
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [("colour=red", "--model irm has no setting 'colour'; it has "), ("n_samples", "--set takes NAME=VALUE, got ")],
+)
+def test_a_setting_that_is_not_there_is_wrong_usage(capsys, family, tmp_path, option, message):
+    arguments = ("fit", family, "-o", tmp_path / "m.relatent", "--model", "irm", "--set", option)
+    code, _, err = run(capsys, *arguments)
+    assert code == 2
+    assert message in err
+
+
+def test_a_loss_can_be_chosen(capsys, family, tmp_path):
+    path = tmp_path / "model.relatent"
+    code, out, _ = run(capsys, "fit", family, "-o", path, "--model", "rescal", "--loss", "categorical", "--json")
+    assert code == 0
+    assert json.loads(out)["settings"]["loss"] == "categorical"
+    assert relatent.load(path).exclusive
+
+
+def test_clauses_and_groups_are_shown(capsys, family, tmp_path):
+    for name, title in (("mln", "Clauses"), ("irm", "Groups")):
+        code, out, _ = run(capsys, "fit", family, "-o", tmp_path / f"{name}.relatent", "--model", name)
+        assert code == 0
+        assert title in out
+        assert title in run(capsys, "info", tmp_path / f"{name}.relatent")[1]
+
+
+def test_probabilities_are_calibrated_on_request(capsys, family, tmp_path):
+    path = tmp_path / "model.relatent"
+    code, out, err = run(capsys, "fit", family, "-o", path, "--rank", 2, "--calibrate", "platt", "--json")
+    assert code == 0, err
+    assert json.loads(out)["calibration"]["method"] == "platt"
+    assert relatent.load(path).link.name == "platt"
+
+
+def test_cross_validation_draws_its_reliability_and_searches_through_the_calibration(capsys, tmp_path):
+    picture = tmp_path / "reliability.svg"
+    arguments = ("--folds", 3, "--rank", 2, "--calibrate", "platt", "--search", "l2=0.1,1", "--reliability", picture)
+    code, out, err = run(capsys, "cross-validate", "presidents", *arguments, "--json")
+    assert code == 0, err
+    assert picture.read_text().lstrip().startswith("<?xml")
+    found = json.loads(out)
+    assert {"ece", "reliability"} <= set(found)
+    assert set(found["folds"][0]["settings"]) == {"estimator__l2_entities", "estimator__l2_relations"}
+
+
+def test_a_picture_that_cannot_be_written_is_told_before_the_work(capsys, family, tmp_path):
+    code, _, err = run(capsys, "cross-validate", family, "--reliability", tmp_path / "picture.doc")
+    assert code == 1
+    assert "a picture must end in .png or .svg" in err

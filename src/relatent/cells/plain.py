@@ -8,20 +8,55 @@ from scipy.special import expit
 from ..arrays import Matrix, Slices, Vector
 from ..data.facts import Facts
 from .reduction import Reduction
+from .tiled import CellLoss
 
 
 def logistic(facts: Facts, A: Matrix, R: Slices, b: Vector) -> Reduction:
     """Σ over observed cells w · [softplus(θ) − x θ], with its derivatives."""
+    return cellwise(lambda x, t: (np.logaddexp(0, t) - x * t, expit(t) - x), facts, A, R, b)
+
+
+def cellwise(loss: CellLoss, facts: Facts, A: Matrix, R: Slices, b: Vector) -> Reduction:
+    """Σ over observed cells w · loss(x, θ), with its derivatives; x is how often a fact was seen."""
     A, R, b = (np.asarray(array, np.float64) for array in (A, R, b))
-    value, dA, dR, db = 0.0, np.zeros_like(A), np.zeros_like(R), np.zeros_like(b)
-    for k, (X, W) in enumerate(zip(*dense_tensors(facts), strict=True)):
-        T = A @ R[k] @ A.T + b[k]
-        D = W * (expit(T) - X)
-        value += float(np.sum(W * (np.logaddexp(0, T) - X * T)))
-        dA += D @ A @ R[k].T + D.T @ A @ R[k]
-        dR[k] = A.T @ D @ A
-        db[k] = D.sum()
-    return Reduction(value, dA, dR, db)
+    X, W = dense_tensors(facts)
+    if facts.times is not None:
+        s, k, o = facts.triples.T
+        X[k, s, o] = facts.times
+    values, slopes = loss(X, _scores(A, R, b))
+    return Reduction(float(np.sum(W * values)), *_gradient(W * slopes, A, R))
+
+
+def categorical(facts: Facts, A: Matrix, R: Slices, b: Vector) -> Reduction:
+    """Σ over pairs −log of the softmax over relations and "none", pair by pair, with its derivatives."""
+    A, R, b = (np.asarray(array, np.float64) for array in (A, R, b))
+    X, W = dense_tensors(facts)
+    T = _scores(A, R, b)
+    value, D = 0.0, np.zeros_like(T)
+    for i, j in np.ndindex(T.shape[1:]):
+        t, x, w = T[:, i, j], X[:, i, j], W[:, i, j]
+        total = np.logaddexp.reduce([0.0, *t])
+        share = np.exp(t - total)
+        if np.any(x * w):
+            for k in np.flatnonzero(x * w):
+                value += w[k] * (total - t[k])
+                D[:, i, j] += w[k] * (share - np.eye(len(t))[k])
+        else:
+            possible = np.logaddexp.reduce([0.0, *t[w == 0]])
+            value += total - possible
+            D[:, i, j] = share - np.where(w == 0, np.exp(t - possible), 0)
+    return Reduction(value, *_gradient(D, A, R))
+
+
+def _scores(A: Matrix, R: Slices, b: Vector) -> Slices:
+    """θ of every cell, (K, N, N)."""
+    return A @ R @ A.T + b[:, None, None]
+
+
+def _gradient(D: Slices, A: Matrix, R: Slices) -> tuple[Matrix, Slices, Vector]:
+    """From the slopes in θ to those in A, R and b."""
+    D_t, R_t = D.transpose(0, 2, 1), R.transpose(0, 2, 1)
+    return (D @ A @ R_t + D_t @ A @ R).sum(axis=0), A.T @ D @ A, D.sum(axis=(1, 2))
 
 
 def squared(facts: Facts, A: Matrix, R: Slices) -> float:

@@ -1,15 +1,19 @@
-"""The exact logistic sum over all cells on a CPU, in tiles that fit the cache.
+"""The exact sum of a loss over all cells on a CPU, in tiles that fit the cache.
 
-    value = Σ over all cells softplus(θ) + Σ over facts [w softplus(−θ) − softplus(θ)] − Σ over unobserved softplus(θ)
+    value = Σ over all cells ℓ(0, θ) + Σ over facts [w ℓ(1, θ) − ℓ(0, θ)] − Σ over unobserved ℓ(0, θ)
 
-For a block of rows (i, k) with Q = A_I R_k and a block of columns J: T = Q A_Jᵀ + b, D = σ(T), corrected in place at
+The logistic loss has a compiled kernel; any other is a function of arrays, and its tiles are NumPy's.
+
+For a block of rows (i, k) with Q = A_I R_k and a block of columns J: T = Q A_Jᵀ + b, D = ℓ'(T), corrected in place at
 the facts and unobserved cells, then dQ += D A_J and dA_J += Dᵀ Q. At the end of the rows dR_k += A_Iᵀ dQ and
 dA_I += dQ R_kᵀ. 6·N²·K·r flop, O(N·r) memory; nothing N × N and no (K·N) × r array is ever held.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -24,6 +28,9 @@ from . import sigmoid
 from .reduction import Reduction
 
 ROWS, COLUMNS = 512, 512  # a float32 tile of 1 MB: fits the second cache, and the three products run at full rate
+
+
+CellLoss = Callable[[Vector, Vector], tuple[Vector, Vector]]  # x, θ → value, slope
 
 
 class TileCells(NamedTuple):
@@ -44,9 +51,16 @@ class Share(NamedTuple):
 
 
 class Tiled:
-    """Value and gradient of the logistic loss over all observed cells of some facts."""
+    """Value and gradient of a loss, logistic if none is given, over all observed cells of some facts."""
 
-    def __init__(self, facts: Facts, dtype: Any = np.float32, n_threads: int | None = None):
+    def __init__(
+        self,
+        facts: Facts,
+        dtype: Any = np.float32,
+        n_threads: int | None = None,
+        *,
+        loss: CellLoss | None = None,
+    ):
         self.n, self.k = facts.n_entities, facts.n_relations
         self.dtype = np.dtype(dtype)
         n_threads = n_threads or numba.get_num_threads()
@@ -55,6 +69,10 @@ class Tiled:
         weights = np.ones(len(facts)) if facts.weights is None else facts.weights
         self.facts = self._by_tile(facts.triples, weights)
         self.unobserved = self._by_tile(facts.unobserved, np.zeros(len(facts.unobserved)))
+        self._reduce: Callable[..., float] = _reduce_blocks
+        if loss is not None:
+            times = np.ones(len(facts)) if facts.times is None else facts.times
+            self._reduce = partial(_reduce_blocks_by, loss, self._by_tile(facts.triples, times).weights)
         self._pool = ThreadPoolExecutor(len(self.shares) - 1) if len(self.shares) > 1 else None
         self._scratch = [
             (_page_aligned(ROWS * COLUMNS, self.dtype), _page_aligned(sigmoid.FOLD_LENGTH + COLUMNS, self.dtype))
@@ -82,8 +100,8 @@ class Tiled:
         jobs = [self._job(A, R, b, value, dA, dR, db, share) for share, dA in enumerate(parts)]
         # Fixed shares, summed in a fixed order: the same numbers at every call. The caller works on the first, and
         # nothing but compiled code runs from here on: threads that wait for the interpreter lose a tenth of the time.
-        others = [self._pool.submit(_reduce_blocks, *job) for job in jobs[1:]] if self._pool else []
-        total = _reduce_blocks(*jobs[0])
+        others = [self._pool.submit(self._reduce, *job) for job in jobs[1:]] if self._pool else []
+        total = self._reduce(*jobs[0])
         dA = parts[0]
         for other, part in zip(others, parts[1:], strict=True):
             total += other.result()
@@ -93,7 +111,7 @@ class Tiled:
     def _job(
         self, A: Matrix, R: Slices, b: Vector, value: bool, dA: Matrix, dR: Slices, db: Vector, share: int
     ) -> tuple[Any, ...]:
-        """What `_reduce_blocks` is called with for one thread's share of the blocks."""
+        """What the kernel is called with for one thread's share of the blocks."""
         low, high, stack = self.shares[share]
         cells = (*self.facts, *self.unobserved[:3])
         return A, R, b, self.blocks[low:high], low, *cells, value, dA, dR[stack], db[stack], *self._scratch[share]
@@ -166,6 +184,68 @@ def _reduce_blocks(  # type: ignore[no-untyped-def]
             dR[k_low - k_first + k] += dR_I[:, k * r : (k + 1) * r]
         for row in range(rows):
             db[k_low - k_first + row % width] += sums[row]
+    return total
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _reduce_blocks_by(
+    loss: CellLoss,
+    x: Vector,
+    A: Matrix,
+    R: Slices,
+    b: Vector,
+    blocks: NDArray[np.int64],
+    first_block: int,
+    fact_starts: Ids,
+    fact_rows: Ids,
+    fact_columns: Ids,
+    fact_weights: Vector,
+    hidden_starts: Ids,
+    hidden_rows: Ids,
+    hidden_columns: Ids,
+    value: bool,
+    dA: Matrix,
+    dR: Slices,
+    db: Vector,
+    scratch: Vector,
+    _: Vector,
+) -> float:
+    """As `_reduce_blocks`, for a loss of arrays; x: what was observed at each fact.
+
+    Beyond a float's range the value is infinite and the gradient of no use: a line search comes back from there.
+    """
+    dA[:], dR[:], db[:] = 0, 0, 0
+    n, r = A.shape
+    zero = np.zeros((), A.dtype)
+    column_tiles = -(-n // COLUMNS)
+    total = 0.0
+    for number, (k_low, k_high, i_low, i_high) in enumerate(blocks.tolist(), first_block):
+        A_I, width = A[i_low:i_high], k_high - k_low
+        R_I = np.concatenate(list(R[k_low:k_high]), axis=1)  # (r, width · r)
+        Q = (A_I @ R_I).reshape(-1, r)
+        bias = np.tile(b[k_low:k_high], len(A_I))[:, None]
+        dQ, sums = np.zeros_like(Q), np.zeros(len(Q))
+        for tile in range(column_tiles):
+            J = slice(tile * COLUMNS, (tile + 1) * COLUMNS)
+            at = number * column_tiles + tile
+            f = slice(fact_starts[at], fact_starts[at + 1])
+            h = slice(hidden_starts[at], hidden_starts[at + 1])
+            facts, hidden = (fact_rows[f], fact_columns[f]), (hidden_rows[h], hidden_columns[h])
+            T = scratch[: len(Q) * len(A[J])].reshape(len(Q), -1)
+            np.matmul(Q, A[J].T, out=T)
+            T += bias
+            values, D = loss(zero, T)
+            true_values, true_slopes = loss(x[f], T[facts])
+            values[facts], D[facts] = fact_weights[f] * true_values, fact_weights[f] * true_slopes
+            values[hidden], D[hidden] = 0, 0
+            total += float(values.sum(dtype=np.float64)) if value else 0.0
+            sums += D.sum(axis=1, dtype=np.float64)
+            dQ += D @ A[J]
+            dA[J] += D.T @ Q
+        dQ_I, k = dQ.reshape(len(A_I), -1), k_low - blocks[0, 0]
+        dR[k : k + width] += (A_I.T @ dQ_I).reshape(r, width, r).transpose(1, 0, 2)
+        dA[i_low:i_high] += dQ_I @ R_I.T
+        db[k : k + width] += sums.reshape(-1, width).sum(axis=0)
     return total
 
 

@@ -7,14 +7,38 @@ a constant score gets the base rate.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from sklearn import metrics
 
 from ..arrays import Mask, Vector
-from ..data.heldout import log_loss
+from ..data.heldout import HeldOut, log_loss
 from ..errors import InputError
+
+
+class Predicted(NamedTuple):
+    """Held-out cells and what a fit without them says of each."""
+
+    heldout: HeldOut
+    scores: Vector  # (n,) what to rank by
+    probabilities: Vector  # (n,)
+
+
+def pooled(parts: Sequence[Predicted]) -> Predicted:
+    """The held-out cells of several fits, one after the other."""
+    cuts = [part.heldout for part in parts]
+    weights = [cut.weights for cut in cuts if cut.weights is not None]  # zeros are sampled for all of them or for none
+    return Predicted(
+        HeldOut(
+            np.concatenate([cut.cells for cut in cuts]),
+            np.concatenate([cut.truth for cut in cuts]),
+            np.concatenate(weights) if weights else None,
+        ),
+        np.concatenate([part.scores for part in parts]),
+        np.concatenate([part.probabilities for part in parts]),
+    )
 
 
 class Metrics(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,11 +19,11 @@ from sklearn.base import clone
 
 from ..arrays import Ids, Triples, Vector
 from ..data.facts import Facts, cell_keys, cells_of
-from ..data.heldout import HeldOut, sample_zeros
+from ..data.heldout import ZEROS_PER_FACT, HeldOut, sample_zeros
 from ..errors import ConvergenceWarning, InputError, RelatentWarning
 from ..model.factors import Factors
 from ..progress import Progress
-from .curves import Metrics, measure
+from .curves import Metrics, Predicted, measure
 from .report import Fold, Report
 
 ALL_CELLS = 20_000_000  # up to so many cells every one is put into a fold; beyond, zeros are sampled
@@ -92,6 +93,33 @@ def cross_validate(
         searched=len(settings) if len(settings) > 1 else 0,
         metric=metric,
     )
+
+
+def cross_predict(
+    estimator: Any,
+    facts: Facts,
+    folds: int = 5,
+    random_state: int = 0,
+    *,
+    parts: int | None = None,
+    validation: Facts | HeldOut | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> list[Predicted]:
+    """Scores and probabilities of observed cells by fits that had them masked.
+
+    One fit for each of the first `parts` folds, or for all; `validation` goes to every fit, to stop it early.
+    """
+    cuts = _cuts(facts, folds, random_state, leaky=False, zeros_per_fact=ZEROS_PER_FACT)
+    parts = len(cuts) if parts is None else parts
+    if isinstance(parts, bool) or not isinstance(parts, (int, np.integer)) or not 1 <= parts <= len(cuts):
+        raise InputError(f"parts must be between 1 and {len(cuts)}, the number of folds, got {parts!r}")
+    protocol = _Protocol(facts, masked=True, scores="raw", with_mirrors=True)
+    as_it_is: Settings = {}
+    tasks = [(estimator, as_it_is, protocol, [cut], [cut], validation) for cut in cuts[:parts]]
+    tick = _ticker(progress, len(tasks))
+    fitted = _map(_fit_and_predict, tasks, _jobs(n_jobs, facts), lambda: tick("held-out cells"))
+    return [Predicted(cut, *predictions[0]) for cut, (predictions, _) in zip(cuts[:parts], fitted, strict=True)]
 
 
 def _ticker(progress: Progress | None, n_fits: int) -> Callable[[str], None]:
@@ -302,7 +330,12 @@ def _mark(metric: str, cut: HeldOut, prediction: _Prediction) -> float:
 
 
 def _fit_and_predict(
-    estimator: Any, setting: Settings, protocol: _Protocol, held: list[HeldOut], judged: list[HeldOut]
+    estimator: Any,
+    setting: Settings,
+    protocol: _Protocol,
+    held: list[HeldOut],
+    judged: list[HeldOut],
+    validation: Facts | HeldOut | None = None,
 ) -> _Outcome:
     """Fit without the held cells, predict the judged ones."""
     started = time.perf_counter()
@@ -310,7 +343,8 @@ def _fit_and_predict(
     small = protocol.facts.n_entities <= SMALL
     with warnings.catch_warnings(), _threads(1 if small else None):
         warnings.simplefilter("ignore", RelatentWarning)
-        model.fit(protocol.training(held))
+        known = protocol.training(held)
+        model = model.fit(known) if validation is None else model.fit(known, validation)
     predictions = [protocol.predictions(model.factors_, cut) for cut in judged]
     return predictions, {
         "seconds": time.perf_counter() - started,
@@ -335,6 +369,8 @@ def _jobs(n_jobs: int | None, facts: Facts) -> int:
         if n_jobs < 1:
             raise InputError(f"n_jobs must be at least 1, got {n_jobs}")
         return n_jobs
+    if multiprocessing.parent_process() is not None:  # a fit inside a fit: the processes are there already
+        return 1
     # Starting processes costs a second or two: not worth it for the smallest data, nor where a fit fills all cores.
     return joblib.cpu_count() if facts.n_cells >= 50_000 and facts.n_entities <= SMALL else 1
 

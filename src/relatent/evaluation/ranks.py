@@ -25,7 +25,7 @@ from ..arrays import Ids, Matrix, Vector
 from ..data.facts import Facts
 from ..data.names import Names
 from ..errors import DataWarning, FitError, InputError
-from ..model.factors import Factors
+from ..model.factors import Factors, against_others
 
 BLOCK_BYTES = 64 << 20  # of scores held at once
 SIDES = ("subject", "object")  # the place that is asked for
@@ -271,12 +271,14 @@ def _questions(cells: Sequence[Ids], column: int, n: int) -> _Questions:
 
 
 class _Scorer:
-    """Scores of all candidates for a block of questions, the bias left out: it is the same for all of them."""
+    """Scores of all candidates for a block of questions, the bias left out where it is the same for all of them."""
 
     def __init__(self, factors: Factors, n: int, batch_size: int | None):
         dtype = np.result_type(factors.A, factors.R, np.float32)
         self.A = factors.A.astype(dtype, copy=False)
         self.R = factors.R.astype(dtype, copy=False)
+        self.bias = factors.bias.astype(dtype, copy=False)
+        self.exclusive = factors.exclusive
         self.batch_size = batch_size or max(1, BLOCK_BYTES // (n * dtype.itemsize))
         self.n = n
 
@@ -285,6 +287,9 @@ class _Scorer:
         return np.zeros((n_rows, self.n), self.A.dtype)
 
     def fill(self, scores: Matrix, given: Ids, relation: Ids, column: int) -> None:
+        if self.exclusive:
+            self._fill_exclusive(scores, given, relation, column)
+            return
         Q = np.zeros((len(given), self.A.shape[1]), self.A.dtype)
         edges = np.flatnonzero(np.diff(relation, prepend=-1, append=-1))
         with np.errstate(all="ignore"):  # what is not finite is counted, and raised, by the caller
@@ -294,6 +299,13 @@ class _Scorer:
                     rows = start + np.flatnonzero(given[start:stop] < len(self.A))
                     Q[rows] = self.A[given[rows]] @ (self.R[k].T if column == 0 else self.R[k])
             np.matmul(Q, self.A.T, out=scores[:, : len(self.A)])
+
+    def _fill_exclusive(self, scores: Matrix, given: Ids, relation: Ids, column: int) -> None:
+        """Log-odds against the other relations of each pair: all of them are needed for one."""
+        R = self.R.transpose(0, 2, 1) if column == 0 else self.R
+        for row in np.flatnonzero((given < len(self.A)) & (relation < len(self.R))).tolist():
+            theta = (self.A[given[row]] @ R) @ self.A.T + self.bias[:, None]  # (K, N)
+            scores[row, : len(self.A)] = against_others(theta, np.full(len(self.A), relation[row]))
 
 
 def _answer(scorer: _Scorer, questions: _Questions, column: int) -> Iterator[tuple[slice, Counts, Counts]]:

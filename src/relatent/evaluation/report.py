@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy as np
 from ..arrays import Vector
 from ..data.heldout import HeldOut
 from ..data.names import Names
-from .curves import Metrics, measure
+from .curves import Metrics, Predicted, measure, pooled
+from .reliability import ABOVE, Reliability, draw_reliability, reliability
 
 FIGURES = ("auc_pr", "average_precision", "auc_roc", "brier", "log_loss")
 
@@ -93,6 +95,25 @@ class Report:
         return self._mean("log_loss")
 
     @property
+    def ece(self) -> float:
+        """Expected calibration error: the mean gap of `reliability`; NaN if no cell has p > 0.05."""
+        return self.reliability.error
+
+    @cached_property
+    def reliability(self) -> Reliability:
+        """Predicted probability beside the share of true cells, over held-out cells of all folds with p > 0.05."""
+        heldout, _, probabilities = self._pooled
+        return reliability(heldout.truth, probabilities, heldout.weights, above=ABOVE)
+
+    def plot_reliability(self, path: str | Path) -> None:
+        """Draw `reliability` into a PNG or SVG file, the protocol above it; needs the extra `relatent[plot]`."""
+        draw_reliability({"held-out cells": self.reliability}, path, title=f"{self.protocol}; cells with p > {ABOVE}")
+
+    @cached_property
+    def _pooled(self) -> Predicted:
+        return pooled([Predicted(fold.heldout, fold.scores, fold.probabilities) for fold in self.folds])
+
+    @property
     def seconds(self) -> float:
         """Seconds of the fits on the folds, added up; a search comes on top."""
         return sum(fold.seconds for fold in self.folds)
@@ -100,12 +121,8 @@ class Report:
     @cached_property
     def per_relation(self) -> dict[str, Metrics]:
         """Figures of each relation over the held-out cells of all folds together."""
-        cells = np.concatenate([fold.heldout.cells for fold in self.folds])
-        truth = np.concatenate([fold.heldout.truth for fold in self.folds])
-        scores = np.concatenate([fold.scores for fold in self.folds])
-        probabilities = np.concatenate([fold.probabilities for fold in self.folds])
-        weights = [fold.heldout.weights for fold in self.folds if fold.heldout.weights is not None]
-        w = np.concatenate(weights) if weights else None
+        heldout, scores, probabilities = self._pooled
+        cells, truth, w = heldout.cells, heldout.truth, heldout.weights
         rows = {k: cells[:, 1] == k for k in np.unique(cells[:, 1]).tolist()}
         return {
             self.relations[k]: measure(truth[at], scores[at], probabilities[at], None if w is None else w[at])
@@ -153,6 +170,10 @@ class Report:
             "leaky": self.leaky,
             **{figure: _json(self._mean(figure)) for figure in FIGURES},
             "auc_pr_std": _json(self.auc_pr_std),
+            "ece": _json(self.ece),
+            "reliability": [
+                dict(zip(Reliability._fields, row, strict=True)) for row in np.stack(self.reliability, axis=1).tolist()
+            ],
             "folds": [
                 {
                     **{figure: _json(getattr(fold.metrics, figure)) for figure in FIGURES},

@@ -15,17 +15,14 @@ part, so a sweep stays linear in the listed cells.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..arrays import Ids, Matrix, Slices, Vector
+from ..arrays import Matrix, Slices, Vector
 from ..cells import gram
+from ..cells.listed import Group, listed
 from ..data.facts import Facts
-
-AT_ONCE = 1 << 22  # elements of the (m, N, r) array of a group of m relations
 
 
 class AlsState(NamedTuple):
@@ -39,32 +36,6 @@ class AlsState(NamedTuple):
     E: Matrix  # (r, r): Σ_k R_k G R_kᵀ + R_kᵀ G R_k + V Vᵀ
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Sparse N × N matrices X_k, or their transposes, one below the other in compressed rows."""
-
-    starts: NDArray[np.int64]
-    columns: Ids
-    places: Ids  # where the value of each entry stands in a list of cells
-
-    def times(self, A: Matrix, values: Vector) -> Matrix:
-        """X_k A of each k, (m, N, r)."""
-        return gram.sparse_product(self.starts, self.columns, self.places, values, A).reshape(-1, *A.shape)
-
-
-@dataclass(frozen=True)
-class Group:
-    """Relations visited together, and their cells that are not ordinary zeros: facts and unobserved ones."""
-
-    relations: slice
-    rows: Ids  # (k − first) · N + i
-    columns: Ids
-    x: Vector
-    w: Vector  # 0 where unobserved
-    forward: Rows
-    backward: Rows
-
-
 class Als:
     """The solver: a step is one sweep."""
 
@@ -75,11 +46,7 @@ class Als:
     ):
         self.dtype = np.dtype(dtype)
         self.lambdas = (l2_entities, l2_relations, l2_attributes)
-        together = max(1, AT_ONCE // (facts.n_entities * rank))
-        self.groups = [
-            _group(facts, slice(k, min(k + together, facts.n_relations)), self.dtype)
-            for k in range(0, facts.n_relations, together)
-        ]
+        self.groups = listed(facts, rank, self.dtype)
         self.w_max = 1.0 if facts.weights is None else max(1.0, float(facts.weights.max(initial=0)))
         self.exact = facts.weights is None and not len(facts.unobserved)
         self.D = facts.attributes
@@ -145,8 +112,7 @@ class Als:
         """Values at the listed cells of the sparse part of Z = α A R Aᵀ + S, and θ there."""
         if self.exact:
             return group.x, group.x
-        Q = np.matmul(A, R_old.astype(self.dtype)).reshape(-1, A.shape[1])
-        theta = gram.scores(Q, A, group.rows, group.columns)
+        theta = group.scores(A, R_old)
         share = group.w / self.w_max
         return (share * group.x + (1 - share - self.dtype.type(self._alpha)) * theta).astype(self.dtype), theta
 
@@ -193,28 +159,3 @@ def inverse(E: Matrix, l2: float) -> Matrix:
     values = np.maximum(values, 0) + l2
     usable = values > values.max(initial=0) * np.finfo(np.float64).eps * len(values)
     return U @ (np.divide(1, values, out=np.zeros_like(values), where=usable)[:, None] * U.T)  # type: ignore[no-any-return]
-
-
-def _group(facts: Facts, relations: slice, dtype: Any) -> Group:
-    n, first, stop = facts.n_entities, relations.start, relations.stop
-    ones = slice(facts.starts[first], facts.starts[stop])
-    hidden = facts.unobserved[slice(*np.searchsorted(facts.unobserved[:, 1], [first, stop]))]
-    cells = np.concatenate([facts.triples[ones], hidden])
-    n_ones = ones.stop - ones.start
-    s, k, o = cells[:, 0].astype(np.int64), cells[:, 1].astype(np.int64) - first, cells[:, 2].astype(np.int64)
-    weights = np.ones(n_ones) if facts.weights is None else facts.weights[ones]
-    return Group(
-        relations=relations,
-        rows=k * n + s,
-        columns=o,
-        x=np.repeat([1.0, 0.0], [n_ones, len(hidden)]).astype(dtype),
-        w=np.concatenate([weights, np.zeros(len(hidden))]).astype(dtype),
-        forward=_rows(k * n + s, o, (stop - first) * n),
-        backward=_rows(k * n + o, s, (stop - first) * n),
-    )
-
-
-def _rows(rows: Ids, columns: Ids, height: int) -> Rows:
-    order = np.lexsort((columns, rows))
-    starts = np.searchsorted(rows[order], np.arange(height + 1)).astype(np.int64)
-    return Rows(starts, columns[order].astype(np.int32), order)

@@ -45,6 +45,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         link: Link,
         trace: Trace,
         learned: dict[str, Any] | None = None,
+        *,
+        exclusive: bool = False,
     ) -> E:
         """Keep the result; `learned` is what else the model file should tell, as JSON values."""
         self.trace_ = trace
@@ -64,7 +66,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         }
         if learned:
             about["learned"] = learned
-        self.factors_ = Factors(A, R.astype(A.dtype), b.astype(A.dtype), facts.entities, facts.relations, link, about)
+        self.factors_ = Factors(
+            A, R.astype(A.dtype), b.astype(A.dtype), facts.entities, facts.relations, link, about, exclusive
+        )
         return self
 
     def _warn_if_vanished(self, A: Matrix, R: Slices) -> None:

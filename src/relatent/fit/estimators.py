@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 from ..arrays import Matrix, Slices, Vector
 from ..cells.threads import one_blas_thread
-from ..cells.tiled import Tiled
 from ..data.facts import Facts
 from ..data.heldout import HeldOut
 from ..errors import InputError
 from ..model.factors import Factors
-from ..model.links import Logistic, Smooth
+from ..model.links import Smooth
 from ..progress import Progress
-from . import start
+from . import losses, start
 from .als import Als, AlsState
 from .contract import Estimator
 from .loop import Watch, run
+from .losses import Loss, is_exclusive
+from .nonnegative import Nonnegative, NonnegativeState
 from .objective import Layout, PenalisedLikelihood
 from .optimisers import Lbfgs, LbfgsState
+
+G = TypeVar("G", bound="_ByGradient")
 
 
 class RescalALS(Estimator):
@@ -98,7 +102,7 @@ class RescalALS(Estimator):
                 solver.start(A, R),
                 max_iter=self.max_iter,
                 tol=self.tol,
-                watch=self._watch(facts, validation),
+                watch=least_squares_watch(facts, validation, self.random_state, self.patience),
                 progress=progress,
                 checkpoint=self._checkpoint(checkpoint, facts, validation),
             )
@@ -117,23 +121,197 @@ class RescalALS(Estimator):
             return start.uniform(facts, rank, self.random_state), None
         raise InputError(f"init must be 'eigen', 'random' or Factors, got {self.init!r}")
 
-    def _watch(self, facts: Facts, validation: Facts | HeldOut | None) -> Watch | None:
+
+class NonnegativeRescal(Estimator):
+    """RESCAL with non-negative factors: entities as sums of parts, relations as links between parts.
+
+    Minimises Σ w (x − a_iᵀ R_k a_j)² over observed cells + λ_A ‖A‖² + λ_R Σ ‖R_k‖² + μ_A Σ A + μ_R Σ R, A and R ≥ 0.
+    Parts are easier to read than signed components; the price is fit, as nothing can cancel.
+
+    Parameters
+    ----------
+    rank : number of parts; None is 50, or the number of entities if that is less
+    l2_entities, l2_relations : λ_A, λ_R
+    l1_entities, l1_relations : μ_A, μ_R, which drive small entries to zero
+    max_iter, tol : sweeps at most; stop when the objective changes by less than tol of itself a sweep, over ten sweeps
+    init : "random", or Factors without negative entries to start from
+    dtype : "float32" or "float64", the type of A; sums are float64
+    patience : sweeps without improvement before a fit with validation cells stops
+    random_state : seed of the start
+
+    >>> import relatent
+    >>> facts = relatent.Facts.from_arrays([0, 1, 2], [0, 0, 0], [1, 2, 0])
+    >>> model = relatent.NonnegativeRescal(rank=3, l2_entities=0.01, l2_relations=0.01).fit(facts).factors_
+    >>> model.score(0, 0, [1, 2]) > 0.5
+    array([ True, False])
+    >>> bool(model.A.min() >= 0)
+    True
+    """
+
+    def __init__(
+        self,
+        rank: int | None = None,
+        l2_entities: float = 1.0,
+        l2_relations: float = 1.0,
+        l1_entities: float = 0.0,
+        l1_relations: float = 0.0,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        init: str | Factors = "random",
+        dtype: str = "float32",
+        random_state: int = 0,
+        *,
+        patience: int = 10,
+    ):
+        self.rank = rank
+        self.l2_entities = l2_entities
+        self.l2_relations = l2_relations
+        self.l1_entities = l1_entities
+        self.l1_relations = l1_relations
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init = init
+        self.dtype = dtype
+        self.random_state = random_state
+        self.patience = patience
+
+    def fit(
+        self,
+        facts: Facts,
+        validation: Facts | HeldOut | None = None,
+        *,
+        progress: Progress | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> NonnegativeRescal:
+        """Learn factors; with `validation`, keep those that predict it best."""
+        self._check_shared(facts)
+        dtype = start.float_type(self.dtype)
+        with one_blas_thread():
+            A, R = self._start(facts)
+            solver = Nonnegative(
+                facts,
+                A.shape[1],
+                l2_entities=self.l2_entities,
+                l2_relations=self.l2_relations,
+                l1_entities=self.l1_entities,
+                l1_relations=self.l1_relations,
+                dtype=dtype,
+            )
+            state, trace = run(
+                solver,
+                solver.start(A, R),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                watch=least_squares_watch(facts, validation, self.random_state, self.patience),
+                progress=progress,
+                checkpoint=self._checkpoint(checkpoint, facts, validation),
+            )
+        self._warn_if_vanished(state.A, state.R)
+        return self._finish(facts, state.A, state.R, np.zeros(facts.n_relations), Smooth(), trace)
+
+    def _start(self, facts: Facts) -> tuple[Matrix, Slices]:
+        if isinstance(self.init, Factors):
+            given = start.checked_factors(self.init, facts, self.rank)
+            for name, array in (("A", given.A), ("R", given.R)):
+                if array.min() < 0:
+                    raise InputError(
+                        f"init: factors of a non-negative model must not be negative, got {array.min():g} in {name}"
+                    )
+            return given.A, given.R
+        if self.init != "random":
+            raise InputError(f"init must be 'random' or Factors, got {self.init!r}")
+        rank = start.resolve_rank(self.rank, facts.n_entities)
+        return start.positive(facts, rank, self.random_state)
+
+
+class _ByGradient(Estimator):
+    """RESCAL by L-BFGS on the exact sum of a loss over all observed cells."""
+
+    rank: int | None
+    l2_entities: float
+    l2_relations: float
+    bias: bool
+    method: str
+    max_iter: int
+    tol: float
+    init: str | Factors
+    device: str
+    dtype: str
+    patience: int
+
+    def _fit(
+        self: G,
+        loss: Loss,
+        facts: Facts,
+        validation: Facts | HeldOut | None,
+        progress: Progress | None,
+        checkpoint: str | Path | None,
+    ) -> G:
+        self._check_shared(facts)
+        self._check_own()
+        dtype = start.float_type(self.dtype)
+        with one_blas_thread():
+            A, R, b = self._start(loss, facts)
+            layout = Layout(facts.n_entities, facts.n_relations, A.shape[1])
+            objective = PenalisedLikelihood(
+                losses.evaluator(loss, facts, dtype),
+                layout,
+                l2_entities=self.l2_entities,
+                l2_relations=self.l2_relations,
+                bias=self.bias,
+            )
+            solver = Lbfgs(objective)
+            state, trace = run(
+                solver,
+                solver.start(layout.pack(A, R, b, dtype)),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                watch=self._watch(loss, facts, validation, layout),
+                progress=progress,
+                checkpoint=self._checkpoint(checkpoint, facts, validation),
+            )
+        A, R, b = (np.array(part) for part in layout.views(state.x))
+        self._warn_if_vanished(A, R)
+        return self._finish(facts, A, R, b, loss.link, trace, exclusive=is_exclusive(loss))
+
+    def _check_own(self) -> None:
+        if self.method not in ("auto", "exact"):
+            raise InputError(f"method must be 'auto' or 'exact', got {self.method!r}")
+        if self.device != "cpu":
+            raise InputError(f"device must be 'cpu', got {self.device!r}")
+        if not isinstance(self.bias, (bool, np.bool_)):
+            raise InputError(f"bias must be True or False, got {self.bias!r}")
+
+    def _start(self, loss: Loss, facts: Facts) -> tuple[Matrix, Slices, Vector]:
+        b = loss.bias(*start.ones_and_zeros(facts)) if self.bias else np.zeros(facts.n_relations)
+        if isinstance(self.init, Factors):
+            given = start.checked_factors(self.init, facts, self.rank)
+            return given.A, given.R, given.bias if self.bias else b
+        rank = start.resolve_rank(self.rank, facts.n_entities)
+        if self.init == "random":
+            return *start.normal(facts, rank, self.random_state), b
+        if self.init not in ("als", "eigen"):
+            raise InputError(f"init must be 'als', 'eigen', 'random' or Factors, got {self.init!r}")
+        A, R = least_squares_start(facts, rank, self.random_state, sweeps=ALS_SWEEPS if self.init == "als" else 0)
+        return *start.balanced(A, R * loss.steepness, self.l2_entities, self.l2_relations), b
+
+    def _watch(self, loss: Loss, facts: Facts, validation: Facts | HeldOut | None, layout: Layout) -> Watch | None:
         if validation is None:
             return None
         heldout = HeldOut.of(validation, facts, self.random_state)
 
-        def loss(state: AlsState) -> float:
-            b = np.zeros(facts.n_relations)
-            return heldout.log_loss(Factors(state.A, state.R, b, facts.entities, facts.relations, Smooth()))
+        def held_out_loss(state: LbfgsState) -> float:
+            names = (facts.entities, facts.relations)
+            return heldout.log_loss(Factors(*layout.views(state.x), *names, loss.link, exclusive=is_exclusive(loss)))
 
-        return Watch(loss, every=1, patience=self.patience)
+        return Watch(held_out_loss, every=5, patience=self.patience)
 
 
-class RescalLogit(Estimator):
+class RescalLogit(_ByGradient):
     """RESCAL by the exact Bernoulli likelihood over all observed cells.
 
     Minimises Σ w [softplus(θ) − x θ] + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k, by L-BFGS. Every cell
-    counts; nothing is sampled, so probabilities are those of the likelihood.
+    counts; nothing is sampled, so probabilities are those of the likelihood. It is `Rescal(loss="logistic")`.
 
     Parameters
     ----------
@@ -193,67 +371,73 @@ class RescalLogit(Estimator):
         checkpoint: str | Path | None = None,
     ) -> RescalLogit:
         """Learn factors; with `validation`, keep those that predict it best."""
-        self._check_shared(facts)
-        self._check_own()
-        dtype = start.float_type(self.dtype)
-        with one_blas_thread():
-            A, R, b = self._start(facts)
-            layout = Layout(facts.n_entities, facts.n_relations, A.shape[1])
-            objective = PenalisedLikelihood(
-                Tiled(facts, dtype),
-                layout,
-                l2_entities=self.l2_entities,
-                l2_relations=self.l2_relations,
-                bias=self.bias,
-            )
-            solver = Lbfgs(objective)
-            state, trace = run(
-                solver,
-                solver.start(layout.pack(A, R, b, dtype)),
-                max_iter=self.max_iter,
-                tol=self.tol,
-                watch=self._watch(facts, validation, layout),
-                progress=progress,
-                checkpoint=self._checkpoint(checkpoint, facts, validation),
-            )
-        A, R, b = (np.array(part) for part in layout.views(state.x))
-        self._warn_if_vanished(A, R)
-        return self._finish(facts, A, R, b, Logistic(), trace)
+        return self._fit(losses.Logistic(), facts, validation, progress, checkpoint)
 
-    def _check_own(self) -> None:
-        if self.method not in ("auto", "exact"):
-            raise InputError(f"method must be 'auto' or 'exact', got {self.method!r}")
-        if self.device != "cpu":
-            raise InputError(f"device must be 'cpu', got {self.device!r}")
-        if not isinstance(self.bias, (bool, np.bool_)):
-            raise InputError(f"bias must be True or False, got {self.bias!r}")
 
-    def _start(self, facts: Facts) -> tuple[Matrix, Slices, Vector]:
-        b = start.base_rate_bias(facts) if self.bias else np.zeros(facts.n_relations)
-        if isinstance(self.init, Factors):
-            given = start.checked_factors(self.init, facts, self.rank)
-            return given.A, given.R, given.bias if self.bias else b
-        rank = start.resolve_rank(self.rank, facts.n_entities)
-        if self.init == "random":
-            return *start.normal(facts, rank, self.random_state), b
-        if self.init not in ("als", "eigen"):
-            raise InputError(f"init must be 'als', 'eigen', 'random' or Factors, got {self.init!r}")
-        A, R = least_squares_start(facts, rank, self.random_state, sweeps=ALS_SWEEPS if self.init == "als" else 0)
-        return *start.balanced(A, R * LOGIT_SCALE, self.l2_entities, self.l2_relations), b
+class Rescal(_ByGradient):
+    """RESCAL with a loss of your choice, over all observed cells, with fact weights and masks.
 
-    def _watch(self, facts: Facts, validation: Facts | HeldOut | None, layout: Layout) -> Watch | None:
-        if validation is None:
-            return None
-        heldout = HeldOut.of(validation, facts, self.random_state)
+    Minimises Σ w loss(x, θ) + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k, by L-BFGS.
 
-        def loss(state: LbfgsState) -> float:
-            return heldout.log_loss(Factors(*layout.views(state.x), facts.entities, facts.relations, Logistic()))
+    Parameters
+    ----------
+    rank : number of latent components; None is 50, or the number of entities if that is less
+    loss : "logistic" (the Bernoulli likelihood), "squared", "hinge" (smoothed), "poisson" (counts, `Facts.times`),
+        "categorical" (a pair has one relation or none), or an object like those in `relatent.fit.losses`
+    l2_entities, l2_relations, bias, method, max_iter, tol, init, device, dtype, patience, random_state :
+        as in `RescalLogit`
 
-        return Watch(loss, every=5, patience=self.patience)
+    >>> import relatent
+    >>> facts = relatent.Facts.from_arrays(["Ann", "Bob"], ["likes", "likes"], ["Bob", "Ann"])
+    >>> model = relatent.Rescal(rank=2, loss="hinge", l2_entities=0.001, l2_relations=0.001).fit(facts).factors_
+    >>> bool(model.score("Ann", "likes", "Bob") > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        rank: int | None = None,
+        loss: str | Loss = "logistic",
+        l2_entities: float = 1.0,
+        l2_relations: float = 1.0,
+        bias: bool = True,
+        method: str = "auto",
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        init: str | Factors = "als",
+        device: str = "cpu",
+        dtype: str = "float32",
+        random_state: int = 0,
+        *,
+        patience: int = 10,
+    ):
+        self.rank = rank
+        self.loss = loss
+        self.l2_entities = l2_entities
+        self.l2_relations = l2_relations
+        self.bias = bias
+        self.method = method
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init = init
+        self.device = device
+        self.dtype = dtype
+        self.random_state = random_state
+        self.patience = patience
+
+    def fit(
+        self,
+        facts: Facts,
+        validation: Facts | HeldOut | None = None,
+        *,
+        progress: Progress | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> Rescal:
+        """Learn factors; with `validation`, keep those that predict it best."""
+        return self._fit(losses.resolve(self.loss), facts, validation, progress, checkpoint)
 
 
 ALS_SWEEPS = 5  # enough to find the directions; more only fits the wrong loss better
-LOGIT_SCALE = 4.0  # slope of the logit at ½: least squares' θ in [0, 1] becomes a log-odds of the same steepness
 
 
 def least_squares_start(facts: Facts, rank: int, random_state: int, *, sweeps: int) -> tuple[Matrix, Slices]:
@@ -265,3 +449,18 @@ def least_squares_start(facts: Facts, rank: int, random_state: int, *, sweeps: i
     for _ in range(sweeps):
         state = solver.step(state)
     return state.A, state.R
+
+
+def least_squares_watch(
+    facts: Facts, validation: Facts | HeldOut | None, random_state: int, patience: int
+) -> Watch | None:
+    """A look at the validation cells after every sweep."""
+    if validation is None:
+        return None
+    heldout = HeldOut.of(validation, facts, random_state)
+
+    def loss(state: AlsState | NonnegativeState) -> float:
+        b = np.zeros(facts.n_relations)
+        return heldout.log_loss(Factors(state.A, state.R, b, facts.entities, facts.relations, Smooth()))
+
+    return Watch(loss, every=1, patience=patience)

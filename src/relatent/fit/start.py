@@ -62,13 +62,21 @@ def normal(facts: Facts, rank: int, random_state: int) -> tuple[Matrix, Slices]:
     )
 
 
-def base_rate_bias(facts: Facts) -> Vector:
-    """logit of each relation's share of true cells, one half fact added, (K,)."""
+def positive(facts: Facts, rank: int, random_state: int) -> tuple[Matrix, Slices]:
+    """Uniform numbers for A and R, in the size at which θ has the mean of x."""
+    rng = np.random.default_rng(random_state)
+    A, R = rng.random((facts.n_entities, rank)), rng.random((facts.n_relations, rank, rank))
+    mean = max(len(facts), 1) / max(facts.n_observed().sum(), 1)
+    return A, R * (mean / (rank * rank / 8))  # the mean of three uniform numbers' product is 1/8
+
+
+def ones_and_zeros(facts: Facts) -> tuple[Vector, Vector]:
+    """How many cells of each relation are true, by weight, and how many false, (K,)."""
     hidden = np.bincount(facts.unobserved[:, 1], minlength=facts.n_relations)
-    weights = facts.weights if facts.weights is not None else np.ones(len(facts))
+    weights = np.ones(len(facts)) if facts.weights is None else facts.weights
     ones = np.bincount(facts.triples[:, 1], weights=weights, minlength=facts.n_relations)
     zeros = np.maximum(facts.n_entities**2 - hidden - facts.counts(), 0)
-    return np.log((ones + 0.5) / (zeros + 0.5))  # type: ignore[no-any-return]
+    return ones.astype(np.float64), zeros.astype(np.float64)
 
 
 def balanced(A: Matrix, R: Slices, l2_entities: float, l2_relations: float) -> tuple[Matrix, Slices]:

@@ -1,6 +1,9 @@
 """Factors: what a fit gives, and what it answers.
 
 θ_ijk = a_iᵀ R_k a_j + b_k,    p_ijk = link(θ_ijk)
+
+Where a pair has one relation at most (`exclusive`), relations compete: the score is the log-odds of k against all other
+relations of the pair and none, θ_k − log(1 + Σ_{k' ≠ k} exp θ_k'), and the link takes it from there.
 """
 
 from __future__ import annotations
@@ -49,6 +52,7 @@ class Factors:
     relations: Names
     link: Link = field(default_factory=Logistic)
     about: Mapping[str, Any] = field(default_factory=dict)  # how it was made: settings, data, trace; JSON values only
+    exclusive: bool = False  # a pair has one relation at most
 
     def __post_init__(self) -> None:
         n, k, r = len(self.entities), len(self.relations), self.A.shape[-1]
@@ -68,10 +72,15 @@ class Factors:
         return f"Factors({size}, {self.link.name} link)"
 
     def score(self, subjects: ArrayLike, relations: ArrayLike, objects: ArrayLike) -> Vector:
-        """θ of each cell, for ids or names; the three arguments broadcast."""
+        """θ of each cell, for ids or names; the three arguments broadcast. Log-odds where relations are exclusive."""
         s, k, o = np.broadcast_arrays(
             self.entities.ids(subjects), self.relations.ids(relations), self.entities.ids(objects)
         )
+        if self.exclusive:
+            return self._exclusive_scores(s, k, o)[()]
+        return self._theta(s, k, o)[()]
+
+    def _theta(self, s: Ids, k: Ids, o: Ids) -> Vector:
         theta = np.empty(s.shape, np.result_type(self.A, self.bias))
         flat, s, k, o = theta.reshape(-1), s.reshape(-1), k.reshape(-1), o.reshape(-1)
         order = np.argsort(k, kind="stable")
@@ -82,7 +91,21 @@ class Factors:
                 flat[rows] = (
                     np.einsum("nr,nr->n", self.A[s[rows]] @ self.R[relation], self.A[o[rows]]) + self.bias[relation]
                 )
-        return theta[()]
+        return theta
+
+    def _exclusive_scores(self, s: Ids, k: Ids, o: Ids) -> Vector:
+        """Log-odds of each cell against the other relations of its pair and none."""
+        n, K = len(self.entities), len(self.relations)
+        pairs, back = np.unique(s.astype(np.int64).ravel() * n + o.ravel(), return_inverse=True)
+        flat, result = k.ravel(), np.empty(k.size)
+        order = np.argsort(back, kind="stable")
+        at_once = max(1, CELLS_AT_ONCE // K)
+        for low in range(0, len(pairs), at_once):
+            some = pairs[low : low + at_once]
+            theta = self._theta(*np.broadcast_arrays((some // n)[:, None], np.arange(K), (some % n)[:, None]))
+            cells = order[slice(*np.searchsorted(back[order], [low, low + len(some)]))]
+            result[cells] = against_others(theta[back[cells] - low].T, flat[cells])
+        return result.reshape(k.shape)
 
     def probability(self, subjects: ArrayLike, relations: ArrayLike, objects: ArrayLike) -> Vector:
         """How likely each cell is true, for ids or names."""
@@ -120,7 +143,15 @@ class Factors:
         s = self.A[self.entities.ids(subject)] if given[0] else self.A
         o = self.A[self.entities.ids(object)] if given[2] else self.A
         if not given[1]:
-            return 1, self.relations, np.einsum("i,kij,j->k", s, self.R, o, optimize=True) + self.bias
+            theta = np.einsum("i,kij,j->k", s, self.R, o, optimize=True) + self.bias
+            if self.exclusive:
+                K = len(theta)
+                theta = against_others(np.broadcast_to(theta[:, None], (K, K)), np.arange(K))
+            return 1, self.relations, theta
+        if self.exclusive:
+            everyone = np.arange(len(self.entities))
+            cells = (subject, relation, everyone) if given[0] else (everyone, relation, object)
+            return 2 if given[0] else 0, self.entities, self.score(*cells)
         relation_id = self.relations.ids(relation)
         if given[0]:
             return 2, self.entities, o @ (s @ self.R[relation_id]) + self.bias[relation_id]
@@ -146,3 +177,13 @@ class Factors:
         from .storage import save
 
         save(self, path)
+
+
+def against_others(theta: Matrix, own: Ids) -> Vector:
+    """Log-odds of one relation a column: θ_own − log(1 + Σ of exp θ over the others). theta: (K, m). own: (m,)."""
+    columns = np.arange(theta.shape[1])
+    others = np.array(theta, np.float64)
+    chosen = others[own, columns]
+    others[own, columns] = -np.inf
+    top = np.maximum(others.max(axis=0), 0)
+    return chosen - top - np.log(np.exp(others - top).sum(axis=0) + np.exp(-top))  # type: ignore[no-any-return]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -68,4 +71,99 @@ class Smooth:
         return theta
 
 
-LINKS: dict[str, type[Logistic] | type[Smooth]] = {link.name: link for link in (Logistic, Smooth)}
+@dataclass(frozen=True)
+class Count:
+    """exp(θ) is the mean of a count; the probability is that it is not 0."""
+
+    name: ClassVar[str] = "count"
+
+    def probability(self, theta: Vector) -> Vector:
+        """1 − exp(−exp(θ))."""
+        return -np.expm1(-self.response(theta))
+
+    def response(self, theta: Vector) -> Vector:
+        """exp(θ), the mean count."""
+        with np.errstate(over="ignore"):  # an infinite mean is a certain fact
+            return np.exp(theta)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """θ itself is a probability, as where block models average shares of true cells."""
+
+    name: ClassVar[str] = "identity"
+
+    def probability(self, theta: Vector) -> Vector:
+        """θ, kept inside [0, 1]."""
+        return np.clip(theta, 0, 1)
+
+    def response(self, theta: Vector) -> Vector:
+        """θ."""
+        return theta
+
+
+@dataclass(frozen=True)
+class Platt:
+    """σ(slope·θ + intercept): the logistic link stretched and shifted, as held-out cells ask for."""
+
+    slope: float
+    intercept: float
+    name: ClassVar[str] = "platt"
+
+    def __post_init__(self) -> None:
+        for what, value in (("slope", self.slope), ("intercept", self.intercept)):
+            if not _is_finite(value):
+                raise InputError(f"{what} must be a finite number, got {value!r}")
+        if self.slope < 0:
+            raise InputError(f"slope must be at least 0, or a better score would be less likely, got {self.slope}")
+
+    def probability(self, theta: Vector) -> Vector:
+        """σ(slope·θ + intercept)."""
+        return expit(self.slope * np.asarray(theta, np.float64) + self.intercept)  # type: ignore[no-any-return]
+
+    def response(self, theta: Vector) -> Vector:
+        """The probability."""
+        return self.probability(theta)
+
+
+@dataclass(frozen=True)
+class Isotonic:
+    """A rising line through knots (score, probability), level before the first and after the last."""
+
+    scores: Sequence[float]
+    probabilities: Sequence[float]
+    name: ClassVar[str] = "isotonic"
+
+    def __post_init__(self) -> None:
+        for what in ("scores", "probabilities"):
+            values = getattr(self, what)
+            if not isinstance(values, (list, tuple)) or not all(map(_is_finite, values)):
+                raise InputError(f"{what} must be a list of finite numbers")
+            object.__setattr__(self, what, tuple(values))  # JSON has lists; a frozen link compares and hashes
+        x, p = self.scores, self.probabilities
+        if len(x) != len(p) or not x:
+            raise InputError(f"scores and probabilities must be equally many, one at least, got {len(x)} and {len(p)}")
+        if any(left >= right for left, right in pairwise(x)):
+            raise InputError("scores must rise from each knot to the next")
+        if any(left > right for left, right in pairwise(p)):
+            raise InputError("probabilities must not fall from one knot to the next")
+        if p[0] < 0 or p[-1] > 1:
+            raise InputError(f"probabilities must be within 0 and 1, got {p[0]} to {p[-1]}")
+
+    def probability(self, theta: Vector) -> Vector:
+        """Linear between the knots."""
+        return np.interp(theta, self.scores, self.probabilities)
+
+    def response(self, theta: Vector) -> Vector:
+        """The probability."""
+        return self.probability(theta)
+
+
+def _is_finite(value: object) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and math.isfinite(value)  # type: ignore[arg-type]
+
+
+LINKS: dict[str, Callable[..., Link]] = {
+    link.name: link for link in (Logistic, Smooth, Count, Identity, Platt, Isotonic)
+}

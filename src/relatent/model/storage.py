@@ -29,7 +29,7 @@ from .factors import Factors
 from .links import LINKS, Link
 
 FORMAT = "relatent"
-VERSION = 1
+VERSION = 2  # the highest this relatent reads; a file has the lowest that tells all it holds
 HEADER_LIMIT = 8 << 20  # bytes; a header is read before anything in it is checked, so it stays small
 TENSORS = ("A", "R", "bias", "entity_names", "entity_offsets", "relation_names", "relation_offsets")  # digest order
 DTYPES = {"F32": "float32", "F64": "float64", "I64": "int64", "U8": "uint8"}
@@ -120,12 +120,14 @@ def _document_text(factors: Factors, arrays: Arrays) -> str:
     document = {
         "sha256": NO_DIGEST,
         "format": FORMAT,
-        "format_version": VERSION,
+        "format_version": 2 if factors.exclusive else 1,
         "relatent_version": __version__,
         "tensors": {name: {"dtype": a.dtype.name, "shape": list(a.shape)} for name, a in arrays.items()},
         "link": _described(factors.link),
         "about": dict(factors.about),
     }
+    if factors.exclusive:
+        document["exclusive"] = True
     try:
         text = json.dumps(document, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -168,6 +170,7 @@ def load(path: str | Path, *, verify: bool = True) -> Factors:
             _unpacked(arrays, "relation", file.shape("R")[0]),
             _link(file.document),
             file.document["about"],
+            file.document.get("exclusive", False),
         )
         for name in ("A", "R", "bias"):
             if n_wrong := _n_not_finite(arrays[name]):
@@ -193,6 +196,7 @@ def inspect(path: str | Path, *, verify: bool = False) -> dict[str, Any]:
             "rank": rank,
             "dtype": file.document["tensors"]["A"]["dtype"],
             "link": file.document["link"],
+            "exclusive": file.document.get("exclusive", False),
             "about": file.document["about"],
             "bytes": os.path.getsize(path),
             "sha256": file.document["sha256"],
@@ -279,6 +283,8 @@ def _document(text: str) -> dict[str, Any]:
     for name, kind in kinds.items():
         if not isinstance(document.get(name), kind):
             raise _RefusedError(f"is damaged: its header has no {name}; get a fresh copy")
+    if not isinstance(document.get("exclusive", False), bool) or ("exclusive" in document) != (version == 2):
+        raise _RefusedError("is damaged: its header does not say whether relations are exclusive; get a fresh copy")
     if len(document["sha256"]) != len(NO_DIGEST):
         raise _RefusedError("is damaged: its checksum is not a SHA-256; get a fresh copy")
     return document

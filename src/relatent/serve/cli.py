@@ -18,10 +18,16 @@ json_option = click.option("--json", "as_json", is_flag=True, help="One JSON doc
 seed_option = click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
 model_option = click.option(
     "--model",
-    type=click.Choice(["als", "logit"]),
+    type=click.Choice(["als", "logit", "rescal", "nonnegative", "irm", "mrc", "mln"]),
     default="logit",
     show_default=True,
-    help="Least squares or likelihood.",
+    help="RESCAL by least squares, by likelihood, with a --loss of your choice, non-negative; or block models (irm, "
+    "mrc) and Markov logic (mln).",
+)
+calibrate_option = click.option(
+    "--calibrate",
+    type=click.Choice(["isotonic", "platt"]),
+    help="Calibrate probabilities on cells held out inside the training data.",
 )
 
 
@@ -30,8 +36,13 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(
         (
             click.option("--rank", type=int, help="Latent components.  [default: 50, or N if less]"),
-            click.option("--l2-entities", type=float, help="λ_A.  [default: als 10, logit 1]"),
-            click.option("--l2-relations", type=float, help="λ_R.  [default: als 10, logit 1]"),
+            click.option(
+                "--loss",
+                type=click.Choice(["logistic", "squared", "hinge", "poisson", "categorical"]),
+                help="What a cell costs, rescal only.  [default: logistic]",
+            ),
+            click.option("--l2-entities", type=float, help="λ_A.  [default: als 10, others 1]"),
+            click.option("--l2-relations", type=float, help="λ_R.  [default: als 10, others 1]"),
             click.option("--l2-attributes", type=float, help="λ_V, als only.  [default: 10]"),
             click.option("--max-iter", type=int, help="Steps at most.  [default: 500]"),
             click.option("--tol", type=float, help="Relative change to stop at.  [default: als 1e-4, logit 1e-5]"),
@@ -46,6 +57,13 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 "--method", help="How the sum over cells is computed, logit only: auto, exact.  [default: auto]"
             ),
             click.option("--device", help="Where to compute, logit only: cpu.  [default: cpu]"),
+            click.option(
+                "--set",
+                "others",
+                multiple=True,
+                metavar="NAME=VALUE",
+                help="Any other setting of the model, by its name in Python (repeatable).",
+            ),
         )
     ):
         command = option(command)
@@ -86,7 +104,9 @@ def info(file: str, verify: bool, as_json: bool) -> None:
     from . import show
 
     found = _describe(file, verify)
-    _answer(as_json, found, lambda: [show.values(file, _readable(found))])
+    about = found.get("about", {})
+    shown = {**found, "about": {k: v for k, v in about.items() if k != "learned"}} if about else found
+    _answer(as_json, found, lambda: [show.values(file, _readable(shown)), *show.learned(about)])
 
 
 @cli.command()
@@ -100,12 +120,14 @@ def info(file: str, verify: bool, as_json: bool) -> None:
     type=click.Path(path_type=Path),
     help="File for the state, kept every 10 seconds; a killed fit resumes.",
 )
+@calibrate_option
 @seed_option
 @json_option
 def fit(
     data: str,
     output: Path,
     model: str,
+    calibrate: str | None,
     validation: str | None,
     checkpoint: Path | None,
     seed: int,
@@ -124,7 +146,7 @@ def fit(
     check_target(output)
     if checkpoint is not None and checkpoint.resolve() == output.resolve():
         raise click.UsageError("--checkpoint and --output must be different files")
-    estimator = _estimator(model, settings, seed)
+    estimator = _estimator(model, settings, seed, calibrate)
     facts = open_facts(data, split="train")
     held = None if validation is None else over_vocabulary(open_facts(validation, split="valid"), facts)
     with bar(f"fitting {model}") as progress:
@@ -144,7 +166,9 @@ def fit(
         "verdict": trace.verdict,
         "settings": factors.about["settings"],
     }
-    _answer(as_json, found, lambda: [show.values(f"{type(estimator).__name__} on {data}", _readable(found))])
+    learned = {key: factors.about[key] for key in ("learned", "calibration") if key in factors.about}
+    title = f"{factors.about['model']} on {data}"
+    _answer(as_json, found | learned, lambda: [show.values(title, _readable(found)), *show.learned(factors.about)])
 
 
 @cli.command()
@@ -194,6 +218,12 @@ def predict(
     help="Settings to choose from inside each training fold; l2 sets both.",
 )
 @click.option("--metric", default="auc_pr", show_default=True, help="What the search maximises.")
+@calibrate_option
+@click.option(
+    "--reliability",
+    type=click.Path(path_type=Path),
+    help="Draw the reliability diagram: FILE.png or .svg; needs relatent[plot].",
+)
 @click.option("--leaky", is_flag=True, help="Let a symmetric relation's (i,j) and (j,i) fall into different folds.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes.  [default: chosen]")
 @seed_option
@@ -206,6 +236,8 @@ def cross_validate(
     scores: str,
     search: Sequence[str],
     metric: str,
+    calibrate: str | None,
+    reliability: Path | None,
     leaky: bool,
     jobs: int | None,
     seed: int,
@@ -221,8 +253,12 @@ def cross_validate(
     from . import show
     from .sources import open_facts
 
-    estimator = _estimator(model, settings, seed)
-    grid = _search_grid(search)
+    if reliability is not None:
+        from ..evaluation.reliability import check_picture
+
+        check_picture(reliability)
+    estimator = _estimator(model, settings, seed, calibrate)
+    grid = _search_grid(search, "estimator__" if calibrate else "")
     with bar(f"cross-validating {model}") as progress:
         report = run(
             estimator,
@@ -237,6 +273,8 @@ def cross_validate(
             n_jobs=jobs,
             progress=progress,
         )
+    if reliability is not None:
+        report.plot_reliability(reliability)
     _answer(
         as_json, {"data": data, "model": model, **report.to_dict()}, lambda: show.report(f"{model} on {data}", report)
     )
@@ -332,18 +370,32 @@ TABLE1_NOTES = (
 # --- between the options and the library
 
 
-def _estimator(model: str, settings: dict[str, Any], seed: int) -> Any:
-    from ..fit.estimators import RescalALS, RescalLogit
+def _estimator(model: str, settings: dict[str, Any], seed: int, calibrate: str | None) -> Any:
+    from ..evaluation.calibration import Calibrated
+    from ..evaluation.models import MODELS
 
-    estimator = {"als": RescalALS, "logit": RescalLogit}[model](random_state=seed)
+    estimator = MODELS[model](random_state=seed)
+    others = dict(_named_value(option) for option in settings.pop("others"))
     given = {name: value for name, value in settings.items() if value is not None}
-    foreign = sorted(set(given) - set(estimator.get_params()))
-    if foreign:
-        raise click.UsageError(f"--{foreign[0].replace('_', '-')} does not apply to --model {model}")
-    return estimator.set_params(**given)
+    known = estimator.get_params()
+    for name in sorted(given):
+        if name not in known:
+            raise click.UsageError(f"--{name.replace('_', '-')} does not apply to --model {model}")
+    for name in others:
+        if name not in known:
+            raise click.UsageError(f"--set: --model {model} has no setting {name!r}; it has {', '.join(known)}")
+    estimator.set_params(**given, **others)
+    return estimator if calibrate is None else Calibrated(estimator, method=calibrate, random_state=seed)
 
 
-def _search_grid(search: Sequence[str]) -> list[dict[str, Any]] | None:
+def _named_value(option: str) -> tuple[str, Any]:
+    name, equals, text = option.partition("=")
+    if not equals or not name or not text:
+        raise click.UsageError(f"--set takes NAME=VALUE, got {option!r}")
+    return name.strip().replace("-", "_"), _value(text)
+
+
+def _search_grid(search: Sequence[str], prefix: str) -> list[dict[str, Any]] | None:
     """Settings from NAME=V1,V2 options, in every combination; l2 sets λ_A and λ_R together."""
     import itertools
 
@@ -355,7 +407,7 @@ def _search_grid(search: Sequence[str]) -> list[dict[str, Any]] | None:
         if not name or not values:
             raise click.UsageError(f"--search takes NAME=V1,V2, got {option!r}")
         names = ("l2_entities", "l2_relations") if name == "l2" else (name,)
-        axes.append([dict.fromkeys(names, value) for value in values])
+        axes.append([dict.fromkeys((prefix + each for each in names), value) for value in values])
     return (
         [dict(itertools.chain(*(part.items() for part in parts))) for parts in itertools.product(*axes)]
         if axes
@@ -399,6 +451,7 @@ def _describe(file: str, verify: bool) -> dict[str, Any]:
         "relations": facts.n_relations,
         "unobserved": len(facts.unobserved),
         "weighted": facts.weights is not None,
+        "counted": facts.times is not None,
         "attributes": 0 if facts.attributes is None else int(facts.attributes.shape[1]),
         "density": len(facts) / max(facts.n_cells, 1),
         "facts_of_relation": {name: int(count) for name, count in zip(facts.relations, counts, strict=True)},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # printing must not wait for what it does not need
     from ..evaluation.table1 import Row
 
 WIDTH_WITHOUT_TERMINAL = 120
+CLAUSES = 25  # shown of a Markov logic network; the model file has them all
 
 
 def console() -> Console:
@@ -68,10 +69,10 @@ def predictions(found: Sequence[dict[str, Any]]) -> Table:
 def report(title: str, found: Report) -> list[Any]:
     """Figures of a cross-validation with its baselines, its relations and its protocol."""
     names = ("auc_pr", "average_precision", "auc_roc", "brier", "log_loss")
-    columns = ("", "AUC-PR (trapezoid)", "average precision", "AUC-ROC", "Brier", "log loss")
+    columns = ("", "AUC-PR (trapezoid)", "average precision", "AUC-ROC", "Brier", "log loss", "calibration error")
     model = [f"{figure(found.auc_pr)} ± {figure(found.auc_pr_std)}"]
-    rows = [("model", *model, *(figure(getattr(found, name)) for name in names[1:]))]
-    rows += [(name, *(figure(figures[key]) for key in names)) for name, figures in found.baselines.items()]
+    rows = [("model", *model, *(figure(getattr(found, name)) for name in names[1:]), figure(found.ece))]
+    rows += [(name, *(figure(figures[key]) for key in names), "") for name, figures in found.baselines.items()]
     by_relation = [
         (name, f"{m.n_true:,}", f"{m.n_cells:,}", figure(m.auc_pr), figure(m.average_precision), figure(m.log_loss))
         for name, m in sorted(found.per_relation.items(), key=lambda item: -item[1].n_true)[:20]
@@ -83,7 +84,8 @@ def report(title: str, found: Report) -> list[Any]:
         by_relation,
         numbers=(1, 2, 3, 4, 5),
     )
-    return [table(title, columns, rows, numbers=(1, 2, 3, 4, 5)), relations, found.protocol]
+    note = "calibration error: mean gap between probability and share of true cells, over cells with p > 0.05"
+    return [table(title, columns, rows, numbers=(1, 2, 3, 4, 5, 6)), relations, found.protocol, note]
 
 
 def ranking(title: str, found: Ranking) -> list[Any]:
@@ -115,12 +117,27 @@ def table1(rows: Iterable[Row]) -> Table:
                 figure(e.paper),
                 f"{figure(row.auc_pr)} ± {figure(row.auc_pr_std)}",
                 figure(row.average_precision),
+                figure(row.log_loss),
                 f"{figure(best)} / {figure(best_ap)}",
                 f"{row.seconds:.0f} s",
             )
         )
-    columns = ("data", "model", "held-out, scores", "paper", "AUC-PR", "avg. prec.", "best trivial", "time")
-    return table("Table 1", columns, lines, numbers=(3, 4, 5, 6, 7))
+    columns = ("data", "model", "held-out, scores", "paper", "AUC-PR", "avg. prec.", "log loss", "best trivial", "time")
+    return table("Table 1", columns, lines, numbers=(3, 4, 5, 6, 7, 8))
+
+
+def learned(about: Mapping[str, Any]) -> list[Any]:
+    """What a model found that a person can read: clauses with their weights, groups of entities."""
+    found = about.get("learned", {})
+    shown: list[Any] = []
+    if clauses := found.get("clauses"):
+        rows = [(one["clause"], f"{one['weight']:.2f}") for one in clauses[:CLAUSES]]
+        title = f"Clauses ({len(rows)} of {len(clauses)}, largest weights first)"
+        shown.append(table(title, ("clause", "weight"), rows, numbers=(1,)))
+    if groups := found.get("groups"):
+        members = [(str(number), str(len(names)), ", ".join(names)) for number, names in enumerate(groups)]
+        shown.append(table(f"Groups ({len(groups)})", ("group", "size", "members"), members, numbers=(0, 1)))
+    return shown
 
 
 def values(title: str, pairs: Iterable[tuple[str, Any]]) -> Table:

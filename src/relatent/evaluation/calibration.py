@@ -1,0 +1,203 @@
+"""Probabilities that mean what they say, for any model: the map to them is learned from held-out cells.
+
+Platt, "Probabilistic outputs for support vector machines", 1999. Zadrozny and Elkan, "Transforming classifier scores
+into accurate multiclass probability estimates", 2002.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.isotonic import isotonic_regression
+
+from ..arrays import Mask, Matrix, Vector
+from ..data.facts import Facts
+from ..data.heldout import HeldOut, log_loss
+from ..errors import InputError
+from ..fit.contract import Estimator
+from ..model.links import Isotonic, Link, Platt
+from ..progress import Progress
+from .curves import Predicted, pooled
+from .folds import cross_predict
+from .reliability import ABOVE, expected_calibration_error
+
+MOST_KNOTS = 200  # of an isotonic map, which is kept in the header of the model file
+
+
+class Calibrated(Estimator):
+    """An estimator whose probabilities agree with the share of true cells.
+
+    Observed cells are dealt into folds; fits that had a fold masked score its cells, and from those scores and their
+    truth a rising map to probabilities is learned. The fit on all facts then gets that map for its link. Scores, and
+    so every ranking, stay as they are.
+
+    Parameters
+    ----------
+    estimator : RescalALS, RescalLogit, …; its settings are reached as `estimator__rank` and so on
+    method : "isotonic", any rising map, or "platt", the two numbers of σ(slope·θ + intercept), for few facts
+    folds : into how many parts the cells are dealt; a fit for calibration has all but one of them
+    parts : how many of the folds are held out in turn, each costing a fit; None is all of them
+    random_state : seed of the folds
+
+    >>> import relatent
+    >>> from relatent.evaluation.calibration import Calibrated
+    >>> facts = relatent.load_dataset("kinships")
+    >>> model = Calibrated(relatent.RescalALS(rank=10), parts=1).fit(facts).factors_
+    >>> model.link.name, model.about["model"]
+    ('isotonic', 'RescalALS')
+    >>> told = model.about["calibration"]
+    >>> told["log_loss"] < told["log_loss_before"]
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        method: str = "isotonic",
+        folds: int = 5,
+        random_state: int = 0,
+        *,
+        parts: int | None = None,
+    ):
+        self.estimator = estimator
+        self.method = method
+        self.folds = folds
+        self.random_state = random_state
+        self.parts = parts
+
+    def fit(
+        self,
+        facts: Facts,
+        validation: Facts | HeldOut | None = None,
+        *,
+        progress: Progress | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> Calibrated:
+        """Learn the map from held-out cells, then the factors from all facts.
+
+        `validation` stops every fit early; `checkpoint` keeps the last one, on all facts.
+        """
+        if self.estimator is None:
+            raise InputError("estimator must be given, for example Calibrated(RescalLogit(rank=10))")
+        if self.method not in MAPS:
+            raise InputError(f"method must be {' or '.join(map(repr, MAPS))}, got {self.method!r}")
+        self._check_shared(facts)
+        predicted = pooled(
+            cross_predict(
+                self.estimator,
+                facts,
+                self.folds,
+                self.random_state,
+                parts=self.parts,
+                validation=validation,
+                progress=progress,
+            )
+        )
+        link = MAPS[self.method](predicted.scores, predicted.heldout.truth, predicted.heldout.weights)
+        self.estimator_ = clone(self.estimator).fit(facts, **_given(validation, progress, checkpoint))
+        factors = self.estimator_.factors_
+        about = {**factors.about, "calibration": self._told(predicted, link)}
+        self.factors_ = dataclasses.replace(factors, link=link, about=about)
+        self.trace_ = self.estimator_.trace_
+        self.n_iter_ = len(self.trace_)
+        return self
+
+    def _told(self, predicted: Predicted, link: Link) -> dict[str, Any]:
+        """What the model file says of the calibration; figures are of the cells the map was learned from."""
+        cells, truth, weights = predicted.heldout.cells, predicted.heldout.truth, predicted.heldout.weights
+        after = link.probability(predicted.scores)
+        return {
+            "method": self.method,
+            "folds": int(self.folds),
+            "parts": int(self.folds if self.parts is None else self.parts),
+            "random_state": int(self.random_state),
+            "cells": len(cells),
+            "log_loss_before": log_loss(truth, predicted.probabilities, weights),
+            "log_loss": log_loss(truth, after, weights),
+            "ece_before": _error(truth, predicted.probabilities, weights),
+            "ece": _error(truth, after, weights),
+        }
+
+
+def _given(*values: Any) -> dict[str, Any]:
+    """What the caller gave: an estimator need not know the rest."""
+    names = ("validation", "progress", "checkpoint")
+    return {name: value for name, value in zip(names, values, strict=True) if value is not None}
+
+
+def _error(truth: Mask, probabilities: Vector, weights: Vector | None) -> float | None:
+    error = expected_calibration_error(truth, probabilities, weights, above=ABOVE)
+    return None if np.isnan(error) else error
+
+
+# --- the maps
+
+
+def fit_platt(scores: Vector, truth: Mask, weights: Vector | None = None) -> Platt:
+    """Minimises Σ w [softplus(z) − t z], z = slope·θ + intercept, slope ≥ 0.
+
+    t is not quite 1 and 0 but (n₁ + 1)/(n₁ + 2) and 1/(n₀ + 2), Platt's, so that cells told apart without a mistake do
+    not ask for an infinite slope.
+    """
+    theta, x, w = _checked(scores, truth, weights)
+    n1, n0 = int(x.sum()), int((~x).sum())
+    target = np.where(x, (n1 + 1) / (n1 + 2), 1 / (n0 + 2))
+    centre, spread = np.average(theta, weights=w), theta.std() or 1.0
+    w = w / w.sum()
+    U = np.stack([(theta - centre) / spread, np.ones(len(theta))])  # (2, n)
+    rate = float(w @ target)
+    start = np.array([0.0, np.log(rate / (1 - rate))])  # the best of all level maps
+
+    def loss(ab: Vector) -> tuple[float, Vector]:
+        z = ab @ U
+        return float(w @ (np.logaddexp(0, z) - target * z)), U @ (w * (expit(z) - target))
+
+    def curvature(ab: Vector) -> Matrix:
+        p = expit(ab @ U)
+        return (U * (w * p * (1 - p))) @ U.T  # type: ignore[no-any-return]
+
+    found = minimize(loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-9}).x
+    a, b = found if found[0] > 0 else start
+    return Platt(float(a / spread), float(b - a * centre / spread))
+
+
+def fit_isotonic(scores: Vector, truth: Mask, weights: Vector | None = None) -> Isotonic:
+    """The rising steps that minimise squared error and log loss alike, joined by a line through their centres.
+
+    A step gets half a true and half a false cell more than it has, so that none says never or always.
+    """
+    theta, x, w = _checked(scores, truth, weights)
+    values, same = np.unique(theta, return_inverse=True)
+    mass, ones = np.bincount(same, w), np.bincount(same, w * x)
+    step = np.cumsum(np.diff(isotonic_regression(ones / mass, sample_weight=mass), prepend=-1) > 0) - 1
+    first = np.flatnonzero(np.diff(step, prepend=-1))
+    last = np.append(first[1:], len(step)) - 1
+    moment, mass, ones = (np.bincount(step, each) for each in (mass * values, mass, ones))
+    centres = np.clip(moment / mass, values[first], values[last])  # rounding must not carry one into the next step
+    # Half a cell is half of what a cell of its kind stands for: among sampled zeros, none seen is not none there.
+    true, false = w[x].mean() / 2, w[~x].mean() / 2
+    p = isotonic_regression((ones + true) / (mass + true + false), sample_weight=mass)
+    kept = np.unique(np.linspace(0, len(p) - 1, min(len(p), MOST_KNOTS)).round().astype(np.int64))
+    return Isotonic(tuple(centres[kept].tolist()), tuple(p[kept].tolist()))
+
+
+MAPS: dict[str, Callable[[Vector, Mask, Vector | None], Link]] = {"isotonic": fit_isotonic, "platt": fit_platt}
+
+
+def _checked(scores: Vector, truth: Mask, weights: Vector | None) -> tuple[Vector, Mask, Vector]:
+    theta, x = np.asarray(scores, np.float64), np.asarray(truth, bool)
+    if not np.isfinite(theta).all():
+        raise InputError(f"scores must be finite, got {np.sum(~np.isfinite(theta))} that are not; did the fit diverge?")
+    if x.all() or not x.any():
+        kind = "true" if len(x) and x.all() else "false"
+        raise InputError(
+            f"calibration needs true and false cells, but all {len(x)} held out are {kind}; use fewer folds"
+        )
+    return theta, x, np.ones(len(x)) if weights is None else np.asarray(weights, np.float64)

@@ -1,0 +1,161 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+import relatent
+from relatent.cells import plain
+from relatent.cells.tiled import Tiled
+from relatent.data.facts import Facts
+from relatent.errors import InputError
+from relatent.fit import losses
+from relatent.fit.losses import LOSSES, Categorical, Logistic, Poisson, SmoothHinge, Squared, resolve
+from relatent.model.links import Count
+from worlds import blocks, random_facts, random_parameters, relative_error
+
+CELLWISE = {name: loss() for name, loss in LOSSES.items() if name != "categorical"}
+each_loss = pytest.mark.parametrize("name", CELLWISE)
+SMALL = {"l2_entities": 0.01, "l2_relations": 0.01}
+
+
+def counted(facts, seed=0):
+    return dataclasses.replace(facts, times=np.random.default_rng(seed).integers(1, 9, len(facts)).astype(float))
+
+
+# --- what is stated
+
+
+@each_loss
+@pytest.mark.parametrize("x", [0.0, 1.0])
+def test_the_slope_is_the_slope_of_the_value(name, x):
+    theta, h = np.linspace(-3.03, 3.03, 102), 1e-6
+    up, down = (CELLWISE[name].at(x, theta + sign * h)[0] for sign in (1, -1))
+    np.testing.assert_allclose((up - down) / (2 * h), CELLWISE[name].at(x, theta)[1], atol=1e-6)
+
+
+@each_loss
+@pytest.mark.parametrize("x", [0.0, 1.0])
+def test_every_loss_is_convex_in_theta(name, x):
+    assert (np.diff(CELLWISE[name].at(x, np.linspace(-5, 5, 400))[1]) >= -1e-12).all()
+
+
+@each_loss
+def test_a_true_cell_wants_a_high_score_and_a_false_one_a_low_score(name):
+    theta = np.linspace(-0.9, 0.9, 19)
+    loss = CELLWISE[name]
+    assert (loss.at(1.0, theta)[1] < 0).all() or name == "poisson"  # the mean exp(θ) of a count of one is at θ = 0
+    assert (loss.at(0.0, theta)[1] >= 0).all() or name == "squared"
+    assert loss.at(1.0, theta)[1].mean() < loss.at(0.0, theta)[1].mean()
+
+
+def test_the_hinge_is_free_beyond_the_margin_and_a_straight_line_on_the_wrong_side():
+    values, slopes = SmoothHinge().at(1.0, np.array([-2.0, 0.0, 0.5, 1.0, 4.0]))
+    np.testing.assert_allclose(values, [2.5, 0.5, 0.125, 0, 0])
+    np.testing.assert_allclose(slopes, [-1, -1, -0.5, 0, 0])
+
+
+def test_the_start_of_a_bias_is_the_best_constant():
+    ones, zeros = np.array([30.0]), np.array([970.0])
+    for loss, wanted in ((Logistic(), np.log(30.5 / 970.5)), (Squared(), 0.03), (Poisson(), np.log(30.5 / 1001))):
+        assert loss.bias(ones, zeros) == pytest.approx(wanted)
+    assert SmoothHinge().bias(ones, zeros) == -1
+    assert SmoothHinge().bias(zeros, ones) == 1
+
+
+# --- summed over all cells
+
+
+@each_loss
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 2e-4), ("float64", 1e-9)])
+@pytest.mark.parametrize(("n", "k", "r"), [(2, 3, 2), (20, 30, 5), (530, 2, 3)])
+def test_every_evaluator_gives_what_the_plain_twin_gives(single_blas, name, dtype, tolerance, n, k, r):
+    facts = random_facts(n, k, n * n * k // 10 + 1, unobserved=n * n * k // 20, weighted=True)
+    facts = counted(facts) if name == "poisson" else facts
+    parameters = random_parameters(facts, r)
+    loss = CELLWISE[name]
+    for evaluator in (losses.evaluator(loss, facts, dtype), Tiled(facts, dtype, 3, loss=loss.at)):
+        got, wanted = evaluator(*parameters), plain.cellwise(loss.at, facts, *parameters)
+        assert got.value == pytest.approx(wanted.value, rel=tolerance)
+        for part in ("dA", "dR", "db"):
+            assert relative_error(getattr(got, part), getattr(wanted, part)) <= tolerance, part
+
+
+# --- fitted
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_loss_tells_true_cells_from_false_ones(name):
+    facts = Facts.from_arrays([0, 1, 2, 3, 4, 5], [0, 0, 0, 1, 1, 1], [1, 2, 3, 4, 5, 0])
+    f = relatent.Rescal(rank=6, loss=name, **SMALL).fit(facts).factors_
+    cells = np.stack(np.unravel_index(np.arange(facts.n_cells), (6, 2, 6)), axis=1)
+    p = f.probability(*cells.T)
+    truth = facts.contains(cells)
+    assert p[truth].min() > p[~truth].max()
+    assert ((p >= 0) & (p <= 1)).all()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_unobserved_cells_are_predicted_from_the_rest(name):
+    facts = blocks(24, 3, 2)
+    if name == "categorical":  # a pair has one relation there
+        facts = facts.subset(facts.triples[:, 1] == 0)
+    rng = np.random.default_rng(0)
+    cells = np.stack(np.unravel_index(rng.choice(24 * 24, 60, replace=False), (24, 24)), axis=1)
+    cells = np.stack([cells[:, 0], np.zeros(60, int), cells[:, 1]], axis=1)
+    truth = facts.contains(cells)
+    f = relatent.Rescal(rank=4, loss=name, l2_entities=0.1, l2_relations=0.1).fit(facts.hold_out(cells, masked=True))
+    p = f.factors_.probability(*cells.T)
+    assert p[truth].min() > p[~truth].max()
+
+
+def test_rescal_with_the_logistic_loss_is_rescal_logit():
+    facts = random_facts(20, 3, 150, unobserved=60, weighted=True)
+    one, two = relatent.Rescal(4).fit(facts).factors_, relatent.RescalLogit(4).fit(facts).factors_
+    np.testing.assert_array_equal(one.A, two.A)
+    assert one.about["settings"]["loss"] == "logistic"
+
+
+def test_rescal_with_the_squared_loss_and_no_bias_ends_where_least_squares_ends():
+    facts = random_facts(20, 2, 80, unobserved=30)
+    penalties = {"l2_entities": 0.5, "l2_relations": 0.5, "dtype": "float64"}
+    als = relatent.RescalALS(3, tol=1e-9, max_iter=5000, **penalties).fit(facts)
+    gradient = relatent.Rescal(3, loss="squared", bias=False, tol=1e-9, init=als.factors_, **penalties).fit(facts)
+    assert gradient.trace_.objective[-1] == pytest.approx(als.trace_.objective[-1], rel=1e-5)
+
+
+def test_counts_are_predicted_by_their_mean():
+    s, o = np.divmod(np.arange(36), 6)
+    mean = np.where(s < 3, 8, 2)
+    facts = Facts.from_arrays(s, np.zeros(36, int), o, times=mean)
+    f = relatent.Rescal(rank=2, loss="poisson", init="random", **SMALL).fit(facts).factors_
+    np.testing.assert_allclose(f.link.response(f.score(s, 0, o)), mean, rtol=0.05)
+    assert isinstance(f.link, Count)
+    np.testing.assert_allclose(f.probability(s, 0, o), -np.expm1(-f.link.response(f.score(s, 0, o))), rtol=1e-6)
+
+
+def test_other_losses_take_a_fact_seen_often_for_a_fact():
+    facts = random_facts(12, 2, 40)
+    plainly, often = (relatent.RescalLogit(3).fit(world).factors_ for world in (facts, counted(facts)))
+    np.testing.assert_array_equal(plainly.A, often.A)
+
+
+def test_a_loss_of_ones_own_can_be_given():
+    class Absolute(SmoothHinge):
+        name = "own"
+
+    facts = random_facts(12, 2, 40)
+    own = relatent.Rescal(3, loss=Absolute()).fit(facts).factors_
+    np.testing.assert_array_equal(own.A, relatent.Rescal(3, loss="hinge").fit(facts).factors_.A)
+    assert "Absolute" in own.about["settings"]["loss"]
+
+
+@pytest.mark.parametrize("loss", ["cubic", 3, Logistic])
+def test_an_unknown_loss_is_refused_and_the_known_ones_are_named(loss):
+    with pytest.raises(InputError, match=r"loss must be .*a.* loss object"):
+        relatent.Rescal(2, loss=loss).fit(random_facts())
+
+
+def test_the_categorical_loss_has_no_cells():
+    with pytest.raises(NotImplementedError, match="a sum over pairs"):
+        resolve("categorical").at(0.0, np.zeros(1))
+    assert resolve(Categorical()) == Categorical()
