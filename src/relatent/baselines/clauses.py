@@ -249,7 +249,7 @@ def _atoms(code: Ids) -> tuple[tuple[int, str, str], ...]:
     body = zip(code[1:3].tolist(), BODIES[shape], strict=False)
     atoms = [*body, (int(code[3]), "xx" if shape == Shape.REFLEXIVE else "xy")]
     renamings = (dict(zip("xyz", names, strict=True)) for names in permutations("xyz"))
-    return min(tuple(sorted((k, name[s], name[o]) for k, (s, o) in atoms)) for name in renamings)
+    return min(tuple(sorted((k, name[pair[0]], name[pair[1]]) for k, pair in atoms)) for name in renamings)
 
 
 def _affordable(found: Candidates, out_of: int) -> Candidates:
@@ -321,7 +321,8 @@ def gain(gradient: Matrix, from_heads: Matrix, expected: Matrix, l1: float) -> M
     would come in as k1 ∧ k2 ⇒ k, once for each k.
     """
     agreed = np.where(np.sign(gradient) == np.sign(from_heads), _poisson_gain(from_heads, expected, l1), 0)
-    return np.minimum(_poisson_gain(gradient, expected, l1), agreed)  # type: ignore[no-any-return]
+    least: Matrix = np.minimum(_poisson_gain(gradient, expected, l1), agreed)
+    return least
 
 
 def _poisson_gain(gradient: Matrix, expected: Matrix, l1: float) -> Matrix:
@@ -332,7 +333,8 @@ def _poisson_gain(gradient: Matrix, expected: Matrix, l1: float) -> Matrix:
     beyond = np.maximum(np.abs(gradient) - l1, 0).astype(np.float64)
     mean = np.maximum(expected.astype(np.float64), 1e-6)
     count = np.maximum(mean + np.sign(gradient) * beyond, 0)
-    return np.where(beyond > 0, xlogy(count, count / mean) - (count - mean), 0.0)  # type: ignore[no-any-return]
+    gained: Matrix = np.where(beyond > 0, xlogy(count, count / mean) - (count - mean), 0.0)
+    return gained
 
 
 def unit_clauses(n_relations: int) -> Codes:
