@@ -46,9 +46,7 @@ def test_the_gradient_is_the_slope_of_the_value():
     evaluate, h, rng = Exclusive(facts, "float64"), 1e-6, np.random.default_rng(1)
     found = evaluate(A, R, b)
     steps = [rng.normal(size=array.shape) for array in (A, R, b)]
-    up, down = (
-        evaluate(*(x + sign * h * d for x, d in zip((A, R, b), steps, strict=True))).value for sign in (1, -1)
-    )
+    up, down = (evaluate(*(x + sign * h * d for x, d in zip((A, R, b), steps, strict=True))).value for sign in (1, -1))
     slope = sum(np.sum(g * d) for g, d in zip(found[1:], steps, strict=True))
     assert (up - down) / (2 * h) == pytest.approx(slope, rel=1e-6)
 

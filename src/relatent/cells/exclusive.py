@@ -98,16 +98,18 @@ def _softmax(T: Matrix, tile: Tile) -> tuple[float, Matrix]:
     facts, open_ = tile.facts, tile.open
     theta = T[facts.rows, facts.relations, facts.columns].astype(np.float64)
     unknown = T[open_.rows, open_.relations, open_.columns].astype(np.float64)
-    P = np.exp(T - top[:, None])
+    P = np.subtract(T, top[:, None], out=T)
+    np.exp(P, out=P)
     Z = P.sum(axis=1) + np.exp(-top)
-    P /= Z[:, None]
+    P *= (1 / Z)[:, None]
     log_Z = top + np.log(Z)
     value = float(log_Z.sum(dtype=np.float64))
     if len(facts.rows):
         i, j = facts.rows[facts.starts], facts.columns[facts.starts]
         times = np.add.reduceat(facts.weights, facts.starts)  # a pair counts once for each of its facts
         value += float(np.sum((times - 1.0) * log_Z[i, j]) - np.sum(facts.weights * theta))
-        P[i, :, j] *= times[:, None]
+        several = times != 1
+        P[i[several], :, j[several]] *= times[several, None]
         P[facts.rows, facts.relations, facts.columns] -= facts.weights
     if len(open_.rows):
         highest = np.maximum(np.maximum.reduceat(unknown, open_.starts), 0)

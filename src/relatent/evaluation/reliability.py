@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +12,7 @@ import numpy as np
 
 from ..arrays import Mask, Vector
 from ..errors import InputError
+from ..writing import beside
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -102,17 +101,12 @@ def draw_reliability(curves: Mapping[str, Reliability], path: str | Path, *, tit
 
     target = Path(os.path.realpath(path))
     kind = target.suffix.lower().removeprefix(".")
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     stamp = {"Date": None} if kind == "svg" else {"Software": None}  # the same curves, the same bytes
     try:
-        with matplotlib.rc_context({"svg.hashsalt": "relatent"}):
-            _figure(curves, title).savefig(beside, format=kind, dpi=150, metadata=stamp)
-        os.replace(beside, target)
+        with matplotlib.rc_context({"svg.hashsalt": "relatent"}), beside(target) as part:
+            _figure(curves, title).savefig(part, format=kind, dpi=150, metadata=stamp)
     except OSError as error:
         raise InputError(f"{target}: the picture could not be written: {error}") from error
-    finally:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
 
 
 def _figure(curves: Mapping[str, Reliability], title: str) -> Figure:

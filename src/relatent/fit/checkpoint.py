@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from ..errors import InputError, ModelFileError
+from ..writing import beside
 
 
 @dataclass
@@ -46,15 +46,8 @@ class Checkpoint:
             "steps": [list(step) for step in steps],
             "best": [best.loss, best.looks, best.looks_since],
         }
-        beside = self.path.with_name(f"{self.path.name}.{os.getpid()}.part")
-        try:
-            with open(beside, "wb") as file:
-                file.write(save(tensors, {"checkpoint": json.dumps(note)}))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, self.path)
-        finally:
-            beside.unlink(missing_ok=True)
+        with beside(self.path) as part:
+            part.write_bytes(save(tensors, {"checkpoint": json.dumps(note)}))
 
     def resume(self, state: Any, steps: list[Any], best: Any) -> tuple[Any, list[Any], Any]:
         """The kept state where there is one, otherwise what was given."""

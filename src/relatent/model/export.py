@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..writing import beside
 from .factors import Factors
 
 
@@ -22,11 +22,11 @@ def export(factors: Factors, folder: str | Path) -> list[Path]:
     import pyarrow.parquet as pq
 
     written = [
-        _beside(folder / "entities.parquet", lambda path: pq.write_table(_entities(factors), path)),
-        _beside(folder / "relations.parquet", lambda path: pq.write_table(_relations(factors), path)),
+        _written(folder / "entities.parquet", lambda path: pq.write_table(_entities(factors), path)),
+        _written(folder / "relations.parquet", lambda path: pq.write_table(_relations(factors), path)),
     ]
     for name, array in (("A", factors.A), ("R", factors.R), ("bias", factors.bias)):
-        written.append(_beside(folder / f"{name}.npy", _array_writer(array)))
+        written.append(_written(folder / f"{name}.npy", _array_writer(array)))
     return written
 
 
@@ -58,12 +58,7 @@ def _lists(rows: Any) -> Any:
     return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(rows).reshape(-1)), rows.shape[1])
 
 
-def _beside(path: Path, write: Callable[[Path], None]) -> Path:
-    """Write to a neighbour, then rename: a file is whole or not there."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+def _written(path: Path, write: Callable[[Path], None]) -> Path:
+    with beside(path) as part:
         write(part)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
     return path

@@ -8,10 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +24,7 @@ from safetensors.numpy import save_file
 from .. import __version__
 from ..data.names import Names
 from ..errors import FitError, InputError, ModelFileError
+from ..writing import beside
 from .factors import Factors
 from .links import LINKS, Link
 
@@ -48,20 +48,11 @@ def save(factors: Factors, path: str | Path) -> None:
     check_target(target)
     arrays = _arrays_of(factors)
     text = _document_text(factors, arrays)
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
-        beside.touch()
-        mode = (target if target.exists() else beside).stat().st_mode  # safetensors leaves it to the owner alone
-        save_file(arrays, beside, metadata={FORMAT: text})
-        beside.chmod(mode)
-        _flush(beside)
-        os.replace(beside, target)
-        _flush(target.parent)
+        with beside(target) as part:
+            save_file(arrays, part, metadata={FORMAT: text})
     except (OSError, SafetensorError) as error:
         raise ModelFileError(f"{target}: the model could not be written: {error}") from error
-    finally:
-        with suppress(OSError):  # what went wrong before is what counts
-            beside.unlink(missing_ok=True)
 
 
 def check_target(target: Path) -> None:
@@ -143,25 +134,14 @@ def _described(link: Link) -> dict[str, Any]:
     return {"name": link.name, "parameters": asdict(link)}
 
 
-def _flush(path: Path) -> None:
-    """Wait until a file, or a folder's list of files, is on the disk."""
-    if path.is_dir() and os.name == "nt":  # Windows opens no folders
-        return
-    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 # --- reading
 
 
 def load(path: str | Path, *, verify: bool = True) -> Factors:
     """Read factors from a file; `verify` also compares its checksum."""
-    with _opened(path) as file, ThreadPoolExecutor(1) as beside:
+    with _opened(path) as file, ThreadPoolExecutor(1) as aside:
         arrays = file.arrays()
-        digest = beside.submit(_digest, file.unsigned, arrays) if verify else None  # hashing frees the GIL
+        digest = aside.submit(_digest, file.unsigned, arrays) if verify else None  # hashing frees the GIL
         factors = Factors(
             arrays["A"],
             arrays["R"],
