@@ -6,6 +6,7 @@ import pytest
 from relatent.cells import listed
 from relatent.cells.plain import dense_tensors, squared
 from relatent.data.facts import Facts
+from relatent.fit import als
 from relatent.fit.als import Als
 from worlds import all_scores, blocks, permuted, random_facts, relative_error
 
@@ -296,6 +297,17 @@ def test_attributes_pull_an_entity_without_facts_to_those_like_it():
 
 
 # --- invariances
+
+
+@pytest.mark.parametrize("attributes", [0, 3])
+def test_large_relations_are_visited_one_by_one_to_the_same_end(monkeypatch, attributes):
+    facts = random_facts(30, 3, 400, attributes=attributes)
+    wanted = fitted(facts)
+    monkeypatch.setattr(als, "AT_ONCE", 1)
+    assert solver_of(facts, 3).stream is not None
+    got = fitted(facts)
+    assert relative_error(all_scores(got.A, got.R), all_scores(wanted.A, wanted.R)) < 1e-9
+    assert got.objective == pytest.approx(wanted.objective, rel=1e-12)
 
 
 @each_variant

@@ -21,7 +21,8 @@ import numpy as np
 
 from ..arrays import Matrix, Slices, Vector
 from ..cells import gram
-from ..cells.listed import Group, listed
+from ..cells.listed import AT_ONCE, Group, listed
+from ..cells.stream import Stream
 from ..data.facts import Facts
 
 
@@ -46,15 +47,17 @@ class Als:
     ):
         self.dtype = np.dtype(dtype)
         self.lambdas = (l2_entities, l2_relations, l2_attributes)
-        self.groups = listed(facts, rank, self.dtype)
+        self.n_relations, self.counts = facts.n_relations, facts.counts()
         self.w_max = 1.0 if facts.weights is None else max(1.0, float(facts.weights.max(initial=0)))
         self.exact = facts.weights is None and not len(facts.unobserved)
+        self.stream = Stream(facts) if self.exact and 2 * facts.n_entities * rank > AT_ONCE else None
+        self.groups = listed(facts, rank, self.dtype) if self.stream is None else []
         self.D = facts.attributes
 
     def start(self, A: Matrix, R: Slices | None = None) -> AlsState:
         """The state before the first sweep: the best R for the given A. `R` helps only where cells are unobserved."""
         r = A.shape[1]
-        R = np.zeros((self.groups[-1].relations.stop, r, r)) if R is None else R.astype(np.float64)
+        R = np.zeros((self.n_relations, r, r)) if R is None else R.astype(np.float64)
         V = np.zeros((r, 0 if self.D is None else self.D.shape[1]))
         return self.visit(np.ascontiguousarray(A, self.dtype), R, V)
 
@@ -70,13 +73,42 @@ class Als:
     def visit(self, A: Matrix, R_old: Slices, V_old: Matrix) -> AlsState:
         """Each relation once: R_k, its loss, and its share of the sums for the next A."""
         w_max = self.w_max
-        l2_entities, l2_relations, l2_attributes = self.lambdas
+        l2_entities, _, l2_attributes = self.lambdas
         G = gram.product(A, A)
+        visited = self._visit_groups(A, G, R_old) if self.stream is None else self._visit_stream(A, G, self.stream)
+        R, F, E, objective = visited
+        objective += l2_entities * float(np.trace(G))
+        V = V_old
+        if self.D is not None:
+            V, D, loss = self._attributes(A, G, V_old)
+            objective += loss + l2_attributes * float(np.sum(V**2))
+            F += (D @ V.T / w_max).astype(self.dtype)
+            E += V @ V.T / w_max
+        return AlsState(A, R, V, objective, F, E)
+
+    def _visit_stream(self, A: Matrix, G: Matrix, stream: Stream) -> tuple[Slices, Matrix, Matrix, float]:
+        """One relation after the other, where each is large; R, F, E and the objective without A's penalty."""
+        l2_relations, r = self.lambdas[1], A.shape[1]
+        g, U = np.linalg.eigh(G)
+        g = np.maximum(g, 0)
+        wide, Y = stream.padded(A), stream.room(A)
+        F, E, R, objective = np.zeros_like(wide), np.zeros_like(G), np.empty((self.n_relations, r, r)), 0.0
+        for k in range(self.n_relations):
+            M = stream.project(k, wide, Y, r)
+            R[k] = update_relations(M, g, U, l2_relations)
+            theta_squared, normal = gram.quadratic(R[k : k + 1], G)
+            objective += float(self.counts[k] - 2 * np.sum(M * R[k]) + theta_squared + l2_relations * np.sum(R[k] ** 2))
+            stream.pull(k, wide, Y, R[k].astype(self.dtype), F)
+            E += normal
+        return R, F[:, :r], E, objective
+
+    def _visit_groups(self, A: Matrix, G: Matrix, R_old: Slices) -> tuple[Slices, Matrix, Matrix, float]:
+        """Several small relations at once; R, F, E and the objective without A's penalty."""
+        w_max, l2_relations = self.w_max, self.lambdas[1]
         g, U = np.linalg.eigh(G)
         g = np.maximum(g, 0)
         R = np.empty_like(R_old)
-        F, E = np.zeros(A.shape, self.dtype), np.zeros_like(G)
-        objective = l2_entities * float(np.trace(G))
+        F, E, objective = np.zeros(A.shape, self.dtype), np.zeros_like(G), 0.0
         for group in self.groups:
             values, _ = self._target(group, A, R_old[group.relations])
             Y = group.forward.times(A, values)
@@ -95,13 +127,7 @@ class Als:
             Y = Y if self.exact else group.forward.times(A, values)
             F += self._right_side(group, A, R_k, normal, Y, values)
             E += normal
-        V = V_old
-        if self.D is not None:
-            V, D, loss = self._attributes(A, G, V_old)
-            objective += loss + l2_attributes * float(np.sum(V**2))
-            F += (D @ V.T / w_max).astype(self.dtype)
-            E += V @ V.T / w_max
-        return AlsState(A, R, V, objective, F, E)
+        return R, F, E, objective
 
     @property
     def _alpha(self) -> float:
