@@ -56,7 +56,7 @@ MODELS = (
     "irm",
     "vote",
 )
-SEEDS = 5  # the Presidents' folds hold four persons each: one division says little
+SEEDS = {"presidents": 5, "vice presidents": 3}  # folds hold four persons each: one division says little
 
 Settings = dict[str, Any]
 
@@ -225,7 +225,7 @@ def run(
         seeds = [random_state]
     else:
         persons: Any = experiment.task.removeprefix("party of ")
-        seeds = [random_state + repeat for repeat in range(SEEDS)]
+        seeds = [random_state + repeat for repeat in range(SEEDS[persons])]
         repeats = [presidents_folds(facts, persons=persons, folds=folds, random_state=seed) for seed in seeds]
     if experiment.model == "vote":
         marks = [measure(facts.contains(c), *([_vote(facts, c)] * 2)) for cut in repeats for c in cut]  # type: ignore[union-attr]

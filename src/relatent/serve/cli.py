@@ -361,8 +361,9 @@ def table1(
 
 TABLE1_NOTES = (
     "* the protocol of the authors' published example, which the paper probably follows; it does not say.",
-    "AUC-PR by trapezoid, as the paper's: mean ± sd over folds (Presidents: over 5 divisions of the persons).",
+    "AUC-PR by trapezoid, as the paper's: mean ± sd over folds (Presidents: over 3 or 5 divisions of the persons).",
     "best trivial: AUC-PR / average precision of the best of base rate, relation frequency, copied mirror cell.",
+    'mrc, mln: the paper\'s row "MLN" is almost certainly MRC. categorical: one relation a pair.',
     "vote: the share of a person's running mates in each party. ecoli-ppi stands in for Bacteriome: not comparable.",
 )
 
