@@ -13,37 +13,47 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
 
 def visited(facts, A, R, n_threads):
     """AᵀX_kA of each relation, and Σ_k X_k A R_kᵀ + X_kᵀ A R_k."""
-    made, r = Stream(facts, n_threads), A.shape[1]
-    wide, Y = made.padded(A), made.room(A)
-    F, M = np.zeros_like(wide), []
-    for k in range(facts.n_relations):
-        M.append(made.project(k, wide, Y, r))
-        made.pull(k, wide, Y, R[k].astype(A.dtype), F)
-    assert not F[:, r:].any()  # the padding stays empty
-    return np.array(M), F[:, :r]
+    made = Stream(facts, A.shape[1], A.dtype, n_threads)
+    wide, F, M = made.padded(A), np.zeros_like(A), []
+    for group in made.groups:
+        found = [made.project(k, wide) for k in group]
+        M += [product for product, _ in found]
+        made.pull(group, wide, [Y for _, Y in found], R[group], F)
+    return np.array(M), F
+
+
+@pytest.fixture(params=["small", "as it is"])
+def sizes(request, monkeypatch):
+    """Blocks, chunks and groups so small that every edge is met, and the usual ones."""
+    if request.param == "small":
+        for name, value in (("CHUNK", 4), ("BLOCK_BYTES", 400), ("TOGETHER", 300)):
+            monkeypatch.setattr(stream, name, value)
+        stream._kernels.cache_clear()  # the length of a chunk is compiled in
+        yield
+        stream._kernels.cache_clear()
+    else:
+        yield
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("n_threads", [1, 2, 5])
-@pytest.mark.parametrize(("n", "k", "count", "r"), [(1, 1, 1, 1), (7, 3, 20, 5), (60, 2, 900, 17), (300, 2, 4000, 50)])
-def test_gathers_give_what_dense_products_give(monkeypatch, n, k, count, r, n_threads, dtype):
-    monkeypatch.setattr(stream, "ROWS", 16)
-    stream._kernels.cache_clear()  # the number of rows is compiled in
+@pytest.mark.parametrize(("n", "k", "count", "r"), [(1, 1, 1, 1), (7, 3, 20, 5), (60, 4, 900, 17), (300, 2, 4000, 50)])
+def test_gathers_give_what_dense_products_give(sizes, n, k, count, r, dtype):
     facts, rng = random_facts(n, k, count), np.random.default_rng(0)
     A, R = rng.normal(size=(n, r)).astype(dtype), rng.normal(size=(k, r, r))
     X, wide = dense_tensors(facts)[0], A.astype(np.float64)
-    M, F = visited(facts, A, R, n_threads)
+    M, F = visited(facts, A, R, 2)
     assert M.dtype == np.float64
     assert relative_error(M, wide.T @ X @ wide) < TOLERANCE[dtype]
     wanted = sum(X[q] @ wide @ R[q].T + X[q].T @ wide @ R[q] for q in range(k))
     assert relative_error(F, wanted) < TOLERANCE[dtype]
-    stream._kernels.cache_clear()
 
 
-def test_the_number_of_threads_does_not_change_where_a_row_is_summed():
-    facts, rng = random_facts(50, 2, 800), np.random.default_rng(0)
-    A, R = rng.normal(size=(50, 8)).astype(np.float32), rng.normal(size=(2, 8, 8))
-    np.testing.assert_array_equal(visited(facts, A, R, 1)[1], visited(facts, A, R, 3)[1])
+def test_the_number_of_threads_changes_nothing(sizes):
+    facts, rng = random_facts(80, 3, 800), np.random.default_rng(0)
+    A, R = rng.normal(size=(80, 8)).astype(np.float32), rng.normal(size=(3, 8, 8))
+    one, three = visited(facts, A, R, 1), visited(facts, A, R, 3)
+    for first, second in zip(one, three, strict=True):
+        np.testing.assert_array_equal(first, second)
 
 
 def test_relations_without_facts_and_one_entity_with_all_of_them():
@@ -55,11 +65,11 @@ def test_relations_without_facts_and_one_entity_with_all_of_them():
     np.testing.assert_allclose(F, X[1] @ A @ R[1].T + X[1].T @ A @ R[1], atol=1e-12)
 
 
-def test_rows_begin_at_cache_lines():
-    made = Stream(random_facts(9, 1, 20), 1)
-    for r, dtype, width in ((10, np.float32, 16), (16, np.float32, 16), (17, np.float32, 32), (3, np.float64, 8)):
-        wide = made.padded(np.ones((9, r), dtype))
-        assert wide.shape == (9, width)
-        assert wide.ctypes.data % 64 == 0
-        assert wide[:, :r].all()
-        assert not wide[:, r:].any()
+@pytest.mark.parametrize(
+    ("r", "dtype", "width"), [(10, "float32", 16), (16, "float32", 16), (17, "float32", 32), (3, "float64", 8)]
+)
+def test_rows_begin_at_cache_lines(r, dtype, width):
+    wide = Stream(random_facts(9, 1, 20), r, dtype, 1).padded(np.ones((9, r), dtype))
+    assert wide.shape == (9, width)
+    assert wide.ctypes.data % 64 == 0
+    assert wide[:, :r].all()

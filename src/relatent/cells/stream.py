@@ -5,9 +5,11 @@ A fact costs one row of A read from anywhere (a gather), and nothing else is as 
 - no stored ones: a relation is its sorted subject and object columns, once by subject (a view of the facts) and once
   by object;
 - rows of A are padded to whole cache lines and fetched AHEAD of their use, so that many are on their way at once;
-- the width of a row is compiled in: sums stay in registers;
+- the rank is compiled in: sums stay in registers, and small products need no BLAS;
 - rows of X_k without facts are skipped, and what is gathered for R_k is kept for A: one gather each way a sweep;
-- dense products run in BLAS on chunks of ROWS that stay in the cache; each thread owns a range of rows.
+- A and the sums F for the next A are cut into blocks of entities that fit the cache. A block of F is filled by a group
+  of relations in both directions before it leaves; a thread owns a block, so the sums have one order whatever the
+  number of threads.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numba
@@ -23,23 +24,27 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
-from ..arrays import Ids, Matrix
+from ..arrays import Ids, Matrix, Slices
 from ..data.facts import Facts
 
 LINE = 64  # bytes of a cache line
 AHEAD = 16  # facts: more than a core has loads in flight
+CHUNK = 1024  # rows of X_k A that are multiplied at once: they are still in the cache
+BLOCK_BYTES = 2 << 20  # of F: stays in the cache of a core while a group of relations adds to it
+TOGETHER = 1 << 26  # numbers of X_k A kept for a group of relations
+SMALL = 32  # up to this rank a product of a row is a few registers, and a call to BLAS costs more than it saves
 PREFETCH = "llvm.prefetch.p0"
-ROWS = 1024  # of a chunk: its three blocks of 64 floats a row fit the second cache
 
 
 class Side(NamedTuple):
-    """The facts of one relation sorted by row, and where each thread's range begins."""
+    """The facts of one relation sorted by row, and where each block of entities begins."""
 
     rows: Ids  # (m,) sorted
     columns: Ids  # (m,)
-    cuts: list[int]  # (threads + 1,), never inside a row
-    firsts: list[int]  # (threads + 1,) rows with facts before each cut
+    cuts: list[int]  # (blocks + 1,) facts before each block
+    firsts: list[int]  # (blocks + 1,) rows with facts before each block
 
 
 class Relation(NamedTuple):
@@ -52,95 +57,87 @@ class Relation(NamedTuple):
 class Stream:
     """The facts of every relation, laid out for gathers, and the two visits of a sweep."""
 
-    def __init__(self, facts: Facts, n_threads: int | None = None):
-        self.n = facts.n_entities
-        self.n_threads = n_threads or numba.get_num_threads()
-        self.relations = [_relation(facts, k, self.n_threads) for k in range(facts.n_relations)]
-        self._most_rows = max((relation.forward.firsts[-1] for relation in self.relations), default=0)
-        self._pool = ThreadPoolExecutor(self.n_threads)
+    def __init__(self, facts: Facts, rank: int, dtype: Any = np.float32, n_threads: int | None = None):
+        self.n, self.rank, self.dtype = facts.n_entities, rank, np.dtype(dtype)
+        size = max(1, BLOCK_BYTES // (rank * self.dtype.itemsize))
+        self.edges = np.append(np.arange(0, self.n, size), self.n)
+        self.relations = [_relation(facts, k, self.edges) for k in range(facts.n_relations)]
+        self.groups = self._groups()
+        self._pool = ThreadPoolExecutor(n_threads or numba.get_num_threads())
+
+    def _groups(self) -> list[list[int]]:
+        """Relations whose X_k A are held together."""
+        groups: list[list[int]] = []
+        room = 0
+        for k, relation in enumerate(self.relations):
+            numbers = relation.forward.firsts[-1] * self.rank
+            if not groups or room + numbers > TOGETHER:
+                groups.append([])
+                room = 0
+            groups[-1].append(k)
+            room += numbers
+        return groups
 
     def padded(self, A: Matrix) -> Matrix:
         """A with rows of whole cache lines, aligned."""
-        width = _width(A)
-        raw = np.empty(len(A) * width + LINE // A.itemsize, A.dtype)
-        first = -raw.ctypes.data % LINE // A.itemsize
-        wide = raw[first : first + len(A) * width].reshape(len(A), width)
-        wide[:, : A.shape[1]] = A
-        wide[:, A.shape[1] :] = 0
+        width = -(-self.rank * self.dtype.itemsize // LINE) * LINE // self.dtype.itemsize
+        raw = np.empty(self.n * width + LINE // self.dtype.itemsize, self.dtype)
+        first = -raw.ctypes.data % LINE // self.dtype.itemsize
+        wide = raw[first : first + self.n * width].reshape(self.n, width)
+        wide[:, : self.rank] = A
         return wide
 
-    def room(self, A: Matrix) -> Matrix:
-        """Where `project` keeps X_k A for `pull`, its rows with facts only."""
-        return np.empty((self._most_rows, _width(A)), A.dtype)
-
-    def project(self, k: int, A: Matrix, Y: Matrix, r: int) -> Matrix:
-        """AᵀX_kA in float64, (r, r); rows of X_k A go to Y. A: padded."""
+    def project(self, k: int, A: Matrix) -> tuple[Matrix, Matrix]:
+        """AᵀX_kA in float64, (r, r), and X_k A, its rows with facts only. A: padded."""
         side = self.relations[k].forward
-        width = A.shape[1]
-        products = np.zeros((self.n_threads, width, width))
-        kernel = _kernels(width).project
+        Y = np.empty((side.firsts[-1], self.rank), self.dtype)
+        products = np.zeros((len(self.edges) - 1, self.rank, self.rank))
+        kernel = _kernels(self.rank).project
 
-        def work(t: int) -> None:
-            low, high, first = side.cuts[t], side.cuts[t + 1], side.firsts[t]
-            kernel(side.rows, side.columns, low, high, A, Y[first:], products[t])
+        def work(block: int) -> None:
+            low, high = side.cuts[block], side.cuts[block + 1]
+            if low < high:
+                kernel(side.rows, side.columns, low, high, A, Y[side.firsts[block] :], products[block])
 
-        list(self._pool.map(work, range(self.n_threads)))
-        total: Matrix = products.sum(axis=0)[:r, :r]
-        return total
+        list(self._pool.map(work, range(len(products))))
+        total: Matrix = products.sum(axis=0)
+        return total, Y
 
-    def pull(self, k: int, A: Matrix, Y: Matrix, R_k: Matrix, F: Matrix) -> None:
-        """F += X_k A R_kᵀ + X_kᵀ A R_k, from what `project` left in Y. A and F: padded."""
-        relation = self.relations[k]
-        width, r = A.shape[1], len(R_k)
-        wide, wide_t = np.zeros((2, width, width), A.dtype)
-        wide[:r, :r], wide_t[:r, :r] = R_k, R_k.T
-        kernels = _kernels(width)
+    def pull(self, group: list[int], A: Matrix, Y: list[Matrix], R: Slices, F: Matrix) -> None:
+        """F += X_k A R_kᵀ + X_kᵀ A R_k over a group of relations, from what `project` gave. A: padded. F: (N, r)."""
+        kernels = _kernels(self.rank)
+        R = R.astype(self.dtype)
+        pairs = [(np.ascontiguousarray(R_k.T), np.ascontiguousarray(R_k)) for R_k in R]
 
-        def forward(t: int) -> None:
-            side = relation.forward
-            kernels.spread(side.rows, side.cuts[t], side.cuts[t + 1], Y[side.firsts[t] :], wide_t, F)
+        def work(block: int) -> None:
+            for k, Y_k, (R_t, R_k) in zip(group, Y, pairs, strict=True):
+                there, back = self.relations[k]
+                kernels.spread(there.rows, there.cuts[block], there.cuts[block + 1], Y_k[there.firsts[block] :], R_t, F)
+                kernels.pull(back.rows, back.columns, back.cuts[block], back.cuts[block + 1], A, R_k, F)
 
-        def backward(t: int) -> None:
-            side = relation.backward
-            kernels.pull(side.rows, side.columns, side.cuts[t], side.cuts[t + 1], A, wide, F)
-
-        list(self._pool.map(forward, range(self.n_threads)))
-        list(self._pool.map(backward, range(self.n_threads)))
+        list(self._pool.map(work, range(len(self.edges) - 1)))
 
 
-def needed_bytes(facts: Facts, rank: int, itemsize: int = 4) -> int:
-    """What a sweep holds beside the facts: the second order of the facts, A twice, F, and X_k A."""
-    width = -(-rank * itemsize // LINE) * LINE
-    rows = min(int(facts.counts().max(initial=0)), facts.n_entities)
-    return 8 * len(facts) + facts.n_entities * (2 * rank * itemsize + width) + rows * width
-
-
-def _width(A: Matrix) -> int:
-    return int(-(-A.shape[1] * A.itemsize // LINE) * LINE // A.itemsize)
-
-
-def _relation(facts: Facts, k: int, n_threads: int) -> Relation:
+def _relation(facts: Facts, k: int, edges: NDArray[np.int64]) -> Relation:
     at = slice(facts.starts[k], facts.starts[k + 1])
     s, o = facts.subjects[at], facts.objects[at]
     order = np.argsort(o, kind="stable")
-    return Relation(_side(s, o, n_threads), _side(o[order], s[order], n_threads))
+    return Relation(_side(s, o, edges), _side(o[order], s[order], edges))
 
 
-def _side(rows: Ids, columns: Ids, n_threads: int) -> Side:
-    """Cut into equal ranges of facts, each cut moved to the beginning of its row."""
-    even = [len(rows) * t // n_threads for t in range(n_threads)]
-    cuts = [int(np.searchsorted(rows, rows[cut])) if cut < len(rows) else len(rows) for cut in even]
-    cuts = [0, *cuts[1:], len(rows)]
-    changes = [_distinct(rows[low:high]) for low, high in pairwise(cuts)]
-    return Side(rows, columns, cuts, [0, *np.cumsum(changes).tolist()])
+def _side(rows: Ids, columns: Ids, edges: NDArray[np.int64]) -> Side:
+    cuts = np.searchsorted(rows, edges)
+    fresh = np.ones(len(rows), bool)
+    np.not_equal(rows[1:], rows[:-1], out=fresh[1:])
+    firsts = np.concatenate([[0], np.cumsum([np.count_nonzero(part) for part in np.split(fresh, cuts[1:-1])])])
+    return Side(rows, columns, cuts.tolist(), firsts.tolist())
 
 
-def _distinct(rows: Ids) -> int:
-    return int(np.count_nonzero(rows[1:] != rows[:-1])) + 1 if len(rows) else 0
+# --- the inner loops
 
 
 class Kernels(NamedTuple):
-    """The inner loops for one width of A's rows."""
+    """Compiled for one rank."""
 
     project: Callable[..., None]
     spread: Callable[..., None]
@@ -171,24 +168,26 @@ FAST = {"contract", "nsz"}
 
 
 @cache
-def _kernels(width: int) -> Kernels:
-    """Compiled for one width; Numba's cache on disk tells widths apart by the closure."""
+def _kernels(rank: int) -> Kernels:
+    """The three loops; Numba's cache on disk tells ranks apart by the closure."""
+    small = rank <= SMALL
 
     @njit(nogil=True, cache=True, fastmath=FAST, inline="always")
     def gather(rows, columns, c, high, A, Y, ids):  # type: ignore[no-untyped-def]
         """Rows of X A, up to len(Y) of them, from fact c on: how many, and the fact to go on with."""
         n = 0
-        bytes_of_row = width * A.itemsize
+        bytes_of_row = rank * A.itemsize
         while c < high and n < len(Y):
             i = rows[c]
             y = Y[n]
-            y[:] = 0
+            for p in range(rank):
+                y[p] = 0
             while c < high and rows[c] == i:
                 coming = columns[min(c + AHEAD, high - 1)]
                 for byte in range(0, bytes_of_row, LINE):
                     _prefetch(A, np.int64(coming), np.int64(byte))  # type: ignore[call-arg]
                 a = A[columns[c]]
-                for p in range(width):
+                for p in range(rank):
                     y[p] += a[p]
                 c += 1
             ids[n] = i
@@ -196,48 +195,72 @@ def _kernels(width: int) -> Kernels:
         return n, c
 
     @njit(nogil=True, cache=True, fastmath=FAST, inline="always")
-    def add_rows(F, ids, part):  # type: ignore[no-untyped-def]
-        for row in range(len(part)):
-            f, more = F[ids[row]], part[row]
-            for p in range(width):
-                f[p] += more[p]
+    def add_outer(A, ids, Y, own, part):  # type: ignore[no-untyped-def]
+        """part ← Σ a_i y_iᵀ over some rows."""
+        if small:
+            part[:] = 0
+            for row in range(len(Y)):
+                a, y = A[ids[row]], Y[row]
+                for p in range(rank):
+                    for q in range(rank):
+                        part[p, q] += a[p] * y[q]
+        else:
+            for row in range(len(Y)):
+                a = A[ids[row]]
+                for p in range(rank):
+                    own[row, p] = a[p]
+            np.dot(own[: len(Y)].T, Y, part)
+
+    @njit(nogil=True, cache=True, fastmath=FAST, inline="always")
+    def add_rows(F, ids, Y, R, made):  # type: ignore[no-untyped-def]
+        """F_i += y_i R for some rows i."""
+        if small:
+            for row in range(len(Y)):
+                f, y = F[ids[row]], Y[row]
+                for p in range(rank):
+                    for q in range(rank):
+                        f[q] += y[p] * R[p, q]
+        else:
+            np.dot(Y, R, made[: len(Y)])
+            for row in range(len(Y)):
+                f, more = F[ids[row]], made[row]
+                for q in range(rank):
+                    f[q] += more[q]
 
     @njit(nogil=True, cache=True, fastmath=FAST)
     def project(rows, columns, low, high, A, Y, product):  # type: ignore[no-untyped-def]
-        ids, own = np.empty(ROWS, np.int64), np.empty((ROWS, width), A.dtype)
+        ids, own = np.empty(CHUNK, np.int64), np.empty((CHUNK, rank), A.dtype)
+        part = np.empty((rank, rank), A.dtype)
         c, done = low, 0
         while c < high:
-            n, c = gather(rows, columns, c, high, A, Y[done : done + ROWS], ids)
-            for row in range(n):
-                a = A[ids[row]]
-                for p in range(width):
-                    own[row, p] = a[p]
-            part = np.dot(own[:n].T, Y[done : done + n])
-            for p in range(width):
-                for q in range(width):
+            n, c = gather(rows, columns, c, high, A, Y[done : done + CHUNK], ids)
+            add_outer(A, ids, Y[done : done + n], own, part)
+            for p in range(rank):
+                for q in range(rank):
                     product[p, q] += part[p, q]
             done += n
 
     @njit(nogil=True, cache=True, fastmath=FAST)
     def spread(rows, low, high, Y, R, F):  # type: ignore[no-untyped-def]
+        ids, made = np.empty(CHUNK, np.int64), np.empty((CHUNK, rank), F.dtype)
         c, done = low, 0
-        ids = np.empty(ROWS, np.int64)
         while c < high:
             n = 0
-            while c < high and n < ROWS:
+            while c < high and n < CHUNK:
                 ids[n] = rows[c]
                 n += 1
                 while c < high and rows[c] == ids[n - 1]:
                     c += 1
-            add_rows(F, ids, np.dot(Y[done : done + n], R))
+            add_rows(F, ids, Y[done : done + n], R, made)
             done += n
 
     @njit(nogil=True, cache=True, fastmath=FAST)
     def pull(rows, columns, low, high, A, R, F):  # type: ignore[no-untyped-def]
-        ids, Y = np.empty(ROWS, np.int64), np.empty((ROWS, width), A.dtype)
+        ids, Y = np.empty(CHUNK, np.int64), np.empty((CHUNK, rank), A.dtype)
+        made = np.empty((CHUNK, rank), A.dtype)
         c = low
         while c < high:
             n, c = gather(rows, columns, c, high, A, Y, ids)
-            add_rows(F, ids, np.dot(Y[:n], R))
+            add_rows(F, ids, Y[:n], R, made)
 
     return Kernels(project, spread, pull)

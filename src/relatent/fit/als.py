@@ -50,7 +50,7 @@ class Als:
         self.n_relations, self.counts = facts.n_relations, facts.counts()
         self.w_max = 1.0 if facts.weights is None else max(1.0, float(facts.weights.max(initial=0)))
         self.exact = facts.weights is None and not len(facts.unobserved)
-        self.stream = Stream(facts) if self.exact and 2 * facts.n_entities * rank > AT_ONCE else None
+        self.stream = Stream(facts, rank, self.dtype) if self.exact and 2 * facts.n_entities * rank > AT_ONCE else None
         self.groups = listed(facts, rank, self.dtype) if self.stream is None else []
         self.D = facts.attributes
 
@@ -91,16 +91,20 @@ class Als:
         l2_relations, r = self.lambdas[1], A.shape[1]
         g, U = np.linalg.eigh(G)
         g = np.maximum(g, 0)
-        wide, Y = stream.padded(A), stream.room(A)
-        F, E, R, objective = np.zeros_like(wide), np.zeros_like(G), np.empty((self.n_relations, r, r)), 0.0
-        for k in range(self.n_relations):
-            M = stream.project(k, wide, Y, r)
-            R[k] = update_relations(M, g, U, l2_relations)
-            theta_squared, normal = gram.quadratic(R[k : k + 1], G)
-            objective += float(self.counts[k] - 2 * np.sum(M * R[k]) + theta_squared + l2_relations * np.sum(R[k] ** 2))
-            stream.pull(k, wide, Y, R[k].astype(self.dtype), F)
-            E += normal
-        return R, F[:, :r], E, objective
+        wide = stream.padded(A)
+        F, E, R, objective = np.zeros_like(A), np.zeros_like(G), np.empty((self.n_relations, r, r)), 0.0
+        for group in stream.groups:
+            kept = []
+            for k in group:
+                M, Y = stream.project(k, wide)
+                kept.append(Y)
+                R[k] = update_relations(M, g, U, l2_relations)
+                theta_squared, normal = gram.quadratic(R[k : k + 1], G)
+                loss = self.counts[k] - 2 * np.sum(M * R[k]) + theta_squared
+                objective += float(loss + l2_relations * np.sum(R[k] ** 2))
+                E += normal
+            stream.pull(group, wide, kept, R[group], F)
+        return R, F, E, objective
 
     def _visit_groups(self, A: Matrix, G: Matrix, R_old: Slices) -> tuple[Slices, Matrix, Matrix, float]:
         """Several small relations at once; R, F, E and the objective without A's penalty."""
