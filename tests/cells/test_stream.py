@@ -16,9 +16,9 @@ def visited(facts, A, R, n_threads):
     made = Stream(facts, A.shape[1], A.dtype, n_threads)
     wide, F, M = made.padded(A), np.zeros_like(A), []
     for group in made.groups:
-        found = [made.project(k, wide) for k in group]
-        M += [product for product, _ in found]
-        made.pull(group, wide, [Y for _, Y in found], R[group], F)
+        room = made.room(group)
+        M += [made.project(k, wide, Y) for k, Y in zip(group, room, strict=True)]
+        made.pull(group, wide, room, R[group], F)
     return np.array(M), F
 
 

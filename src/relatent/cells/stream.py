@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numba
@@ -63,20 +64,30 @@ class Stream:
         self.edges = np.append(np.arange(0, self.n, size), self.n)
         self.relations = [_relation(facts, k, self.edges) for k in range(facts.n_relations)]
         self.groups = self._groups()
+        largest = max((sum(self._n_rows(k) for k in group) for group in self.groups), default=0)
+        self._room = np.empty((largest, rank), self.dtype)  # kept: fresh pages cost more than what is written to them
         self._pool = ThreadPoolExecutor(n_threads or numba.get_num_threads())
 
     def _groups(self) -> list[list[int]]:
         """Relations whose X_k A are held together."""
         groups: list[list[int]] = []
         room = 0
-        for k, relation in enumerate(self.relations):
-            numbers = relation.forward.firsts[-1] * self.rank
+        for k in range(len(self.relations)):
+            numbers = self._n_rows(k) * self.rank
             if not groups or room + numbers > TOGETHER:
                 groups.append([])
                 room = 0
             groups[-1].append(k)
             room += numbers
         return groups
+
+    def _n_rows(self, k: int) -> int:
+        return self.relations[k].forward.firsts[-1]
+
+    def room(self, group: list[int]) -> list[Matrix]:
+        """Where `project` leaves X_k A for `pull`, its rows with facts only; the next group writes over it."""
+        edges = np.cumsum([0, *(self._n_rows(k) for k in group)])
+        return [self._room[low:high] for low, high in pairwise(edges.tolist())]
 
     def padded(self, A: Matrix) -> Matrix:
         """A with rows of whole cache lines, aligned."""
@@ -87,10 +98,9 @@ class Stream:
         wide[:, : self.rank] = A
         return wide
 
-    def project(self, k: int, A: Matrix) -> tuple[Matrix, Matrix]:
-        """AᵀX_kA in float64, (r, r), and X_k A, its rows with facts only. A: padded."""
+    def project(self, k: int, A: Matrix, Y: Matrix) -> Matrix:
+        """AᵀX_kA in float64, (r, r); rows of X_k A go to Y. A: padded."""
         side = self.relations[k].forward
-        Y = np.empty((side.firsts[-1], self.rank), self.dtype)
         products = np.zeros((len(self.edges) - 1, self.rank, self.rank))
         kernel = _kernels(self.rank).project
 
@@ -101,7 +111,7 @@ class Stream:
 
         list(self._pool.map(work, range(len(products))))
         total: Matrix = products.sum(axis=0)
-        return total, Y
+        return total
 
     def pull(self, group: list[int], A: Matrix, Y: list[Matrix], R: Slices, F: Matrix) -> None:
         """F += X_k A R_kᵀ + X_kᵀ A R_k over a group of relations, from what `project` gave. A: padded. F: (N, r)."""

@@ -94,16 +94,15 @@ class Als:
         wide = stream.padded(A)
         F, E, R, objective = np.zeros_like(A), np.zeros_like(G), np.empty((self.n_relations, r, r)), 0.0
         for group in stream.groups:
-            kept = []
-            for k in group:
-                M, Y = stream.project(k, wide)
-                kept.append(Y)
+            room = stream.room(group)
+            for k, Y in zip(group, room, strict=True):
+                M = stream.project(k, wide, Y)
                 R[k] = update_relations(M, g, U, l2_relations)
                 theta_squared, normal = gram.quadratic(R[k : k + 1], G)
                 loss = self.counts[k] - 2 * np.sum(M * R[k]) + theta_squared
                 objective += float(loss + l2_relations * np.sum(R[k] ** 2))
                 E += normal
-            stream.pull(group, wide, kept, R[group], F)
+            stream.pull(group, wide, room, R[group], F)
         return R, F, E, objective
 
     def _visit_groups(self, A: Matrix, G: Matrix, R_old: Slices) -> tuple[Slices, Matrix, Matrix, float]:
