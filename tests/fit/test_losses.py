@@ -149,6 +149,18 @@ def test_a_loss_of_ones_own_can_be_given():
     assert "Absolute" in own.about["settings"]["loss"]
 
 
+def test_a_loss_that_descends_from_another_is_not_taken_for_it():
+    class Halved(Logistic):
+        def at(self, x, theta):
+            value, slope = super().at(x, theta)
+            w = np.where(np.asarray(x) > 0, 1.0, 0.5).astype(theta.dtype)
+            return w * value, w * slope
+
+    facts = random_facts(12, 2, 40)
+    own, plainly = (relatent.Rescal(3, loss=loss).fit(facts).factors_ for loss in (Halved(), "logistic"))
+    assert (own.bias > plainly.bias + 0.1).all()  # false cells count for less, so all are likelier
+
+
 @pytest.mark.parametrize("loss", ["cubic", 3, Logistic])
 def test_an_unknown_loss_is_refused_and_the_known_ones_are_named(loss):
     with pytest.raises(InputError, match=r"loss must be .*a.* loss object"):
