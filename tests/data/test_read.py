@@ -486,3 +486,10 @@ def test_counts_are_whole_numbers(tmp_path, count):
     path.write_text(f"subject\trelation\tobject\tcount\nAnn\tmet\tBob\t{count}\n")
     with pytest.raises(DataError, match=rf"seen.tsv:2: counts are whole numbers of at least 1, got {count}"):
         read(path)
+
+
+def test_weights_and_counts_at_once_are_refused(tmp_path):
+    path = tmp_path / "both.csv"
+    path.write_text("subject,relation,object,weight,count\na,r,b,.5,2\n")
+    with pytest.raises(DataError, match="there are weights and counts; choose one with columns="):
+        read(path)

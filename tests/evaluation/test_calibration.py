@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, clone
 
 import relatent
 from relatent.data.heldout import HeldOut, log_loss
-from relatent.errors import InputError
+from relatent.errors import InputError, RelatentWarning
 from relatent.evaluation import folds as folds_module
 from relatent.evaluation.calibration import MOST_KNOTS, Calibrated, fit_isotonic, fit_platt
 from relatent.evaluation.folds import cell_folds, cross_predict, cross_validate
@@ -341,3 +341,13 @@ def test_settings_that_make_no_sense_are_refused(calibrated, message):
 def test_what_is_not_facts_is_refused():
     with pytest.raises(InputError, match="fit takes Facts, got list"):
         Calibrated(ALS).fit([])
+
+
+@pytest.mark.parametrize("method", ["platt", "isotonic"])
+def test_factors_that_have_shrunk_to_nothing_give_the_base_rate(method):
+    facts = relatent.load_dataset("presidents")
+    with pytest.warns(RelatentWarning, match="shrunk to nothing"):
+        model = Calibrated(relatent.RescalALS(rank=5), method=method, folds=3, parts=1).fit(facts).factors_
+    p = model.probability(np.arange(90)[:, None], 0, np.arange(90))
+    assert np.ptp(p) < 1e-6
+    assert p.mean() == pytest.approx(len(facts) / facts.n_cells, rel=0.5)

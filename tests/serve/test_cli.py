@@ -413,3 +413,15 @@ def test_a_picture_that_cannot_be_written_is_told_before_the_work(capsys, family
     code, _, err = run(capsys, "cross-validate", family, "--reliability", tmp_path / "picture.doc")
     assert code == 1
     assert "a picture must end in .png or .svg" in err
+
+
+def test_a_setting_given_twice_is_wrong_usage(capsys, family, tmp_path):
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 2, "--set", "rank=3")
+    assert code == 2
+    assert "rank is given twice" in err
+
+
+def test_a_table_without_rows_is_refused(capsys):
+    code, _, err = run(capsys, "table1", "--dataset", "presidents", "--model", "irm")
+    assert code == 1
+    assert "table1 has no row of irm on presidents; it has als, logit, vote" in err

@@ -110,6 +110,9 @@ def _recognised(names: Sequence[str]) -> tuple[int, ...] | None:
         middles = [place for place, name in enumerate(known) if name in _MIDDLES]
         if known.count(subject) == known.count(object_) == len(middles) == 1:
             weights = [place for place, name in enumerate(known) if name in _WEIGHTS | _COUNTS][:1]
+            kinds = {name in _COUNTS for name in known if name in _WEIGHTS | _COUNTS}
+            if len(kinds) > 1:
+                raise DataError("there are weights and counts; choose one with columns=(…, …, …, …)")
             return (known.index(subject), middles[0], known.index(object_), *weights)
     return None
 

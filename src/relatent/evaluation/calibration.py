@@ -28,6 +28,7 @@ from .curves import Predicted, pooled
 from .folds import cross_predict
 from .reliability import ABOVE, expected_calibration_error
 
+NOISE = 1e-6  # scores that differ by less are rounding
 MOST_KNOTS = 200  # of an isotonic map, which is kept in the header of the model file
 
 
@@ -100,7 +101,10 @@ class Calibrated(Estimator):
                 progress=progress,
             )
         )
-        link = MAPS[self.method](predicted.scores, predicted.heldout.truth, predicted.heldout.weights)
+        scores = predicted.scores
+        if np.ptp(scores) < NOISE:  # factors that have shrunk to nothing: what is left tells nothing but the base rate
+            scores = np.zeros_like(scores)
+        link = MAPS[self.method](scores, predicted.heldout.truth, predicted.heldout.weights)
         self.estimator_ = clone(self.estimator).fit(facts, **_given(validation, progress, checkpoint))
         factors = self.estimator_.factors_
         about = {**factors.about, "calibration": self._told(predicted, link)}

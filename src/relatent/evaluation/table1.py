@@ -204,7 +204,15 @@ def select(datasets: Sequence[str] = (), models: Sequence[str] = ()) -> list[Exp
         for name in given:
             if name not in known:
                 raise InputError(f"table1 has no {what} {name!r}; it has {', '.join(known)}")
-    return [e for e in _experiments() if (not datasets or e.dataset in datasets) and (not models or e.model in models)]
+    chosen = [
+        e for e in _experiments() if (not datasets or e.dataset in datasets) and (not models or e.model in models)
+    ]
+    if not chosen:
+        there = dict.fromkeys(e.model for e in _experiments() if e.dataset in datasets)
+        raise InputError(
+            f"table1 has no row of {', '.join(models)} on {', '.join(datasets)}; it has {', '.join(there)}"
+        )
+    return chosen
 
 
 def run(

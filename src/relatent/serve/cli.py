@@ -383,6 +383,8 @@ def _estimator(model: str, settings: dict[str, Any], seed: int, calibrate: str |
         if name not in known:
             raise click.UsageError(f"--{name.replace('_', '-')} does not apply to --model {model}")
     for name in others:
+        if name in given:
+            raise click.UsageError(f"{name} is given twice, by --{name.replace('_', '-')} and by --set")
         if name not in known:
             raise click.UsageError(f"--set: --model {model} has no setting {name!r}; it has {', '.join(known)}")
     estimator.set_params(**given, **others)

@@ -131,8 +131,9 @@ def learned(about: Mapping[str, Any]) -> list[Any]:
     found = about.get("learned", {})
     shown: list[Any] = []
     if clauses := found.get("clauses"):
-        rows = [(one["clause"], f"{one['weight']:.2f}") for one in clauses[:CLAUSES]]
-        title = f"Clauses ({len(rows)} of {len(clauses)}, largest weights first)"
+        heaviest = sorted(clauses, key=lambda one: -abs(one["weight"]))[:CLAUSES]
+        rows = [(one["clause"], f"{one['weight']:.2f}") for one in heaviest]
+        title = f"Clauses ({len(rows)} of {len(clauses)})"
         shown.append(table(title, ("clause", "weight"), rows, numbers=(1,)))
     if groups := found.get("groups"):
         members = [(str(number), str(len(names)), ", ".join(names)) for number, names in enumerate(groups)]
