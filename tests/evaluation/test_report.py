@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import relatent
+from relatent.errors import RelatentWarning
 from relatent.evaluation import folds as folds_module
 from relatent.evaluation.folds import cross_validate
 from relatent.evaluation.reliability import expected_calibration_error
@@ -39,6 +40,7 @@ def test_sampled_zeros_weigh_in_the_calibration(monkeypatch):
     assert sampled.reliability.mass.sum() == pytest.approx(likely)
 
 
+@pytest.mark.filterwarnings("ignore:.*the factors have shrunk to nothing")
 def test_a_report_without_likely_cells_has_no_calibration_error():
     nothing = relatent.RescalLogit(rank=1, l2_entities=5, l2_relations=5, init="random")
     report = cross_validate(nothing, random_facts(30, 1, 12), folds=2)
@@ -50,3 +52,9 @@ def test_a_report_without_likely_cells_has_no_calibration_error():
 def test_the_reliability_diagram_is_drawn_with_its_protocol(report, tmp_path):
     report.plot_reliability(tmp_path / "reliability.svg")
     assert "<svg" in (tmp_path / "reliability.svg").read_text()
+
+
+def test_folds_whose_factors_have_shrunk_to_nothing_are_counted_in_a_warning():
+    with pytest.warns(RelatentWarning, match="in 3 of 3 fits the factors have shrunk to nothing: .* lower l2_entities"):
+        report = relatent.cross_validate(relatent.RescalALS(rank=2), relatent.load_dataset("presidents"), folds=3)
+    assert report.to_dict()["folds"][0]["vanished"] is True

@@ -82,6 +82,7 @@ def cross_validate(
     fitted = _map(_fit_and_predict, tasks, jobs, lambda: tick("folds"))
     results = [_fold(protocol, *one) for one in zip(cuts, fitted, chosen, strict=True)]
     _warn_of_unconverged(results)
+    _warn_of_vanished(results)
     return Report(
         folds=tuple(results),
         relations=facts.relations,
@@ -341,8 +342,8 @@ def _fit_and_predict(
     started = time.perf_counter()
     model = clone(estimator).set_params(**setting)
     small = protocol.facts.n_entities <= SMALL
-    with warnings.catch_warnings(), _threads(1 if small else None):
-        warnings.simplefilter("ignore", RelatentWarning)
+    with warnings.catch_warnings(record=True) as said, _threads(1 if small else None):
+        warnings.simplefilter("always", RelatentWarning)
         known = protocol.training(held)
         model = model.fit(known) if validation is None else model.fit(known, validation)
     predictions = [protocol.predictions(model.factors_, cut) for cut in judged]
@@ -350,6 +351,7 @@ def _fit_and_predict(
         "seconds": time.perf_counter() - started,
         "steps": len(model.trace_),
         "converged": model.trace_.converged,
+        "vanished": any("shrunk to nothing" in str(warning.message) for warning in said),
     }
 
 
@@ -431,6 +433,14 @@ def _check_choices(heldout: str, scores: str, metric: str) -> None:
     ):
         if value not in choices:
             raise InputError(f"{what} must be {' or '.join(map(repr, choices))}, got {value!r}")
+
+
+def _warn_of_vanished(folds: list[Fold]) -> None:
+    vanished = sum(fold.vanished for fold in folds)
+    if vanished:
+        remedy = "the penalties are too large for so few facts; lower l2_entities and l2_relations, say to 0.1"
+        told = f"in {vanished} of {len(folds)} fits the factors have shrunk to nothing: {remedy}"
+        warnings.warn(told, RelatentWarning, stacklevel=3)
 
 
 def _warn_of_unconverged(folds: list[Fold]) -> None:

@@ -31,6 +31,7 @@ class Fold:
     seconds: float
     steps: int
     converged: bool
+    vanished: bool = False  # the factors have shrunk to nothing
 
     @property
     def auc_pr(self) -> float:
@@ -182,6 +183,7 @@ class Report:
                     "settings": {name: _json(value) for name, value in fold.settings.items()},
                     "steps": fold.steps,
                     "converged": fold.converged,
+                    "vanished": fold.vanished,
                     "seconds": fold.seconds,
                 }
                 for fold in self.folds
