@@ -9,6 +9,7 @@ RelatentError
 └── FitError                          a fit that diverged
 
 ConvergenceWarning                    a fit that stopped before it converged
+VanishedWarning                       a fit whose penalties left nothing of the factors
 DataWarning                           input that was read, but not all of it was used
 """
 
@@ -49,6 +50,12 @@ class FitError(RelatentError):
 
 class RelatentWarning(UserWarning):
     """Base of all warnings given by relatent."""
+
+
+class VanishedWarning(RelatentWarning):
+    """The penalties have shrunk the factors to nothing: every answer is the same."""
+
+    REMEDY = "the penalties are too large for so few facts; lower l2_entities and l2_relations, say to 0.1"
 
 
 class ConvergenceWarning(RelatentWarning):

@@ -8,6 +8,7 @@ from scipy.special import betaln
 from sklearn.metrics import adjusted_rand_score
 
 import relatent
+from interruptions import InterruptedFitError, assert_same_fit, interrupt_at
 from relatent.baselines import blocks
 from relatent.baselines.irm import IRM
 from relatent.cells.plain import dense_tensors
@@ -296,24 +297,9 @@ def test_validation_cells_are_refused():
 # --- checkpoints
 
 
-class InterruptedFitError(Exception):
-    pass
-
-
-def interrupt_at(step):
-    def progress(done, *_):
-        if done == step:
-            raise InterruptedFitError
-
-    return progress
-
-
 def assert_same(first, second):
-    for name in ("A", "R", "bias"):
-        np.testing.assert_array_equal(getattr(first.factors_, name), getattr(second.factors_, name))
+    assert_same_fit(first, second)
     np.testing.assert_array_equal(first.clusters_, second.clusters_)
-    assert first.trace_.objective.tolist() == second.trace_.objective.tolist()
-    assert first.trace_.verdict == second.trace_.verdict
 
 
 @pytest.mark.parametrize("step", [2, 10])

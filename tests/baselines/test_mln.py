@@ -8,6 +8,7 @@ from scipy.special import expit
 from sklearn.base import clone
 
 import relatent
+from interruptions import InterruptedFitError, interrupt_at
 from relatent.baselines import clauses, mln
 from relatent.baselines.clauses import BODIES, CHAINS, Atom, Clause, Evidence, Shape
 from relatent.baselines.mln import Likelihood, MarkovLogic, loss_and_gradient
@@ -409,10 +410,6 @@ def test_the_facts_are_unchanged():
     assert dataclasses.replace(CROWD).fingerprint == fingerprint
 
 
-class InterruptedFitError(Exception):
-    pass
-
-
 @pytest.mark.parametrize("step", [2, 3])
 def test_an_interrupted_fit_goes_on_to_the_very_same_factors(monkeypatch, tmp_path, step):
     monkeypatch.setattr(contract, "Checkpoint", functools.partial(Checkpoint, every=0.0))
@@ -421,12 +418,8 @@ def test_an_interrupted_fit_goes_on_to_the_very_same_factors(monkeypatch, tmp_pa
     whole = clone(model).fit(facts)
     assert len(whole.trace_) >= 3
 
-    def interrupt(done, *_):
-        if done == step:
-            raise InterruptedFitError
-
     with pytest.raises(InterruptedFitError):
-        clone(model).fit(facts, checkpoint=tmp_path / "fit.checkpoint", progress=interrupt)
+        clone(model).fit(facts, checkpoint=tmp_path / "fit.checkpoint", progress=interrupt_at(step))
     steps = []
     resumed = clone(model).fit(
         facts, checkpoint=tmp_path / "fit.checkpoint", progress=lambda done, *_: steps.append(done)

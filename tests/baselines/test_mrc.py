@@ -5,6 +5,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import relatent
+from interruptions import InterruptedFitError, assert_same_fit, interrupt_at
 from relatent.baselines import mrc
 from relatent.baselines.mrc import MRC
 from relatent.cells.plain import dense_tensors
@@ -254,24 +255,9 @@ def test_bad_settings_are_refused(settings, message):
 # --- checkpoints
 
 
-class InterruptedFitError(Exception):
-    pass
-
-
-def interrupt_at(step):
-    def progress(done, *_):
-        if done == step:
-            raise InterruptedFitError
-
-    return progress
-
-
 def assert_same(first, second):
-    for name in ("A", "R", "bias"):
-        np.testing.assert_array_equal(getattr(first.factors_, name), getattr(second.factors_, name))
+    assert_same_fit(first, second)
     np.testing.assert_array_equal(first.clusterings_, second.clusterings_)
-    assert first.trace_.objective.tolist() == second.trace_.objective.tolist()
-    assert first.trace_.verdict == second.trace_.verdict
 
 
 @pytest.mark.parametrize("most_cells", [100, 10_000])

@@ -10,6 +10,7 @@ import pytest
 import sklearn.base
 
 import relatent
+from interruptions import InterruptedFitError, assert_same_fit, interrupt_at
 from relatent.data.heldout import HeldOut
 from relatent.errors import InputError, ModelFileError
 from relatent.fit import contract
@@ -45,27 +46,8 @@ def often(monkeypatch):
     monkeypatch.setattr(contract, "Checkpoint", functools.partial(Checkpoint, every=0.0))
 
 
-class InterruptedFitError(Exception):
-    pass
-
-
 def clone(name, **settings):
     return sklearn.base.clone(MODELS[name]).set_params(**settings)
-
-
-def interrupt_at(step):
-    def progress(done, *_):
-        if done == step:
-            raise InterruptedFitError
-
-    return progress
-
-
-def assert_same(first, second):
-    for name in ("A", "R", "bias"):
-        np.testing.assert_array_equal(getattr(first.factors_, name), getattr(second.factors_, name))
-    assert first.trace_.objective.tolist() == second.trace_.objective.tolist()
-    assert first.trace_.verdict == second.trace_.verdict
 
 
 @each_model
@@ -78,7 +60,7 @@ def test_a_killed_fit_goes_on_to_the_very_same_factors(name, tmp_path):
     steps = []
     resumed = clone(name).fit(FACTS, checkpoint=path, progress=lambda done, *_: steps.append(done))
     assert steps[0] == 8, "the seven finished steps are not done again"
-    assert_same(resumed, clone(name).fit(FACTS))
+    assert_same_fit(resumed, clone(name).fit(FACTS))
 
 
 @each_model
@@ -89,7 +71,7 @@ def test_an_interrupted_fit_goes_on_to_the_very_same_factors(often, tmp_path, na
     with pytest.raises(InterruptedFitError):
         clone(name).fit(FACTS, checkpoint=path, progress=interrupt_at(step))
     assert path.exists() == (step > 1)
-    assert_same(clone(name).fit(FACTS, checkpoint=path), whole)
+    assert_same_fit(clone(name).fit(FACTS, checkpoint=path), whole)
 
 
 @each_model
@@ -102,7 +84,7 @@ def test_the_best_state_on_held_out_cells_survives_too(often, tmp_path, name):
     stop = len(whole.trace_) - 2
     with pytest.raises(InterruptedFitError):
         model().fit(train, validation=heldout, checkpoint=path, progress=interrupt_at(stop))
-    assert_same(model().fit(train, validation=heldout, checkpoint=path), whole)
+    assert_same_fit(model().fit(train, validation=heldout, checkpoint=path), whole)
 
 
 @each_model
@@ -110,7 +92,7 @@ def test_a_finished_fit_is_not_done_again(often, tmp_path, name):
     path = tmp_path / "fit.checkpoint"
     whole = clone(name).fit(FACTS, checkpoint=path)
     steps = []
-    assert_same(clone(name).fit(FACTS, checkpoint=path, progress=lambda *news: steps.append(news)), whole)
+    assert_same_fit(clone(name).fit(FACTS, checkpoint=path, progress=lambda *news: steps.append(news)), whole)
     assert not steps
 
 

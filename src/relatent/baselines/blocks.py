@@ -115,7 +115,7 @@ def listed_cells(facts: Facts) -> Listed:
     """The cells that are not plain zeros, ready for the kernels."""
     cells = np.concatenate([facts.triples, facts.unobserved]).astype(np.int64)
     w = np.zeros(len(cells))
-    w[: len(facts)] = 1.0 if facts.weights is None else facts.weights
+    w[: len(facts)] = facts.confidences
     off = cells[:, 0] != cells[:, 2]
     return Listed(
         *_with_values(sorted_by(cells, facts.n_entities, 0), w),

@@ -28,7 +28,7 @@ from ..arrays import Ids, Matrix, Triples, Vector
 from ..data.facts import Facts, cells_of
 from ..data.heldout import HeldOut, sample_zeros
 from ..errors import InputError
-from ..fit import start
+from ..fit import losses, start
 from ..fit.contract import Estimator, check_count, check_penalty
 from ..fit.loop import Watch, run
 from ..model.factors import Factors
@@ -47,7 +47,7 @@ class MrcState(NamedTuple):
     z: Ids  # (M, N)
     q: Ids  # (M, K)
     W: NDArray[np.float64]  # (M, Q, C, C)
-    theta: NDArray[np.float64]  # log odds of all observed cells; none where they are sampled
+    theta: Vector  # log odds of all observed cells; none where they are sampled
     objective: float  # −log likelihood of the cells
 
 
@@ -85,7 +85,7 @@ class Stagewise:
         self.learning_rate = learning_rate
         self.random_state = random_state
         self.window = n_clusterings + 1  # their number is the only end
-        self.bias = base_log_odds(facts)
+        self.bias = losses.Logistic().bias(*start.ones_and_zeros(facts))
         self.all_cells = _cells(facts, _zeros(facts), 1.0) if facts.n_cells <= MOST_CELLS else None
 
     def start(self) -> MrcState:
@@ -132,14 +132,6 @@ class Stagewise:
         return _cells(self.facts, zeros, weight)
 
 
-def base_log_odds(facts: Facts) -> NDArray[np.float64]:
-    """The log odds of a true cell for each relation, (K,), half a cell added to the true and to the false."""
-    w = np.ones(len(facts)) if facts.weights is None else facts.weights
-    true = np.bincount(facts.triples[:, 1], w, facts.n_relations)
-    false = facts.n_observed() - facts.counts()
-    return np.log((true + 0.5) / (false + 0.5))
-
-
 def _zeros(facts: Facts) -> Triples:
     """All cells observed to be false."""
     cells = cells_of(np.arange(facts.n_cells), facts.n_entities)
@@ -150,7 +142,7 @@ def _cells(facts: Facts, zeros: Triples, weight: float) -> Cells:
     triples = np.concatenate([facts.triples, zeros]).astype(np.int64)
     x = np.repeat([1.0, 0.0], [len(facts), len(zeros)])
     w = np.full(len(triples), weight)
-    w[: len(facts)] = 1.0 if facts.weights is None else facts.weights
+    w[: len(facts)] = facts.confidences
     n = facts.n_entities
     return Cells(n, facts.n_relations, triples, x, w, blocks.sorted_by(triples, n, 0), blocks.sorted_by(triples, n, 2))
 

@@ -126,7 +126,7 @@ def _tiles(facts: Facts, dtype: Any) -> list[Tile]:
     n, k = facts.n_entities, facts.n_relations
     columns = min(n, COLUMNS)
     rows = min(max(1, CELLS // (columns * k)), -(-n // 2))  # two blocks at least, for two threads
-    weights = np.ones(len(facts)) if facts.weights is None else facts.weights
+    weights = facts.confidences
     known = weights > 0
     ones, w = facts.triples[known], weights[known].astype(dtype)
     hidden = np.concatenate([facts.unobserved, facts.triples[~known]])

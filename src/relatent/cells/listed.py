@@ -48,27 +48,27 @@ class Group:
 
 def listed(facts: Facts, rank: int, dtype: Any) -> list[Group]:
     """Groups of consecutive relations, few enough that (m, N, rank) arrays stay small."""
+    weights = facts.confidences
     together = max(1, AT_ONCE // (facts.n_entities * rank))
     return [
-        _group(facts, slice(k, min(k + together, facts.n_relations)), dtype)
+        _group(facts, weights, slice(k, min(k + together, facts.n_relations)), dtype)
         for k in range(0, facts.n_relations, together)
     ]
 
 
-def _group(facts: Facts, relations: slice, dtype: Any) -> Group:
+def _group(facts: Facts, weights: Vector, relations: slice, dtype: Any) -> Group:
     n, first, stop = facts.n_entities, relations.start, relations.stop
     ones = slice(facts.starts[first], facts.starts[stop])
     hidden = facts.unobserved[slice(*np.searchsorted(facts.unobserved[:, 1], [first, stop]))]
     cells = np.concatenate([facts.triples[ones], hidden])
     n_ones = ones.stop - ones.start
     s, k, o = cells[:, 0].astype(np.int64), cells[:, 1].astype(np.int64) - first, cells[:, 2].astype(np.int64)
-    weights = np.ones(n_ones) if facts.weights is None else facts.weights[ones]
     return Group(
         relations=relations,
         rows=k * n + s,
         columns=o,
         x=np.repeat([1.0, 0.0], [n_ones, len(hidden)]).astype(dtype),
-        w=np.concatenate([weights, np.zeros(len(hidden))]).astype(dtype),
+        w=np.concatenate([weights[ones], np.zeros(len(hidden))]).astype(dtype),
         forward=_rows(k * n + s, o, (stop - first) * n),
         backward=_rows(k * n + o, s, (stop - first) * n),
     )

@@ -7,8 +7,7 @@ from scipy.special import expit
 
 from ..arrays import Matrix, Slices, Vector
 from ..data.facts import Facts
-from .reduction import Reduction
-from .tiled import CellLoss
+from .reduction import CellLoss, Reduction
 
 
 def logistic(facts: Facts, A: Matrix, R: Slices, b: Vector) -> Reduction:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ..arrays import Matrix, Slices, Vector
+
+CellLoss = Callable[[Vector, Vector], tuple[Vector, Vector]]  # x, θ → value, slope
 
 
 class Reduction(NamedTuple):

@@ -25,12 +25,9 @@ from numpy.typing import NDArray
 from ..arrays import Ids, Matrix, Slices, Triples, Vector
 from ..data.facts import Facts
 from . import sigmoid
-from .reduction import Reduction
+from .reduction import CellLoss, Reduction
 
 ROWS, COLUMNS = 512, 512  # a float32 tile of 1 MB: fits the second cache, and the three products run at full rate
-
-
-CellLoss = Callable[[Vector, Vector], tuple[Vector, Vector]]  # x, θ → value, slope
 
 
 class TileCells(NamedTuple):
@@ -66,8 +63,7 @@ class Tiled:
         n_threads = n_threads or numba.get_num_threads()
         self.blocks = row_blocks(self.n, self.k, n_threads)
         self.shares = shares(self.blocks, n_threads)
-        weights = np.ones(len(facts)) if facts.weights is None else facts.weights
-        self.facts = self._by_tile(facts.triples, weights)
+        self.facts = self._by_tile(facts.triples, facts.confidences)
         self.unobserved = self._by_tile(facts.unobserved, np.zeros(len(facts.unobserved)))
         self._reduce: Callable[..., float] = _reduce_blocks
         if loss is not None:

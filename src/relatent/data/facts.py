@@ -183,6 +183,11 @@ class Facts:
         """Object ids, a view."""
         return self.triples[:, 2]
 
+    @property
+    def confidences(self) -> Vector:
+        """The weight of each fact, 1 where none are given, (n,)."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """Facts of relation k are rows starts[k] to starts[k + 1]."""

@@ -20,7 +20,7 @@ from sklearn.base import clone
 from ..arrays import Ids, Triples, Vector
 from ..data.facts import Facts, cell_keys, cells_of
 from ..data.heldout import ZEROS_PER_FACT, HeldOut, sample_zeros
-from ..errors import ConvergenceWarning, InputError, RelatentWarning
+from ..errors import ConvergenceWarning, InputError, RelatentWarning, VanishedWarning
 from ..model.factors import Factors
 from ..progress import Progress
 from .curves import Metrics, Predicted, measure
@@ -342,8 +342,7 @@ def _fit_and_predict(
     started = time.perf_counter()
     model = clone(estimator).set_params(**setting)
     small = protocol.facts.n_entities <= SMALL
-    with warnings.catch_warnings(record=True) as said, _threads(1 if small else None):
-        warnings.simplefilter("always", RelatentWarning)
+    with _own_warnings() as said, _threads(1 if small else None):
         known = protocol.training(held)
         model = model.fit(known) if validation is None else model.fit(known, validation)
     predictions = [protocol.predictions(model.factors_, cut) for cut in judged]
@@ -351,8 +350,22 @@ def _fit_and_predict(
         "seconds": time.perf_counter() - started,
         "steps": len(model.trace_),
         "converged": model.trace_.converged,
-        "vanished": any("shrunk to nothing" in str(warning.message) for warning in said),
+        "vanished": any(issubclass(kind, VanishedWarning) for kind in said),
     }
+
+
+@contextmanager
+def _own_warnings() -> Iterator[list[type[Warning]]]:
+    """Within it our own warnings are kept back, and their kinds listed when it is over; others go where they went."""
+    kinds: list[type[Warning]] = []
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", RelatentWarning)
+        yield kinds
+    for warning in said:
+        if issubclass(warning.category, RelatentWarning):
+            kinds.append(warning.category)
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 @contextmanager
@@ -438,9 +451,8 @@ def _check_choices(heldout: str, scores: str, metric: str) -> None:
 def _warn_of_vanished(folds: list[Fold]) -> None:
     vanished = sum(fold.vanished for fold in folds)
     if vanished:
-        remedy = "the penalties are too large for so few facts; lower l2_entities and l2_relations, say to 0.1"
-        told = f"in {vanished} of {len(folds)} fits the factors have shrunk to nothing: {remedy}"
-        warnings.warn(told, RelatentWarning, stacklevel=3)
+        told = f"in {vanished} of {len(folds)} fits the factors have shrunk to nothing: {VanishedWarning.REMEDY}"
+        warnings.warn(told, VanishedWarning, stacklevel=3)
 
 
 def _warn_of_unconverged(folds: list[Fold]) -> None:

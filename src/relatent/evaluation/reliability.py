@@ -81,8 +81,8 @@ def _check(truth: Mask, probabilities: Vector, weights: Vector | None, bins: int
 # --- the picture
 
 
-def check_picture(path: str | Path) -> None:
-    """Refuse a place where no picture can be written, before the work that it is to show."""
+def check_picture(path: str | Path) -> Path:
+    """Where the picture goes; a place where none can be written is refused, before the work that it is to show."""
     target = Path(os.path.realpath(path))
     if target.suffix.lower().removeprefix(".") not in KINDS:
         raise InputError(f"{target}: a picture must end in .png or .svg")
@@ -92,14 +92,14 @@ def check_picture(path: str | Path) -> None:
         raise InputError(f"{target} is a folder; give the name of a file in it")
     if importlib.util.find_spec("matplotlib") is None:
         raise InputError("pictures need matplotlib; install it with: pip install 'relatent[plot]'")
+    return target
 
 
 def draw_reliability(curves: Mapping[str, Reliability], path: str | Path, *, title: str = "") -> None:
     """Draw reliability curves into one PNG or SVG file; on the diagonal probabilities mean what they say."""
-    check_picture(path)
+    target = check_picture(path)
     import matplotlib
 
-    target = Path(os.path.realpath(path))
     kind = target.suffix.lower().removeprefix(".")
     stamp = {"Date": None} if kind == "svg" else {"Software": None}  # the same curves, the same bytes
     try:

@@ -25,6 +25,9 @@ from ..cells.listed import AT_ONCE, Group, listed
 from ..cells.stream import Stream
 from ..data.facts import Facts
 
+Basis = tuple[Vector, Matrix]  # g and U of AᵀA = U diag(g) Uᵀ
+Visited = tuple[Slices, Matrix, Matrix, float]  # R, F, E and the objective without A's penalty
+
 
 class AlsState(NamedTuple):
     """A, the R and V that are best for it, their objective, and the sums that give the next A."""
@@ -75,8 +78,12 @@ class Als:
         w_max = self.w_max
         l2_entities, _, l2_attributes = self.lambdas
         G = gram.product(A, A)
-        visited = self._visit_groups(A, G, R_old) if self.stream is None else self._visit_stream(A, G, self.stream)
-        R, F, E, objective = visited
+        g, U = np.linalg.eigh(G)
+        basis = (np.maximum(g, 0), U)
+        if self.stream is None:
+            R, F, E, objective = self._visit_groups(A, G, basis, R_old)
+        else:
+            R, F, E, objective = self._visit_stream(A, G, basis, self.stream)
         objective += l2_entities * float(np.trace(G))
         V = V_old
         if self.D is not None:
@@ -86,18 +93,16 @@ class Als:
             E += V @ V.T / w_max
         return AlsState(A, R, V, objective, F, E)
 
-    def _visit_stream(self, A: Matrix, G: Matrix, stream: Stream) -> tuple[Slices, Matrix, Matrix, float]:
-        """One relation after the other, where each is large; R, F, E and the objective without A's penalty."""
+    def _visit_stream(self, A: Matrix, G: Matrix, basis: Basis, stream: Stream) -> Visited:
+        """One relation after the other, where each is large."""
         l2_relations, r = self.lambdas[1], A.shape[1]
-        g, U = np.linalg.eigh(G)
-        g = np.maximum(g, 0)
         wide = stream.padded(A)
         F, E, R, objective = np.zeros_like(A), np.zeros_like(G), np.empty((self.n_relations, r, r)), 0.0
         for group in stream.groups:
             room = stream.room(group)
             for k, Y in zip(group, room, strict=True):
                 M = stream.project(k, wide, Y)
-                R[k] = update_relations(M, g, U, l2_relations)
+                R[k] = update_relations(M, *basis, l2_relations)
                 theta_squared, normal = gram.quadratic(R[k : k + 1], G)
                 loss = self.counts[k] - 2 * np.sum(M * R[k]) + theta_squared
                 objective += float(loss + l2_relations * np.sum(R[k] ** 2))
@@ -105,11 +110,9 @@ class Als:
             stream.pull(group, wide, room, R[group], F)
         return R, F, E, objective
 
-    def _visit_groups(self, A: Matrix, G: Matrix, R_old: Slices) -> tuple[Slices, Matrix, Matrix, float]:
-        """Several small relations at once; R, F, E and the objective without A's penalty."""
+    def _visit_groups(self, A: Matrix, G: Matrix, basis: Basis, R_old: Slices) -> Visited:
+        """Several small relations at once."""
         w_max, l2_relations = self.w_max, self.lambdas[1]
-        g, U = np.linalg.eigh(G)
-        g = np.maximum(g, 0)
         R = np.empty_like(R_old)
         F, E, objective = np.zeros(A.shape, self.dtype), np.zeros_like(G), 0.0
         for group in self.groups:
@@ -118,7 +121,7 @@ class Als:
             M = gram.product(A, Y)
             if self._alpha:
                 M += self._alpha * (G @ R_old[group.relations] @ G)
-            R_k = update_relations(M, g, U, l2_relations / w_max)
+            R_k = update_relations(M, *basis, l2_relations / w_max)
             R[group.relations] = R_k
             theta_squared, normal = gram.quadratic(R_k, G)
             if self.exact:

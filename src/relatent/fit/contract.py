@@ -13,7 +13,7 @@ from .. import __version__
 from ..arrays import Matrix, Slices, Vector
 from ..data.facts import Facts
 from ..data.heldout import HeldOut
-from ..errors import InputError, RelatentWarning
+from ..errors import InputError, VanishedWarning
 from ..model.factors import Factors
 from ..model.links import Link
 from .checkpoint import Checkpoint, digest
@@ -73,8 +73,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _warn_if_vanished(self, A: Matrix, R: Slices) -> None:
         if float(np.abs(A).max()) ** 2 * float(np.abs(R).max()) < VANISHED:
-            remedy = "the penalties are too large for so few facts; lower l2_entities and l2_relations, say to 0.1"
-            warnings.warn(f"the factors have shrunk to nothing: {remedy}", RelatentWarning, stacklevel=3)
+            told = f"the factors have shrunk to nothing: {VanishedWarning.REMEDY}"
+            warnings.warn(told, VanishedWarning, stacklevel=3)
 
     def _check_shared(self, facts: Facts) -> None:
         if not isinstance(facts, Facts):

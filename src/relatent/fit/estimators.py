@@ -25,7 +25,7 @@ from .nonnegative import Nonnegative, NonnegativeState
 from .objective import Layout, PenalisedLikelihood
 from .optimisers import Lbfgs, LbfgsState
 
-G = TypeVar("G", bound="_ByGradient")
+G = TypeVar("G", bound="Rescal")
 
 
 class RescalALS(Estimator):
@@ -224,29 +224,67 @@ class NonnegativeRescal(Estimator):
         return start.positive(facts, rank, self.random_state)
 
 
-class _ByGradient(Estimator):
-    """RESCAL by L-BFGS on the exact sum of a loss over all observed cells."""
+class Rescal(Estimator):
+    """RESCAL with a loss of your choice, over all observed cells, with fact weights and masks.
 
-    rank: int | None
-    l2_entities: float
-    l2_relations: float
-    bias: bool
-    method: str
-    max_iter: int
-    tol: float
-    init: str | Factors
-    device: str
-    dtype: str
-    patience: int
+    Minimises Σ w loss(x, θ) + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k, by L-BFGS.
 
-    def _fit(
+    Parameters
+    ----------
+    rank : number of latent components; None is 50, or the number of entities if that is less
+    loss : "logistic" (the Bernoulli likelihood), "squared", "hinge" (smoothed), "poisson" (counts, `Facts.times`),
+        "categorical" (a pair has one relation or none), or an object like those in `relatent.fit.losses`
+    l2_entities, l2_relations, bias, method, max_iter, tol, init, device, dtype, patience, random_state :
+        as in `RescalLogit`
+
+    >>> import relatent
+    >>> facts = relatent.Facts.from_arrays(["Ann", "Bob"], ["likes", "likes"], ["Bob", "Ann"])
+    >>> model = relatent.Rescal(rank=2, loss="hinge", l2_entities=0.001, l2_relations=0.001).fit(facts).factors_
+    >>> bool(model.score("Ann", "likes", "Bob") > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        rank: int | None = None,
+        loss: str | Loss = "logistic",
+        l2_entities: float = 1.0,
+        l2_relations: float = 1.0,
+        bias: bool = True,
+        method: str = "auto",
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        init: str | Factors = "als",
+        device: str = "cpu",
+        dtype: str = "float32",
+        random_state: int = 0,
+        *,
+        patience: int = 10,
+    ):
+        self.rank = rank
+        self.loss = loss
+        self.l2_entities = l2_entities
+        self.l2_relations = l2_relations
+        self.bias = bias
+        self.method = method
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init = init
+        self.device = device
+        self.dtype = dtype
+        self.random_state = random_state
+        self.patience = patience
+
+    def fit(
         self: G,
-        loss: Loss,
         facts: Facts,
-        validation: Facts | HeldOut | None,
-        progress: Progress | None,
-        checkpoint: str | Path | None,
+        validation: Facts | HeldOut | None = None,
+        *,
+        progress: Progress | None = None,
+        checkpoint: str | Path | None = None,
     ) -> G:
+        """Learn factors; with `validation`, keep those that predict it best."""
+        loss = losses.resolve(self.loss)
         self._check_shared(facts)
         self._check_own()
         dtype = start.float_type(self.dtype)
@@ -307,7 +345,7 @@ class _ByGradient(Estimator):
         return Watch(held_out_loss, every=5, patience=self.patience)
 
 
-class RescalLogit(_ByGradient):
+class RescalLogit(Rescal):
     """RESCAL by the exact Bernoulli likelihood over all observed cells.
 
     Minimises Σ w [softplus(θ) − x θ] + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k, by L-BFGS. Every cell
@@ -349,92 +387,21 @@ class RescalLogit(_ByGradient):
         *,
         patience: int = 10,
     ):
-        self.rank = rank
-        self.l2_entities = l2_entities
-        self.l2_relations = l2_relations
-        self.bias = bias
-        self.method = method
-        self.max_iter = max_iter
-        self.tol = tol
-        self.init = init
-        self.device = device
-        self.dtype = dtype
-        self.random_state = random_state
-        self.patience = patience
-
-    def fit(
-        self,
-        facts: Facts,
-        validation: Facts | HeldOut | None = None,
-        *,
-        progress: Progress | None = None,
-        checkpoint: str | Path | None = None,
-    ) -> RescalLogit:
-        """Learn factors; with `validation`, keep those that predict it best."""
-        return self._fit(losses.Logistic(), facts, validation, progress, checkpoint)
-
-
-class Rescal(_ByGradient):
-    """RESCAL with a loss of your choice, over all observed cells, with fact weights and masks.
-
-    Minimises Σ w loss(x, θ) + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k, by L-BFGS.
-
-    Parameters
-    ----------
-    rank : number of latent components; None is 50, or the number of entities if that is less
-    loss : "logistic" (the Bernoulli likelihood), "squared", "hinge" (smoothed), "poisson" (counts, `Facts.times`),
-        "categorical" (a pair has one relation or none), or an object like those in `relatent.fit.losses`
-    l2_entities, l2_relations, bias, method, max_iter, tol, init, device, dtype, patience, random_state :
-        as in `RescalLogit`
-
-    >>> import relatent
-    >>> facts = relatent.Facts.from_arrays(["Ann", "Bob"], ["likes", "likes"], ["Bob", "Ann"])
-    >>> model = relatent.Rescal(rank=2, loss="hinge", l2_entities=0.001, l2_relations=0.001).fit(facts).factors_
-    >>> bool(model.score("Ann", "likes", "Bob") > 0.9)
-    True
-    """
-
-    def __init__(
-        self,
-        rank: int | None = None,
-        loss: str | Loss = "logistic",
-        l2_entities: float = 1.0,
-        l2_relations: float = 1.0,
-        bias: bool = True,
-        method: str = "auto",
-        max_iter: int = 500,
-        tol: float = 1e-5,
-        init: str | Factors = "als",
-        device: str = "cpu",
-        dtype: str = "float32",
-        random_state: int = 0,
-        *,
-        patience: int = 10,
-    ):
-        self.rank = rank
-        self.loss = loss
-        self.l2_entities = l2_entities
-        self.l2_relations = l2_relations
-        self.bias = bias
-        self.method = method
-        self.max_iter = max_iter
-        self.tol = tol
-        self.init = init
-        self.device = device
-        self.dtype = dtype
-        self.random_state = random_state
-        self.patience = patience
-
-    def fit(
-        self,
-        facts: Facts,
-        validation: Facts | HeldOut | None = None,
-        *,
-        progress: Progress | None = None,
-        checkpoint: str | Path | None = None,
-    ) -> Rescal:
-        """Learn factors; with `validation`, keep those that predict it best."""
-        return self._fit(losses.resolve(self.loss), facts, validation, progress, checkpoint)
+        super().__init__(
+            rank,
+            "logistic",
+            l2_entities,
+            l2_relations,
+            bias,
+            method,
+            max_iter,
+            tol,
+            init,
+            device,
+            dtype,
+            random_state,
+            patience=patience,
+        )
 
 
 ALS_SWEEPS = 5  # enough to find the directions; more only fits the wrong loss better

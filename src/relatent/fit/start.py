@@ -35,7 +35,7 @@ def eigenvectors(facts: Facts, rank: int, random_state: int) -> Matrix:
     """The r eigenvectors of Σ_k (X_k + X_kᵀ) whose eigenvalues are largest in size, (N, r)."""
     n = facts.n_entities
     # a doubted fact counts for less, one of weight 0 not at all; no fact counts for more than 1
-    ones = np.ones(len(facts)) if facts.weights is None else np.minimum(facts.weights, 1)
+    ones = np.minimum(facts.confidences, 1)
     X = sp.csr_matrix((ones, (facts.subjects, facts.objects)), shape=(n, n))  # sums the relations
     S = X + X.T
     if n <= DENSE or rank >= n - 1:
@@ -73,8 +73,7 @@ def positive(facts: Facts, rank: int, random_state: int) -> tuple[Matrix, Slices
 def ones_and_zeros(facts: Facts) -> tuple[Vector, Vector]:
     """How many cells of each relation are true, by weight, and how many false, (K,)."""
     hidden = np.bincount(facts.unobserved[:, 1], minlength=facts.n_relations)
-    weights = np.ones(len(facts)) if facts.weights is None else facts.weights
-    ones = np.bincount(facts.triples[:, 1], weights=weights, minlength=facts.n_relations)
+    ones = np.bincount(facts.triples[:, 1], weights=facts.confidences, minlength=facts.n_relations)
     zeros = np.maximum(facts.n_entities**2 - hidden - facts.counts(), 0)
     return ones.astype(np.float64), zeros.astype(np.float64)
 
