@@ -1,6 +1,10 @@
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
+from relatent.data import names as names_module
 from relatent.data.names import Names
 from relatent.errors import DataError, UnknownNameError
 
@@ -99,3 +103,70 @@ def test_translate_finds_names_here_and_marks_the_others():
 def test_a_long_vocabulary_shows_its_beginning():
     assert repr(Names(5)) == "Names(['0', '1', '2', …], 5 in all)"
     assert repr(Names(["a"])) == "Names(['a'], 1 in all)"
+
+
+# --- names kept as bytes
+
+
+MANY = sorted({f"{'é中ab'[i % 4]}{i * 7919 % 1009}" for i in range(300)})
+
+
+def as_bytes(names, **options):
+    encoded = [name.encode() for name in names]
+    text = np.frombuffer(b"".join(encoded), np.uint8)
+    return Names.of_sorted(text, np.cumsum([0, *map(len, encoded)]), **options)
+
+
+@pytest.fixture(params=["with a dictionary", "by search"])
+def kept(request, monkeypatch):
+    """Names as bytes, found through a dictionary, or as if there were too many for one."""
+    if request.param == "by search":
+        monkeypatch.setattr(names_module, "_MANY", 10)
+    monkeypatch.setattr(names_module, "_AT_ONCE", 7)
+    return as_bytes(MANY, what="relation")
+
+
+def test_names_kept_as_bytes_are_like_any_others(kept):
+    plain = Names(MANY, what="relation")
+    assert list(kept) == MANY
+    assert kept == plain
+    assert plain == kept
+    assert kept == as_bytes(MANY)
+    assert kept != as_bytes(MANY[1:])
+    assert kept != MANY[::-1]
+    assert not kept.are_numbers
+    assert repr(kept) == repr(plain)
+    assert (kept[0], kept[-1], kept[np.int64(5)], kept[3:9:2]) == (MANY[0], MANY[-1], MANY[5], tuple(MANY[3:9:2]))
+    with pytest.raises(IndexError):
+        kept[len(MANY)]
+
+
+def test_names_kept_as_bytes_are_found(kept):
+    assert [kept.id(name) for name in MANY] == list(range(len(MANY)))
+    assert MANY[7] in kept
+    assert "nobody" not in kept
+    assert 7 not in kept
+    assert kept.ids([MANY[5], MANY[2]]).tolist() == [5, 2]
+    assert kept.ids([[name] for name in MANY]).tolist() == [[i] for i in range(len(MANY))]
+    assert kept.ids(np.array([MANY[3], 2], object)).tolist() == [3, 2]
+    for unknown in ("nobody", "", "中~", "\udc80"):
+        with pytest.raises(UnknownNameError, match="unknown relation"):
+            kept.ids([*MANY, unknown])
+
+
+def test_names_kept_as_bytes_translate(kept):
+    others = sorted(["nobody", *MANY[::3]])
+    expected = [MANY.index(name) if name in MANY else -1 for name in others]
+    assert kept.translate(as_bytes(others)).tolist() == expected
+    assert kept.translate(Names(others)).tolist() == expected
+    assert kept.translate(Names([*others, "\udc80"])).tolist() == [*expected, -1]
+    assert kept.translate(Names(3)).tolist() == [-1, -1, -1]
+    assert Names(others).translate(kept).tolist() == [others.index(name) if name in others else -1 for name in MANY]
+    assert kept.translate(as_bytes(MANY)).tolist() == list(range(len(MANY)))
+
+
+def test_names_kept_as_bytes_are_copied_and_sent_to_other_processes(kept):
+    for other in (copy.deepcopy(kept), pickle.loads(pickle.dumps(kept))):
+        assert other == kept
+        assert other.id(MANY[4]) == 4
+        assert other.what == "relation"

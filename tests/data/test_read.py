@@ -493,3 +493,74 @@ def test_weights_and_counts_at_once_are_refused(tmp_path):
     path.write_text("subject,relation,object,weight,count\na,r,b,.5,2\n")
     with pytest.raises(DataError, match="there are weights and counts; choose one with columns="):
         read(path)
+
+
+# --- progress
+
+
+@pytest.mark.parametrize("name", ["long.tsv", "long.tsv.gz", "long.nt", "long.nt.gz", "long.ttl", "long.parquet"])
+def test_progress_counts_the_bytes_of_the_file_and_the_facts(write, tmp_path, monkeypatch, name):
+    for module in ("read", "ntriples"):
+        monkeypatch.setattr(f"relatent.data.{module}._BLOCK", 4096)
+    monkeypatch.setattr("relatent.data.read._ROWS", 100)
+    monkeypatch.setattr("relatent.data.rdf._AT_ONCE", 100)
+    facts = [(f"http://x/{i}", "http://x/r", f"http://x/{i * 7 % 1000}") for i in range(1000)]
+    row = "{}\t{}\t{}\n" if "tsv" in name else "<{}> <{}> <{}> .\n"
+    text = "".join(row.format(*fact) for fact in facts)
+    if name.endswith("parquet"):
+        pq.write_table(pa.table(dict(zip("spo", zip(*facts, strict=True), strict=True))), name)
+    else:
+        write(name, gzip.compress(text.encode()) if name.endswith("gz") else text)
+    reports = []
+    assert len(read(name, progress=lambda *report: reports.append(report))) == 1000
+    done, total, notes = zip(*reports, strict=True)
+    assert len(reports) > 5
+    assert list(done) == sorted(done)
+    assert set(total) == {(tmp_path / name).stat().st_size}
+    assert done[-1] == total[0]
+    assert notes[-1] == "1,000 facts"
+
+
+def test_progress_counts_the_rows_of_a_table(monkeypatch):
+    monkeypatch.setattr("relatent.data.read._ROWS", 2)
+    reports = []
+    read(pd.DataFrame(FAMILY), progress=lambda *report: reports.append(report))
+    assert reports == [(2, 3, "2 facts"), (3, 3, "3 facts")]
+
+
+# --- many blocks
+
+
+def test_weights_counts_and_faults_are_found_in_every_block(write, monkeypatch):
+    monkeypatch.setattr("relatent.data.read._BLOCK", 4096)
+    rows = [(f"e{i % 700}", f"r{i % 3}", f"e{i * 31 % 701}", i % 700 + 1) for i in range(3000)]
+    text = "".join("{}\t{}\t{}\t{}\n".format(*row) for row in rows)
+    weighted = read(write("w.tsv", text))
+    same = Facts.from_arrays(*zip(*(row[:3] for row in rows), strict=True), weights=[row[3] for row in rows])
+    assert weighted.fingerprint == same.fingerprint
+    counted = read(write("c.tsv", "s\tp\to\tcount\n" + text + text))
+    np.testing.assert_array_equal(counted.times, 2 * weighted.weights)
+    for wrong, message in (("a\tr\t\t1", "empty object"), ("a\tr\tb\t-1", "weights are"), ("a\tr\tb", "expected 4")):
+        with pytest.raises(DataError, match=rf"^w.tsv:3001: {message}"):
+            read(write("w.tsv", text + wrong + "\n"))
+    with pytest.raises(DataError, match=r"^w.tsv:3001: gives weight 9.0 to a fact that has weight 1.0 at w.tsv:1;"):
+        read(write("w.tsv", text + "e0\tr0\te0\t9\n"))
+
+
+def test_a_long_table_is_read_as_a_long_file_is(write, monkeypatch):
+    monkeypatch.setattr("relatent.data.read._ROWS", 100)
+    rows = [(f"e{i % 70}", f"r{i % 3}", f"e{i * 31 % 71}") for i in range(1000)]
+    expected = read(write("f.tsv", "".join("\t".join(row) + "\n" for row in rows)))
+    frame = pd.DataFrame(rows, columns=["s", "p", "o"])
+    pq.write_table(pa.Table.from_pandas(frame), "f.parquet", row_group_size=300)
+    for source in (frame, frame.astype("category"), pl.DataFrame(frame), "f.parquet"):
+        facts = read(source)
+        assert facts.named() == expected.named()
+        assert facts.entities == expected.entities
+    with pytest.raises(DataError, match=r"^table: row 778: missing object$"):
+        read(frame.assign(o=[None if i == 777 else row[2] for i, row in enumerate(rows)]))
+
+
+def test_parquet_columns_whose_names_pick_no_column_are_taken_by_place(write):
+    pq.write_table(pa.Table.from_arrays([pa.array([part]) for part in "xyz"], names=["a.b", "a", "c"]), "odd.parquet")
+    assert read("odd.parquet").named() == [("x", "y", "z")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,17 +30,72 @@ class File(NamedTuple):
         """What stands between the fields of a text file."""
         return "," if self.kind == "csv" else "\t"
 
+    @property
+    def size(self) -> int:
+        """Bytes of the file as it stands, compressed or not."""
+        return self.path.stat().st_size if self.content is None else len(self.content)
+
     def open(self) -> pa.NativeFile:
         """The uncompressed bytes, without a byte order mark."""
-        stream = self._open()
-        if stream.read(len(_BOM)) == _BOM:
-            return stream
-        stream.close()
-        return self._open()
+        return self.streams()[0]
 
-    def _open(self) -> pa.NativeFile:
-        source = str(self.path) if self.content is None else pa.BufferReader(self.content)
-        return pa.input_stream(source, compression=self.codec)
+    def read_ahead(self, block: int) -> ReadAhead:
+        """The same, read by a thread of its own while the last blocks are worked on."""
+        return ReadAhead(*self.streams(), block)
+
+    def streams(self) -> tuple[pa.NativeFile, pa.NativeFile]:
+        """The uncompressed bytes, without a byte order mark, and the file as it stands."""
+        stream, raw = self._from_start()
+        if stream.read(len(_BOM)) == _BOM:
+            return stream, raw
+        stream.close()
+        return self._from_start()
+
+    def _from_start(self) -> tuple[pa.NativeFile, pa.NativeFile]:
+        raw = pa.OSFile(str(self.path)) if self.content is None else pa.BufferReader(self.content)
+        return (pa.CompressedInputStream(raw, self.codec) if self.codec else raw), raw
+
+
+class ReadAhead:
+    """A stream read block by block; the next blocks are read, and uncompressed, in a thread of its own."""
+
+    _DEPTH = 3
+
+    def __init__(self, stream: pa.NativeFile, raw: pa.NativeFile, block: int):
+        self._stream, self._raw, self._block = stream, raw, block
+        self._thread = ThreadPoolExecutor(1)
+        self._coming: deque[Future[bytes]] = deque()
+        self._at_end = False
+
+    def read(self, size: int | None = None) -> bytes:
+        """The next block, of the size that was asked for at the start, or less; nothing at the end."""
+        while not self._at_end and len(self._coming) < self._DEPTH:
+            self._coming.append(self._thread.submit(self._stream.read, self._block))
+        block = self._coming.popleft().result() if self._coming else b""
+        self._at_end = self._at_end or not block
+        return block
+
+    @property
+    def position(self) -> int:
+        """How far the file as it stands has been read."""
+        return int(self._raw.tell())
+
+    @property
+    def closed(self) -> bool:
+        """Whether it can be read no more."""
+        return bool(self._raw.closed)
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._thread.shutdown(cancel_futures=True)
+        self._stream.close()
+        self._raw.close()
+
+    def __enter__(self) -> ReadAhead:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def identify(path: Path) -> File:

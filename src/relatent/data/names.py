@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import difflib
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Ids
 from ..errors import DataError, UnknownNameError
+
+_MANY = 200_000  # names beyond which no dictionary of them is kept beside their bytes, and no near one is looked for
+_AT_ONCE = 1 << 16  # names decoded at a time
 
 
 class Names(Sequence[str]):
@@ -26,9 +31,22 @@ class Names(Sequence[str]):
 
     def __init__(self, names: Iterable[str] | int | np.integer[Any], *, what: str = "entity"):
         self.what = what
-        self._names: tuple[str, ...] | range = range(names) if isinstance(names, (int, np.integer)) else tuple(names)
-        if isinstance(self._names, tuple):
+        self._names: tuple[str, ...] | range | _Sorted
+        if isinstance(names, _Sorted):
+            self._names = names
+        elif isinstance(names, (int, np.integer)):
+            self._names = range(names)
+        else:
+            self._names = tuple(names)
             self._check_strings(self._names)
+
+    @classmethod
+    def of_sorted(cls, text: NDArray[np.uint8], offsets: NDArray[np.int64], *, what: str = "entity") -> Names:
+        """Names known to be distinct and in order, kept as they come: name i is text[offsets[i]:offsets[i + 1]].
+
+        The text is UTF-8. Millions of names take a third of the memory of strings, which are made when asked for.
+        """
+        return cls(_Sorted(text, offsets), what=what)
 
     def _check_strings(self, names: tuple[str, ...]) -> None:
         if not all(issubclass(kind, str) for kind in set(map(type, names))):
@@ -40,7 +58,9 @@ class Names(Sequence[str]):
             raise DataError(f"{self.what} names must be distinct, got {twice!r} more than once")
 
     @cached_property
-    def _index(self) -> dict[str, int]:
+    def _index(self) -> dict[str, int] | _Sorted:
+        if isinstance(self._names, _Sorted) and len(self) > _MANY:
+            return self._names
         return dict(zip(self, range(len(self)), strict=True))
 
     @property
@@ -71,6 +91,8 @@ class Names(Sequence[str]):
         if self is other:
             return True
         if isinstance(other, Names):
+            if isinstance(self._names, _Sorted) and isinstance(other._names, _Sorted):
+                return self._names.same(other._names)
             return self._names == other._names or (len(self) == len(other) and all(a == b for a, b in zip(self, other)))  # noqa: B905
         if isinstance(other, Sequence) and not isinstance(other, str):
             return len(self) == len(other) and all(a == b for a, b in zip(self, other))  # noqa: B905
@@ -90,7 +112,7 @@ class Names(Sequence[str]):
         return found
 
     def _suggestion(self, name: str) -> str:
-        if len(self) > 200_000:  # difflib compares with every name
+        if len(self) > _MANY:  # difflib compares with every name
             return ""
         lowered = {known.lower(): known for known in self}
         near = difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)
@@ -106,7 +128,20 @@ class Names(Sequence[str]):
             return array.astype(np.int64)
         if array.dtype.kind not in "UOT":
             raise DataError(f"{self.what} must be given by name or whole number, got values of type {array.dtype}")
-        return np.array([self._one(value) for value in array.ravel().tolist()], dtype=np.int64).reshape(array.shape)
+        found = self._all_at_once(array.ravel().tolist())
+        if found is None:
+            found = np.array([self._one(value) for value in array.ravel().tolist()], dtype=np.int64)
+        return found.reshape(array.shape)
+
+    def _all_at_once(self, values: list[object]) -> Ids | None:
+        """Ids of many names, where a search for each would take longer and all are known."""
+        if not isinstance(self._index, _Sorted) or len(values) < len(self) // 100:
+            return None
+        names = [value for value in values if isinstance(value, str)]
+        if len(names) < len(values):
+            return None
+        found = self._index.places(names)
+        return None if (found < 0).any() else found
 
     def _one(self, value: object) -> int:
         if isinstance(value, int) and not isinstance(value, bool):
@@ -123,4 +158,74 @@ class Names(Sequence[str]):
         """For each name of `other` its id here, or −1 where it is not known."""
         if self == other:
             return np.arange(len(self))
+        if isinstance(self._index, _Sorted):
+            return self._index.places(other)
         return np.array([self._index.get(name, -1) for name in other], dtype=np.int64)
+
+
+class _Sorted(Sequence[str]):
+    """Distinct strings in the order of their code points, as bytes and offsets."""
+
+    def __init__(self, text: NDArray[np.uint8], offsets: NDArray[np.int64]):
+        self.text, self.offsets = text, offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, position: int) -> str: ...
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[str]: ...
+    def __getitem__(self, position: int | slice) -> str | Sequence[str]:
+        if isinstance(position, slice):
+            return tuple(self[i] for i in range(*position.indices(len(self))))
+        i = range(len(self))[position]
+        return self.text[self.offsets[i] : self.offsets[i + 1]].tobytes().decode()
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, len(self), _AT_ONCE):
+            edges = self.offsets[first : first + _AT_ONCE + 1]
+            text = self.text[edges[0] : edges[-1]].tobytes()
+            cuts = pairwise((edges - edges[0]).tolist())
+            if text.isascii():  # one string, cut by the same offsets: twice as fast
+                letters = text.decode("ascii")
+                yield from [letters[start:stop] for start, stop in cuts]
+            else:
+                yield from [text[start:stop].decode() for start, stop in cuts]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    @overload
+    def get(self, name: str) -> int | None: ...
+    @overload
+    def get(self, name: str, otherwise: int) -> int: ...
+    def get(self, name: str, otherwise: int | None = None) -> int | None:
+        """The place of a name."""
+        place = bisect_left(self, name)
+        return place if place < len(self) and self[place] == name else otherwise
+
+    def places(self, names: Iterable[str]) -> Ids:
+        """The place of each name, −1 where it is not here."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        kept = names._names if isinstance(names, Names) else names
+        asked = kept.arrow() if isinstance(kept, _Sorted) else pa.array(map(_encodable, names), pa.large_string())
+        found: Ids = pc.index_in(asked, value_set=self.arrow()).fill_null(-1).to_numpy().astype(np.int64)
+        return found
+
+    def arrow(self) -> Any:
+        """The same as an Arrow array, without a copy."""
+        import pyarrow as pa
+
+        return pa.LargeStringArray.from_buffers(len(self), pa.py_buffer(self.offsets), pa.py_buffer(self.text))
+
+    def same(self, other: _Sorted) -> bool:
+        """Whether these are the same strings."""
+        return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.text, other.text)
+
+
+def _encodable(name: str) -> str | None:
+    """The name, or none if UTF-8 cannot write it: no name kept as bytes is like that."""
+    return name if name.isascii() or name.encode(errors="ignore").decode() == name else None

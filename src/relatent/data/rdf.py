@@ -1,4 +1,4 @@
-"""N-Triples and Turtle, streamed through pyoxigraph."""
+"""N-Triples by a compiled scanner, Turtle and what the scanner does not know by pyoxigraph."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ import numpy as np
 
 from ..arrays import Ids
 from ..errors import DataError, DataWarning
+from ..progress import Progress
 from .facts import Facts
 from .files import File, one_line
 from .names import Names
+
+_AT_ONCE = 10_000  # triples between two reports
 
 
 class _Numbering(dict[str, int]):
@@ -25,18 +28,43 @@ class _Numbering(dict[str, int]):
         return number
 
 
-def read_rdf(file: File, columns: Sequence[str] | None) -> Facts:
+def read_rdf(file: File, columns: Sequence[str] | None, report: Progress) -> Facts:
     """Facts between entities; those about literals are left out, with a warning that counts them."""
-    import pyoxigraph
-
     if columns is not None:
         raise DataError(f"{file.path}: RDF has no columns to choose from; leave columns out")
+    facts, literals = (_scanned if file.kind == "nt" else _streamed)(file, report)
+    if facts is None:
+        raise DataError(f"{file.path}: holds no facts" + (f", only {literals} with literal objects" * bool(literals)))
+    if literals:
+        text = f"{file.path}: left out {literals} facts whose object is a literal; objects must be entities"
+        warnings.warn(text, DataWarning, stacklevel=3)
+    return facts
+
+
+def _scanned(file: File, report: Progress) -> tuple[Facts | None, int]:
+    """N-Triples, fast; pyoxigraph has the last word on every file that is not plain."""
+    from .ntriples import OddError, scan  # imports Numba, which takes a while
+
+    try:
+        gathering, literals = scan(file, report)
+    except OddError:
+        return _streamed(file, report)
+    return gathering.facts(some_unused=True) if gathering.n_facts else None, literals
+
+
+def _streamed(file: File, report: Progress) -> tuple[Facts | None, int]:
+    """The facts, none if there are none, and how many have literals for objects, triple by triple."""
+    import pyoxigraph
+
     entities, relations, ids, literals = _Numbering(), _Numbering(), array("i"), 0
     label = _labeller(file)
     syntax = pyoxigraph.RdfFormat.TURTLE if file.kind == "ttl" else pyoxigraph.RdfFormat.N_TRIPLES
+    stream, raw = file.streams()
     try:
-        with file.open() as stream:
-            for quad in pyoxigraph.parse(stream, format=syntax, without_named_graphs=True):
+        with stream:
+            for number, quad in enumerate(pyoxigraph.parse(stream, format=syntax, without_named_graphs=True)):
+                if number % _AT_ONCE == 0:
+                    report(raw.tell(), file.size, f"{len(ids) // 3:,} facts")
                 if type(quad.object) is pyoxigraph.Literal:
                     literals += 1
                     continue
@@ -45,12 +73,9 @@ def read_rdf(file: File, columns: Sequence[str] | None) -> Facts:
                 ids.append(entities[label(quad.object)])
     except SyntaxError as problem:
         _raise_syntax_error(file, problem)
-    if not ids:
-        raise DataError(f"{file.path}: holds no facts" + (f", only {literals} with literal objects" * bool(literals)))
-    if literals:
-        text = f"{file.path}: left out {literals} facts whose object is a literal; objects must be entities"
-        warnings.warn(text, DataWarning, stacklevel=3)
-    return _sorted_facts(np.frombuffer(ids, dtype=np.int32).reshape(-1, 3), entities, relations)
+    report(file.size, file.size, f"{len(ids) // 3:,} facts")
+    met = np.frombuffer(ids, dtype=np.int32).reshape(-1, 3)
+    return _sorted_facts(met, entities, relations) if len(met) else None, literals
 
 
 def _labeller(file: File) -> Callable[[Any], str]:

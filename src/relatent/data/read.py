@@ -1,7 +1,8 @@
 """Read facts from files and tables.
 
-Text and Parquet are read by column into dictionaries of names, never row by row. Only a file that turns out to be
-faulty is read a second time, slowly, to name the line at fault.
+Text and Parquet are read by column in blocks, never row by row, and names become numbers block by block: neither the
+text nor a string for each name is ever held. Only a file that turns out to be faulty is read a second time, slowly, to
+name the line at fault.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ import csv
 import io
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -21,11 +21,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrays import Ids, Vector
+from ..arrays import Vector
 from ..errors import DataError
-from .facts import Facts, cell_keys
+from ..progress import Progress
+from .facts import Facts, TwoWeightsError
 from .files import File, identify, one_line
-from .names import Names
 from .rdf import read_rdf
 
 _ROLES = ("subject", "relation", "object", "weight")
@@ -44,10 +44,17 @@ _WEIGHTS = {"weight", "weights", "confidence", "w"}
 _COUNTS = {"count", "counts", "times", "frequency"}  # how often a fact was seen
 _MIDDLES = {"relation", "predicate", "rel", "r", "p", "property", "relationship", "edge", "type", "label"}
 
-_BLOCK = 16 << 20  # bytes parsed at a time: large enough for a name to repeat, small enough for two cores to share
+_BLOCK = 16 << 20  # bytes parsed at a time; no row may be longer
+_ROWS = 1 << 18  # rows of a table taken at a time
 
 
-def read(source: Any, *, columns: Sequence[str] | None = None, header: bool | None = None) -> Facts:
+def read(
+    source: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    header: bool | None = None,
+    progress: Progress | None = None,
+) -> Facts:
     """Facts from a file, or from a pandas, polars or Arrow table.
 
     Names are taken as they stand: there is no missing-value marker, and TSV knows no quotes. Entities and relations are
@@ -65,24 +72,32 @@ def read(source: Any, *, columns: Sequence[str] | None = None, header: bool | No
         A fourth column named count, counts, times or frequency says how often a fact was seen (`Facts.times`).
     header : bool, optional
         Whether row one of a TSV or CSV file names the columns; by default it does if the names are usual ones.
+    progress : function (done, total, note), optional
+        Called after each block with the bytes read of a file as it stands, compressed or not (the rows of a table), and
+        a note that counts the facts.
     """
     _check_columns(columns)
+    report = progress or _silent
     if not isinstance(source, (str, os.PathLike)):
-        return _read_table(_arrow_table(source), "table", columns)
+        return _read_table(_arrow_table(source), columns, report)
     file = identify(Path(source))
     try:
         if file.kind in ("nt", "ttl"):
-            return read_rdf(file, columns)
+            return read_rdf(file, columns, report)
         if file.kind == "parquet":
-            return _read_table(_parquet_table(file), str(file.path), columns)
-        return _read_text(file, columns, header)
+            return _read_parquet(file, columns, report)
+        return _read_text(file, columns, header, report)
     except OSError as problem:  # also what Arrow raises for a compressed stream that is cut short or damaged
         raise DataError(f"{file.path}: cannot be read: {one_line(problem)}") from None
 
 
 def parse_tsv(content: bytes, name: str) -> Facts:
     """Facts from the bytes of a tab-separated file without a header; errors call it `name`."""
-    return _read_text(File(Path(name), "tsv", None, content), None, header=False)
+    return _read_text(File(Path(name), "tsv", None, content), None, False, _silent)
+
+
+def _silent(done: int, total: int, note: str) -> None:
+    """Nobody asked for reports."""
 
 
 # --- which columns
@@ -131,19 +146,19 @@ def _is_count(names: Sequence[str], order: Sequence[int]) -> bool:
     return len(order) == 4 and names[order[3]].strip().lower() in _COUNTS
 
 
-def _read_text(file: File, columns: Sequence[str] | None, header: bool | None) -> Facts:
+def _read_text(file: File, columns: Sequence[str] | None, header: bool | None, report: Progress) -> Facts:
     layout = _layout(file, columns, header)
     try:
-        table = _parsed(file, layout)
+        with closing(_parsed(file, layout, report)) as blocks:
+            return _facts(
+                blocks,
+                counted=layout.counted,
+                empty=f"{file.path}: holds no facts",
+                place=lambda row: f"{file.path}:{_line_of(file, layout, row)}",
+            )
     except pa.ArrowInvalid as problem:
         _raise_first_fault(file, layout)
         raise DataError(f"{file.path}: {one_line(problem)}") from None
-    return _facts(
-        [table.column(str(position)) for position in layout.order],
-        counted=layout.counted,
-        empty=f"{file.path}: holds no facts",
-        place=lambda row: f"{file.path}:{_line_of(file, layout, row)}",
-    )
 
 
 def _layout(file: File, columns: Sequence[str] | None, header: bool | None) -> _Layout:
@@ -165,15 +180,17 @@ def _layout(file: File, columns: Sequence[str] | None, header: bool | None) -> _
     return _Layout(len(fields), order, line if has_header else 0, has_header and _is_count(fields, order))
 
 
-def _parsed(file: File, layout: _Layout) -> pa.Table:
+def _parsed(file: File, layout: _Layout, report: Progress) -> Generator[list[pa.Array], None, None]:
+    """The chosen columns, block by block."""
     from pyarrow import csv as arrow_csv
 
     is_csv = file.kind == "csv"
     names = [str(position) for position in range(layout.width)]
-    types = [pa.dictionary(pa.int32(), pa.string())] * 3 + [pa.float64()]
+    types = [pa.large_string()] * 3 + [pa.float64()]
     chosen = [str(position) for position in layout.order]
-    with file.open() as stream:
-        return arrow_csv.read_csv(
+    n_facts = 0
+    with file.read_ahead(_BLOCK) as stream:
+        reader = arrow_csv.open_csv(
             stream,
             arrow_csv.ReadOptions(column_names=names, skip_rows=layout.header_line, block_size=_BLOCK),
             arrow_csv.ParseOptions(
@@ -186,6 +203,10 @@ def _parsed(file: File, layout: _Layout) -> pa.Table:
                 strings_can_be_null=False,
             ),
         )
+        for batch in reader:
+            yield batch.columns
+            n_facts += len(batch)
+            report(stream.position, file.size, f"{n_facts:,} facts")
 
 
 def _rows(file: File) -> Generator[tuple[int, list[str]], None, None]:
@@ -274,56 +295,84 @@ def _arrow_table(source: Any) -> pa.Table:
     )
 
 
-def _parquet_table(file: File) -> pa.Table:
+def _read_parquet(file: File, columns: Sequence[str] | None, report: Progress) -> Facts:
     from pyarrow import parquet
 
     try:
         with file.open() as stream:
             source = pa.BufferReader(stream.read()) if file.codec else str(file.path)
-        schema = parquet.read_schema(source)
-        text = [
-            field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
-        ]
-        with parquet.ParquetFile(source, read_dictionary=text) as opened:
-            return opened.read()
+        with parquet.ParquetFile(source) as opened:
+            names = opened.schema_arrow.names
+            plain = len(set(names)) == len(names) and not any("." in name for name in names)  # else no name picks one
+            order = _order(names, columns, str(file.path))
+            wanted = [names[position] for position in order] if plain else None
+            batches = opened.iter_batches(_ROWS, columns=wanted)
+            picked = (
+                [batch.column(names[position] if plain else position) for position in order]
+                for batch in _reported(batches, opened.metadata.num_rows, file.size, report)
+            )
+            kinds = [opened.schema_arrow.field(position) for position in order]
+            return _of_columns(picked, kinds, str(file.path))
     except pa.ArrowException as problem:
         raise DataError(f"{file.path}: is not a sound Parquet file: {one_line(problem)}") from None
 
 
-def _read_table(table: pa.Table, where: str, columns: Sequence[str] | None) -> Facts:
-    names = list(table.column_names)
+def _read_table(table: pa.Table, columns: Sequence[str] | None, report: Progress) -> Facts:
+    order = _order(table.column_names, columns, "table")
+    batches = _reported(table.to_batches(_ROWS), len(table), len(table), report)
+    picked = ([batch.column(position) for position in order] for batch in batches)
+    return _of_columns(picked, [table.schema.field(position) for position in order], "table")
+
+
+def _reported(batches: Iterable[pa.RecordBatch], n_rows: int, total: int, report: Progress) -> Iterator[pa.RecordBatch]:
+    """The same batches, with a report after each; `total` is what all the rows come to."""
+    done = 0
+    for batch in batches:
+        yield batch
+        done += len(batch)
+        report(total * done // max(n_rows, 1), total, f"{done:,} facts")
+
+
+def _order(names: Sequence[str], columns: Sequence[str] | None, where: str) -> tuple[int, ...]:
+    """Positions of subject, relation, object and perhaps weight among the columns of a table."""
     if columns is not None:
-        order = _chosen(names, columns, where)
-    elif found := _recognised(names):
-        order = found
-    elif len(names) == 3 or (len(names) == 4 and names[3].strip().lower() in _WEIGHTS | _COUNTS):
-        order = tuple(range(len(names)))
-    else:
-        raise DataError(
-            f"{where}: expected 3 columns, or 4 with a weight, got {len(names)}; choose with columns=(…, …, …)"
-        )
-    picked = [
-        (_weight_column if role == "weight" else _name_column)(table.column(position), names[position], where)
-        for role, position in zip(_ROLES, order, strict=False)
-    ]
+        return _chosen(names, columns, where)
+    if found := _recognised(names):
+        return found
+    if len(names) == 3 or (len(names) == 4 and names[3].strip().lower() in _WEIGHTS | _COUNTS):
+        return tuple(range(len(names)))
+    raise DataError(f"{where}: expected 3 columns, or 4 with a weight, got {len(names)}; choose with columns=(…, …, …)")
+
+
+def _of_columns(picked: Iterable[list[pa.Array]], fields: list[pa.Field], where: str) -> Facts:
+    """Facts of batches of the picked columns."""
+
+    def converted(columns: list[pa.Array]) -> list[pa.Array]:
+        return [
+            (_weight_column if role == "weight" else _name_column)(column, field.name, where)
+            for role, column, field in zip(_ROLES, columns, fields, strict=False)
+        ]
+
+    converted([pa.nulls(0, field.type) for field in fields])  # types are refused even where there are no rows
     return _facts(
-        picked,
-        counted=_is_count(names, order),
+        map(converted, picked),
+        counted=len(fields) == 4 and fields[3].name.strip().lower() in _COUNTS,
         empty=f"{where}: holds no facts",
         place=lambda row: f"{where}: row {row + 1}",
     )
 
 
-def _name_column(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
+def _name_column(column: pa.Array, name: str, where: str) -> pa.Array:
     kind = column.type
     if pa.types.is_dictionary(kind):
-        if _is_text(kind.value_type) and not any(chunk.dictionary.null_count for chunk in column.chunks):
-            return column
-        column, kind = column.cast(kind.value_type), kind.value_type
+        values, kind = column.dictionary, kind.value_type
+        if _is_text(kind) and "view" in str(kind):  # Arrow takes no rows of these
+            values = values.cast(pa.large_string())
+        column = values.take(column.indices)
     if not (_is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
         raise DataError(f"{where}: column {name!r} must hold names, got values of type {kind}")
     try:
-        return column.cast(pa.large_string()).dictionary_encode()
+        return column.cast(pa.large_string())
     except pa.ArrowInvalid as problem:
         raise DataError(f"{where}: column {name!r}: {one_line(problem)}") from None
 
@@ -333,7 +382,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return any(getattr(pa.types, check)(kind) for check in checks)
 
 
-def _weight_column(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
+def _weight_column(column: pa.Array, name: str, where: str) -> pa.Array:
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise DataError(f"{where}: the fourth column {name!r} must hold numbers, got values of type {kind}")
@@ -343,82 +392,49 @@ def _weight_column(column: pa.ChunkedArray, name: str, where: str) -> pa.Chunked
 # --- from columns of names to facts
 
 
-def _facts(columns: list[pa.ChunkedArray], *, counted: bool, empty: str, place: Callable[[int], str]) -> Facts:
-    """Facts of three dictionary-encoded columns and perhaps weights or counts; `place` says where a row stands."""
-    if not len(columns[0]):
+def _facts(blocks: Iterable[list[pa.Array]], *, counted: bool, empty: str, place: Callable[[int], str]) -> Facts:
+    """Facts of blocks of three columns of strings and perhaps weights or counts; `place` says where a row stands."""
+    from .gathering import Gathering  # imports Numba, which takes a while
+    from .interning import Spans
+
+    gathering = Gathering()
+    for columns in blocks:
+        before = gathering.n_facts
+        for role, column in zip(_ROLES, columns, strict=False):
+            if column.null_count:
+                raise DataError(f"{place(before + pc.index(column.is_null(), True).as_py())}: missing {role}")
+        names = [Spans.of(column) for column in columns[:3]]
+        for role, spans in zip(_ROLES, names, strict=False):
+            row = spans.first_empty()
+            if row is not None:
+                raise DataError(f"{place(before + row)}: empty {role}")
+        values = columns[3].to_numpy() if len(columns) == 4 else None
+        if values is not None and (fault := (_wrong_counts if counted else _wrong_weights)(values)):
+            raise DataError(f"{place(before + fault.row)}: {fault.text}")
+        gathering.add(names, values)
+    if not gathering.n_facts:
         raise DataError(empty)
-    for role, column in zip(_ROLES, columns, strict=False):
-        if column.null_count:
-            raise DataError(f"{place(pc.index(column.is_null(), True).as_py())}: missing {role}")
-    with ThreadPoolExecutor(3) as pool:  # Arrow merges dictionaries outside Python's lock
-        s, k, o = pool.map(_Coded.of, columns[:3])
-    for role, coded in zip(_ROLES, (s, k, o), strict=False):
-        row = coded.first_empty()
-        if row is not None:
-            raise DataError(f"{place(row)}: empty {role}")
-    entities, (subjects, objects) = _numbered([s, o], "entity")
-    relations, (kinds,) = _numbered([k], "relation")
-    triples = np.stack([subjects, kinds, objects], axis=1)
-    numbers = columns[3].to_numpy() if len(columns) == 4 else None
-    if numbers is not None and counted:
-        _check_counts(numbers, place)
-        return Facts.from_ids(triples, entities, relations, times=numbers)
-    if numbers is not None:
-        _check_weights(numbers, cell_keys(triples, len(entities)), place)
-    return Facts.from_ids(triples, entities, relations, weights=numbers)
-
-
-class _Coded(NamedTuple):
-    """A column as a table of its values and, for each row, a position in it."""
-
-    values: pa.Array
-    codes: Ids
-
-    @classmethod
-    def of(cls, column: pa.ChunkedArray) -> _Coded:
-        chunks = column.unify_dictionaries().chunks
-        codes = np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
-        values = chunks[0].dictionary.cast(pa.large_string())
-        used = np.zeros(len(values), bool)
-        used[codes] = True
-        if used.all():
-            return cls(values, codes)
-        return cls(values.filter(pa.array(used)), (np.cumsum(used) - 1)[codes])
-
-    def first_empty(self) -> int | None:
-        code = pc.index(self.values, pa.scalar("", self.values.type)).as_py()
-        return None if code < 0 else int(np.argmax(self.codes == code))
-
-
-def _numbered(columns: Sequence[_Coded], what: str) -> tuple[Names, list[Ids]]:
-    """One vocabulary for all columns, sorted by code point, and each column as ids in it."""
-    merged = pa.concat_arrays([column.values for column in columns]).dictionary_encode()
-    order = pc.sort_indices(merged.dictionary).to_numpy()
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    ids = np.split(rank[merged.indices.to_numpy()], np.cumsum([len(column.values) for column in columns])[:-1])
-    names = Names(merged.dictionary.take(pa.array(order)).to_pylist(), what=what)
-    return names, [id_of[column.codes] for id_of, column in zip(ids, columns, strict=True)]
-
-
-def _check_counts(counts: Vector, place: Callable[[int], str]) -> None:
-    wrong = ~((counts >= 1) & (counts == np.round(counts)) & np.isfinite(counts))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise DataError(f"{place(row)}: {_wrong_count(counts[row])}")
-
-
-def _check_weights(weights: Vector, keys: Ids, place: Callable[[int], str]) -> None:
-    wrong = ~(np.isfinite(weights) & (weights >= 0))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise DataError(f"{place(row)}: {_wrong_weight(weights[row])}")
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    earlier = first[inverse]
-    clash = weights != weights[earlier]
-    if clash.any():
-        row = int(np.argmax(clash))
+    try:
+        return gathering.facts(counted=counted)
+    except TwoWeightsError as problem:
+        row, earlier, w = problem.row, problem.earlier, problem.weights
         raise DataError(
-            f"{place(row)}: gives weight {weights[row]} to a fact that has weight {weights[earlier[row]]} "
-            f"at {place(int(earlier[row]))}; keep one of them"
-        )
+            f"{place(row)}: gives weight {w[0]} to a fact that has weight {w[1]} at {place(earlier)}; keep one of them"
+        ) from None
+
+
+class _Fault(NamedTuple):
+    row: int
+    text: str
+
+
+def _wrong_counts(counts: Vector) -> _Fault | None:
+    wrong = ~((counts >= 1) & (counts == np.round(counts)) & np.isfinite(counts))
+    row = int(np.argmax(wrong))
+    return _Fault(row, _wrong_count(counts[row])) if wrong.any() else None
+
+
+def _wrong_weights(weights: Vector) -> _Fault | None:
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    row = int(np.argmax(wrong))
+    return _Fault(row, _wrong_weight(weights[row])) if wrong.any() else None
