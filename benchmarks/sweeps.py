@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import machine
+import numba
 import numpy as np
 from run import CannotRunError
 from timing import bar, default_threads, summary, timed
 
 import relatent
+from relatent.cells.prefetch import LINE, prefetch
+from relatent.cells.stream import AHEAD
 from relatent.cells.threads import one_blas_thread
+from relatent.data.names import Names
+from relatent.fit import start
 from relatent.fit.als import Als
+from relatent.model.planted import uniform
 
 SWEEPS = 5
 Array = np.ndarray[Any, Any]
+YAGO = (3_000_000, 40, 70_000_000)  # entities, relations, facts
+L2 = 0.01  # small: where factors vanish there is nothing to time
 HOW = "needs the package rescal 0.4: pip install --no-deps --target FOLDER rescal==0.4, then --rescal FOLDER"
 
 
@@ -41,7 +56,7 @@ def _package(folder: str | None) -> ModuleType:
     try:
         return import_module("rescal.rescal")
     except ImportError as problem:
-        raise CannotRunError(f"als-rescal {HOW} ({problem})") from None
+        raise CannotRunError(f"this benchmark {HOW} ({problem})") from None
 
 
 def _compare(
@@ -85,10 +100,12 @@ def _ours(facts: relatent.Facts, A: Array, l2: float) -> tuple[Array, Array, lis
     return state.A, state.R, seconds
 
 
-def _theirs(package: ModuleType, X: list[Any], A: Array, l2: float) -> tuple[Array, Array, list[float]]:
+def _theirs(
+    package: ModuleType, X: list[Any], A: Array, l2: float, sweeps: int = SWEEPS
+) -> tuple[Array, Array, list[float]]:
     """Its random start is replaced by ours; the seconds of each sweep are its own."""
     package.rand = lambda *_: A.copy()  # type: ignore[attr-defined]
-    options = {"init": "random", "maxIter": SWEEPS, "conv": 0, "lambda_A": l2, "lambda_R": l2, "compute_fit": False}
+    options = {"init": "random", "maxIter": sweeps, "conv": 0, "lambda_A": l2, "lambda_R": l2, "compute_fit": False}
     found = package.als(list(X), A.shape[1], **options)
     return found[0], np.array(found[1]), list(found[4])
 
@@ -108,3 +125,180 @@ def _sampled(found: Any, seed: int, n_cells: int = 100_000) -> Array:
         here = k == relation
         theta[here] = np.sum((A[i[here]] @ R[relation]) * A[j[here]], axis=1)
     return theta
+
+
+# --- at the size of YAGO: each contestant in a process of its own, so that its peak is its own
+
+
+def als_yago(seed: int, rescal: str | None) -> dict[str, Any]:
+    """Uniform facts, the same start: seconds a sweep, memory of the whole process, and the scores that come out."""
+    _package(rescal)
+    with tempfile.TemporaryDirectory() as folder:
+        _apart(folder, "world", size=YAGO, seed=seed)
+        run = partial(_apart, folder, size=YAGO, seed=seed, sweeps=2)
+        ours, theirs = run("ours", rank=10), run("theirs", rank=10, rescal=rescal)
+        difference = _of_scores(folder)
+        wide = run("ours", rank=50)
+        fits = {f"rank {rank}": run("fit", rank=rank) for rank in (10, 50)}
+        rates = run("gathers")
+    gathered = {10: rates["rows_of_64_bytes"], 50: rates["rows_of_256_bytes"]}  # two gathers a fact
+    least = {rank: 2 * YAGO[2] / rate["rows_a_second"] for rank, rate in gathered.items()}
+    return {
+        "entities, relations, facts": YAGO,
+        "l2": L2,
+        "ours, rank 10": ours,
+        "rescal, rank 10": theirs,
+        "ours, rank 50": wide,
+        "whole fits of ours": fits,
+        "memory": rates,
+        "share_of_a_sweep_that_bare_gathers_take": {
+            "rank 10": least[10] / ours["seconds_a_sweep"]["best"],
+            "rank 50": least[50] / wide["seconds_a_sweep"]["best"],
+        },
+        "times_faster": bar(theirs["seconds_a_sweep"]["best"] / ours["seconds_a_sweep"]["best"], least=6),
+        "relative_difference": bar(difference, most=1e-3),  # float32 against float64
+        "rank_10_peak_mb": bar(ours["peak_mb"], most=3000),
+        "rank_10_fit_peak_mb": bar(fits["rank 10"]["peak_mb"], most=3000),
+        "rank_50_seconds": bar(wide["seconds_a_sweep"]["best"], most=25),
+        "rank_50_peak_mb": bar(wide["peak_mb"], most=8000),
+        "rank_50_fit_peak_mb": bar(fits["rank 50"]["peak_mb"], most=8000),
+    }
+
+
+def als_growth(seed: int, rescal: str | None) -> dict[str, Any]:
+    """Entities and facts × 1, 4, 16 up to the size of YAGO, rank 10: cost grows as size to which power?"""
+    _package(rescal)
+    found: dict[str, Any] = {"ours": {}, "rescal": {}}
+    shares = [16, 4, 1]
+    for share in shares:
+        size = (YAGO[0] // share, YAGO[1], YAGO[2] // share)
+        with tempfile.TemporaryDirectory() as folder:
+            _apart(folder, "world", size=size, seed=seed)
+            run = partial(_apart, folder, size=size, seed=seed, sweeps=2, rank=10)
+            found["ours"][f"{size[2]:,} facts"] = run("ours")
+            found["rescal"][f"{size[2]:,} facts"] = run("theirs", rescal=rescal)
+    powers = {}
+    for name, each in found.items():
+        seconds = [one["seconds_a_sweep"]["best"] for one in each.values()]
+        powers[name] = float(np.polyfit(-np.log(shares), np.log(seconds), 1)[0])
+    return found | {"exponent": bar(powers["ours"], most=1.1), "exponent_of_rescal": powers["rescal"]}
+
+
+def _apart(folder: str, what: str, **task: Any) -> dict[str, Any]:
+    """One task in its own process: what it found, its peak memory, and how busy the machine was."""
+    task |= {"what": what, "folder": folder}
+    watch = machine.Watch()
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("run.py")), "--task", json.dumps(task)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return dict(json.loads(done.stdout)) | {"machine": watch.stop()}
+
+
+def do(task: dict[str, Any]) -> dict[str, Any]:
+    """What a process of its own does."""
+    found = TASKS[task["what"]](task)
+    return found | {"peak_mb": machine.peak_mb()}
+
+
+def _world(task: dict[str, Any]) -> dict[str, Any]:
+    facts = uniform(*task["size"], random_state=task["seed"])
+    np.save(Path(task["folder"], "facts.npy"), facts.triples)
+    return {}
+
+
+def _facts(task: dict[str, Any]) -> relatent.Facts:
+    n, k, _ = task["size"]
+    return relatent.Facts(np.load(Path(task["folder"], "facts.npy")), Names(n), Names(k, what="relation"))
+
+
+def _ours_apart(task: dict[str, Any]) -> dict[str, Any]:
+    facts, rank = _facts(task), task["rank"]
+    A = np.random.default_rng(task["seed"]).random((facts.n_entities, rank), np.float32)
+    options: dict[str, Any] = {"l2_entities": L2, "l2_relations": L2, "l2_attributes": 0.0, "dtype": np.float32}
+    with one_blas_thread():
+        layout, solver = timed(lambda: Als(facts, rank, **options))
+        state, seconds = solver.start(A), []
+        del A
+        for _ in range(task["sweeps"]):
+            one, state = timed(lambda: solver.step(state))  # noqa: B023  (called at once)
+            seconds.append(one)
+    np.save(Path(task["folder"], "ours.npy"), _sampled((state.A, state.R, None), task["seed"]))
+    return {"layout_seconds": layout, "seconds_a_sweep": summary(seconds), "objective": state.objective}
+
+
+def _theirs_apart(task: dict[str, Any]) -> dict[str, Any]:
+    package, facts, rank = _package(task["rescal"]), _facts(task), task["rank"]
+    X = [facts.matrix(k) for k in range(facts.n_relations)]
+    A = np.random.default_rng(task["seed"]).random((facts.n_entities, rank), np.float32).astype(np.float64)
+    del facts
+    found = _theirs(package, X, A, L2, task["sweeps"])
+    np.save(Path(task["folder"], "theirs.npy"), _sampled(found, task["seed"]))
+    return {"seconds_a_sweep": summary(found[2])}
+
+
+def _fit_apart(task: dict[str, Any]) -> dict[str, Any]:
+    """The whole of it as a user would: start from eigenvectors, then sweeps."""
+    facts, rank = _facts(task), task["rank"]
+    with one_blas_thread():
+        beginning, _ = timed(lambda: start.eigenvectors(facts, rank, task["seed"]))
+    model = relatent.RescalALS(rank=rank, l2_entities=1e-6, l2_relations=1e-6, max_iter=3, tol=0.0)  # noise vanishes
+    seconds, _ = timed(lambda: model.fit(facts))
+    return {"start_seconds": beginning, "fit_seconds": seconds, "sweeps": len(model.trace_)}
+
+
+def _of_scores(folder: str) -> float:
+    theta, theta_peer = (np.load(Path(folder, f"{name}.npy")) for name in ("ours", "theirs"))
+    return float(np.max(np.abs(theta - theta_peer)) / np.max(np.abs(theta_peer)))
+
+
+def _gathers(task: dict[str, Any]) -> dict[str, Any]:
+    """What the memory gives: numbers read in a row, and rows from anywhere, fetched ahead, on all threads."""
+    facts = _facts(task)
+    n, m = facts.n_entities, min(len(facts), 10_000_000)
+    columns = np.array(facts.objects[:m])
+    del facts
+    found: dict[str, Any] = {}
+    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        for width in (16, 64):
+            table = _aligned_ones(n, width)
+            parts = np.array_split(columns, numba.get_num_threads())
+            work = partial(pool.map, partial(_gather, table), parts)
+            list(work())
+            best = min(timed(lambda: list(work()))[0] for _ in range(3))  # noqa: B023  (called at once)
+            rate = {"rows_a_second": m / best, "gb_a_second": m * width * 4 / best / 1e9}
+            found[f"rows_of_{width * 4}_bytes"] = rate
+            blocks = np.array_split(table.ravel(), numba.get_num_threads())
+            best = min(timed(lambda: list(pool.map(np.max, blocks)))[0] for _ in range(3))  # noqa: B023
+            found["in_a_row_gb_a_second"] = table.nbytes / best / 1e9
+    return found
+
+
+def _aligned_ones(n: int, width: int) -> Array:
+    raw = np.ones(n * width + 16, np.float32)
+    first = -raw.ctypes.data % LINE // 4
+    return raw[first : first + n * width].reshape(n, width)
+
+
+@numba.njit(nogil=True, fastmath=True)
+def _gather(table, columns):  # type: ignore[no-untyped-def]
+    total = np.zeros(table.shape[1], table.dtype)
+    for c in range(len(columns)):
+        coming = columns[min(c + AHEAD, len(columns) - 1)]
+        for byte in range(0, 4 * table.shape[1], LINE):
+            prefetch(table, np.int64(coming), np.int64(byte))
+        row = table[columns[c]]
+        for p in range(table.shape[1]):
+            total[p] += row[p]
+    return total
+
+
+TASKS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "world": _world,
+    "ours": _ours_apart,
+    "theirs": _theirs_apart,
+    "fit": _fit_apart,
+    "gathers": _gathers,
+}

@@ -26,7 +26,7 @@ def visited(facts, A, R, n_threads):
 def sizes(request, monkeypatch):
     """Blocks, chunks and groups so small that every edge is met, and the usual ones."""
     if request.param == "small":
-        for name, value in (("CHUNK", 4), ("BLOCK_BYTES", 400), ("TOGETHER", 300)):
+        for name, value in (("CHUNK_BYTES", 60), ("BLOCK_BYTES", 400), ("TOGETHER", 0)):
             monkeypatch.setattr(stream, name, value)
         stream._kernels.cache_clear()  # the length of a chunk is compiled in
         yield
@@ -54,6 +54,30 @@ def test_the_number_of_threads_changes_nothing(sizes):
     one, three = visited(facts, A, R, 1), visited(facts, A, R, 3)
     for first, second in zip(one, three, strict=True):
         np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_neighbours_are_summed_over_all_relations_both_ways(sizes, n_threads):
+    facts = random_facts(60, 4, 900)
+    A = np.random.default_rng(0).normal(size=(60, 5))
+    made, F = Stream(facts, 5, "float64", n_threads), np.ones((60, 5))
+    made.neighbours(made.padded(A), F)
+    X = dense_tensors(facts)[0]
+    assert relative_error(F, 1 + sum(X_k + X_k.T for X_k in X) @ A) < 1e-12
+
+
+def test_numbers_too_small_to_multiply_count_as_zero():
+    A = np.array([[1.0, 1e-18, -1e-20, 0.0]], np.float32)
+    wide = Stream(random_facts(1, 1, 1), 4, "float32", 1).padded(A)
+    np.testing.assert_array_equal(wide[:, :4], np.array([[1.0, 1e-18, 0.0, 0.0]], np.float32))
+
+
+def test_facts_are_sorted_by_object_and_then_by_subject():
+    facts = random_facts(50, 3, 700)
+    for k, relation in enumerate(Stream(facts, 2, "float32", 2).relations):
+        wanted = facts.triples[facts.triples[:, 1] == k][:, [2, 0]]
+        wanted = wanted[np.lexsort((wanted[:, 1], wanted[:, 0]))]
+        np.testing.assert_array_equal(np.stack([relation.backward.rows, relation.backward.columns], axis=1), wanted)
 
 
 def test_relations_without_facts_and_one_entity_with_all_of_them():

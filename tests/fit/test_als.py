@@ -1,4 +1,6 @@
 import dataclasses
+import gc
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -363,3 +365,30 @@ def test_a_sweep_leaves_the_state_it_started_from_alone():
     solver.visit(*state[:3])
     for part, old in zip(state, before, strict=True):
         np.testing.assert_array_equal(part, old)
+
+
+# --- memory
+
+
+@pytest.mark.parametrize(
+    ("large", "options"), [(True, {}), (False, {}), (False, {"unobserved": 20_000})], ids=["large", "small", "masked"]
+)
+@pytest.mark.parametrize("rank", [4, 20])
+def test_a_fit_takes_the_memory_that_is_announced(monkeypatch, large, options, rank):
+    facts = random_facts(40_000, 4, 100_000, **options)
+    if large:
+        monkeypatch.setattr(als, "AT_ONCE", 1)
+    start = random_start(facts, rank).astype(np.float32)
+    solver_of(facts, rank, dtype="float32").start(start)  # compiled and loaded
+    wanted = als.needs(facts, rank, "float32")
+    gc.collect()
+    tracemalloc.start()
+    try:
+        solver = solver_of(facts, rank, dtype="float32")
+        state = solver.start(start)
+        for _ in range(2):
+            state = solver.step(state)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert taken == pytest.approx(wanted, rel=0.25)

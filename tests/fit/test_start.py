@@ -1,4 +1,5 @@
 import dataclasses
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -60,6 +61,44 @@ def test_the_same_seed_gives_the_same_eigenvectors_even_where_any_would_do():
     first = start.eigenvectors(facts, 8, random_state=0)
     start.eigenvectors(facts, 8, random_state=1)
     np.testing.assert_array_equal(start.eigenvectors(facts, 8, random_state=0), first)
+
+
+def families(n=320, groups=8, seed=0):
+    """Facts inside groups of different sizes, some left out at random: as many eigenvalues stand out as groups."""
+    rng = np.random.default_rng(seed)
+    edges = np.cumsum([0, *(np.arange(groups) + 4)]) * n // (np.arange(groups) + 4).sum()
+    cells = [(s, s % 2, o) for low, high in pairwise(edges) for s in range(low, high) for o in range(low, high)]
+    kept = [cell for cell in cells if rng.random() < 0.7]
+    return Facts.from_arrays(*zip(*kept, strict=True), n_entities=n, n_relations=2)
+
+
+def test_where_entities_are_many_eigenvectors_are_close(monkeypatch):
+    facts = families()
+    exact = start.eigenvectors(facts, 8, random_state=0)
+    monkeypatch.setattr(start, "LARGE", 0)
+    rough = start.eigenvectors(facts, 8, random_state=0)
+    assert rough.dtype == np.float32
+    np.testing.assert_allclose(rough.T @ rough, np.eye(8), atol=1e-5)
+    np.testing.assert_allclose(np.abs(np.sum(exact * rough, axis=0)), 1, atol=1e-2)
+
+
+def test_where_entities_are_many_a_doubted_fact_counts_and_one_of_weight_zero_does_not(monkeypatch):
+    monkeypatch.setattr(start, "LARGE", 0)
+    facts = families()
+    weights = np.ones(len(facts))
+    weights[::3], weights[1::3] = 0, 0.5
+    doubted = dataclasses.replace(facts, weights=weights)
+    wanted = start.eigenvectors(facts.subset(weights > 0), 5, 0)
+    np.testing.assert_array_equal(start.eigenvectors(doubted, 5, 0), wanted)
+
+
+def test_where_facts_give_too_few_eigenvectors_random_ones_fill_up(monkeypatch):
+    monkeypatch.setattr(start, "LARGE", 0)
+    A = start.eigenvectors(Facts.from_arrays([0, 1], [0, 0], [1, 2], n_entities=300), 6, 0)
+    assert np.isfinite(A).all()
+    np.testing.assert_allclose(np.linalg.norm(A[:, :2], axis=0), 1, atol=1e-5)
+    assert (np.linalg.norm(A, axis=0) > 0.5).all()
+    assert np.linalg.matrix_rank(A) == 6
 
 
 def test_a_fact_of_weight_zero_does_not_reach_the_start():

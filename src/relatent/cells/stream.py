@@ -5,8 +5,9 @@ A fact costs one row of A read from anywhere (a gather), and nothing else is as 
 - no stored ones: a relation is its sorted subject and object columns, once by subject (a view of the facts) and once
   by object;
 - rows of A are padded to whole cache lines and fetched AHEAD of their use, so that many are on their way at once;
-- the rank is compiled in: sums stay in registers, and small products need no BLAS;
 - rows of X_k without facts are skipped, and what is gathered for R_k is kept for A: one gather each way a sweep;
+- gathered rows are multiplied by BLAS, a chunk at a time, while they are in the first cache: at rank 10 a row takes
+  6 ns, where a compiled loop took 35 to 48;
 - A and the sums F for the next A are cut into blocks of entities that fit the cache. A block of F is filled by a group
   of relations in both directions before it leaves; a thread owns a block, so the sums have one order whatever the
   number of threads.
@@ -16,27 +17,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 from numpy.typing import NDArray
 
 from ..arrays import Ids, Matrix, Slices
 from ..data.facts import Facts
+from .prefetch import LINE, prefetch
 
-LINE = 64  # bytes of a cache line
 AHEAD = 16  # facts: more than a core has loads in flight
-CHUNK = 1024  # rows of X_k A that are multiplied at once: they are still in the cache
+CHUNK_BYTES = 32 << 10  # rows of X_k A that are multiplied at once: they are still in the first cache
 BLOCK_BYTES = 2 << 20  # of F: stays in the cache of a core while a group of relations adds to it
-TOGETHER = 1 << 26  # numbers of X_k A kept for a group of relations
-SMALL = 32  # up to this rank a product of a row is a few registers, and a call to BLAS costs more than it saves
-PREFETCH = "llvm.prefetch.p0"
+TOGETHER = 2  # X_k A kept for a group of relations, in sizes of A: F is then moved less often than they are
 
 
 class Side(NamedTuple):
@@ -62,23 +59,25 @@ class Stream:
         self.n, self.rank, self.dtype = facts.n_entities, rank, np.dtype(dtype)
         size = max(1, BLOCK_BYTES // (rank * self.dtype.itemsize))
         self.edges = np.append(np.arange(0, self.n, size), self.n)
-        self.relations = [_relation(facts, k, self.edges) for k in range(facts.n_relations)]
-        self.groups = self._groups()
-        largest = max((sum(self._n_rows(k) for k in group) for group in self.groups), default=0)
-        self._room = np.empty((largest, rank), self.dtype)  # kept: fresh pages cost more than what is written to them
         self._pool = ThreadPoolExecutor(n_threads or numba.get_num_threads())
+        rows, columns = np.empty((2, len(facts)), np.int32)  # by object
+        relation = partial(_relation, facts, self.edges, rows, columns)
+        self.relations = list(self._pool.map(relation, range(facts.n_relations)))
+        self.groups = self._groups()
+        # kept from visit to visit: fresh pages cost more than what is written to them
+        self._room: Matrix = np.empty((0, rank), self.dtype)
+        self._wide = _aligned(self.n, padded_width(rank, self.dtype), self.dtype)
 
     def _groups(self) -> list[list[int]]:
         """Relations whose X_k A are held together."""
         groups: list[list[int]] = []
-        room = 0
+        taken = 0
         for k in range(len(self.relations)):
-            numbers = self._n_rows(k) * self.rank
-            if not groups or room + numbers > TOGETHER:
+            if not groups or taken + self._n_rows(k) > TOGETHER * self.n:
                 groups.append([])
-                room = 0
+                taken = 0
             groups[-1].append(k)
-            room += numbers
+            taken += self._n_rows(k)
         return groups
 
     def _n_rows(self, k: int) -> int:
@@ -87,16 +86,20 @@ class Stream:
     def room(self, group: list[int]) -> list[Matrix]:
         """Where `project` leaves X_k A for `pull`, its rows with facts only; the next group writes over it."""
         edges = np.cumsum([0, *(self._n_rows(k) for k in group)])
+        if not len(self._room):
+            largest = max(sum(self._n_rows(k) for k in each) for each in self.groups)
+            self._room = np.empty((largest, self.rank), self.dtype)
         return [self._room[low:high] for low, high in pairwise(edges.tolist())]
 
     def padded(self, A: Matrix) -> Matrix:
-        """A with rows of whole cache lines, aligned."""
-        width = -(-self.rank * self.dtype.itemsize // LINE) * LINE // self.dtype.itemsize
-        raw = np.empty(self.n * width + LINE // self.dtype.itemsize, self.dtype)
-        first = -raw.ctypes.data % LINE // self.dtype.itemsize
-        wide = raw[first : first + self.n * width].reshape(self.n, width)
-        wide[:, : self.rank] = A
-        return wide
+        """A with rows of whole cache lines, aligned; the next call writes over it."""
+
+        def work(block: int) -> None:
+            at = slice(self.edges[block], self.edges[block + 1])
+            self._wide[at, : self.rank] = _without_dust(A[at])
+
+        list(self._pool.map(work, range(len(self.edges) - 1)))
+        return self._wide
 
     def project(self, k: int, A: Matrix, Y: Matrix) -> Matrix:
         """AᵀX_kA in float64, (r, r); rows of X_k A go to Y. A: padded."""
@@ -116,7 +119,7 @@ class Stream:
     def pull(self, group: list[int], A: Matrix, Y: list[Matrix], R: Slices, F: Matrix) -> None:
         """F += X_k A R_kᵀ + X_kᵀ A R_k over a group of relations, from what `project` gave. A: padded. F: (N, r)."""
         kernels = _kernels(self.rank)
-        R = R.astype(self.dtype)
+        R = _without_dust(R.astype(self.dtype))
         pairs = [(np.ascontiguousarray(R_k.T), np.ascontiguousarray(R_k)) for R_k in R]
 
         def work(block: int) -> None:
@@ -127,12 +130,53 @@ class Stream:
 
         list(self._pool.map(work, range(len(self.edges) - 1)))
 
+    def neighbours(self, A: Matrix, F: Matrix) -> None:
+        """F += Σ_k (X_k + X_kᵀ) A. A: padded. F: (N, r)."""
+        kernel = _kernels(self.rank).collect
 
-def _relation(facts: Facts, k: int, edges: NDArray[np.int64]) -> Relation:
+        def work(block: int) -> None:
+            for relation in self.relations:
+                for side in relation:
+                    kernel(side.rows, side.columns, side.cuts[block], side.cuts[block + 1], A, F)
+
+        list(self._pool.map(work, range(len(self.edges) - 1)))
+
+
+def needs(facts: Facts, rank: int, dtype: Any) -> int:
+    """Bytes a Stream takes, about: facts by object, A padded, X_k A of a group; each relation sorted in a thread."""
+    n, kind, counts = facts.n_entities, np.dtype(dtype), facts.counts()
+    rows = n * -np.expm1(-counts / n)  # with facts, were they spread evenly
+    room = min(max(TOGETHER * n, rows.max(initial=0)), rows.sum()) * rank
+    by_object = 8 * len(facts)
+    sorting = 24 * int(counts.max(initial=0)) * numba.get_num_threads()
+    return int(by_object + max(sorting, kind.itemsize * (n * padded_width(rank, kind) + room)))
+
+
+def padded_width(rank: int, dtype: np.dtype[Any]) -> int:
+    """Numbers in the whole cache lines that hold a row."""
+    return -(-rank * dtype.itemsize // LINE) * LINE // dtype.itemsize
+
+
+def _aligned(n: int, width: int, dtype: np.dtype[Any]) -> Matrix:
+    raw = np.empty(n * width + LINE // dtype.itemsize, dtype)
+    first = -raw.ctypes.data % LINE // dtype.itemsize
+    return raw[first : first + n * width].reshape(n, width)
+
+
+def _without_dust(values: Slices) -> Slices:
+    """Zero for numbers whose products are denormal: arithmetic on those is tens of times slower."""
+    least = np.sqrt(np.finfo(values.dtype).tiny)
+    return np.where(np.abs(values) < least, values.dtype.type(0), values)
+
+
+def _relation(facts: Facts, edges: NDArray[np.int64], rows: Ids, columns: Ids, k: int) -> Relation:
+    """One relation by subject, as it is, and by object: sorted into its part of rows and columns."""
     at = slice(facts.starts[k], facts.starts[k + 1])
     s, o = facts.subjects[at], facts.objects[at]
-    order = np.argsort(o, kind="stable")
-    return Relation(_side(s, o, edges), _side(o[order], s[order], edges))
+    both = np.sort((o.astype(np.int64) << 32) | s)  # several times faster than argsort and two gathers
+    rows[at] = both >> 32
+    columns[at] = both & 0xFFFFFFFF
+    return Relation(_side(s, o, edges), _side(rows[at], columns[at], edges))
 
 
 def _side(rows: Ids, columns: Ids, edges: NDArray[np.int64]) -> Side:
@@ -152,26 +196,7 @@ class Kernels(NamedTuple):
     project: Callable[..., None]
     spread: Callable[..., None]
     pull: Callable[..., None]
-
-
-@intrinsic
-def _prefetch(_, A, row, byte):  # type: ignore[no-untyped-def]
-    """Ask for the cache line at a byte of a row of A, without waiting for it."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        stride = builder.extract_value(array.strides, 0)
-        pointer = ir.IntType(8).as_pointer()
-        offset = builder.add(builder.mul(arguments[1], stride), arguments[2])
-        place = builder.gep(builder.bitcast(array.data, pointer), [offset])
-        number = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
-        function = builder.module.globals.get(PREFETCH) or ir.Function(builder.module, kind, PREFETCH)
-        read, keep, data = (ir.Constant(number, value) for value in (0, 3, 1))
-        builder.call(function, [place, read, keep, data])
-        return context.get_dummy_value()
-
-    return types.void(A, types.int64, types.int64), generate
+    collect: Callable[..., None]
 
 
 FAST = {"contract", "nsz"}
@@ -179,8 +204,8 @@ FAST = {"contract", "nsz"}
 
 @cache
 def _kernels(rank: int) -> Kernels:
-    """The three loops; Numba's cache on disk tells ranks apart by the closure."""
-    small = rank <= SMALL
+    """The loops; Numba's cache on disk tells ranks apart by the closure."""
+    chunk = max(1, CHUNK_BYTES // (4 * rank))
 
     @njit(nogil=True, cache=True, fastmath=FAST, inline="always")
     def gather(rows, columns, c, high, A, Y, ids):  # type: ignore[no-untyped-def]
@@ -195,7 +220,7 @@ def _kernels(rank: int) -> Kernels:
             while c < high and rows[c] == i:
                 coming = columns[min(c + AHEAD, high - 1)]
                 for byte in range(0, bytes_of_row, LINE):
-                    _prefetch(A, np.int64(coming), np.int64(byte))  # type: ignore[call-arg]
+                    prefetch(A, np.int64(coming), np.int64(byte))  # type: ignore[call-arg]
                 a = A[columns[c]]
                 for p in range(rank):
                     y[p] += a[p]
@@ -205,46 +230,25 @@ def _kernels(rank: int) -> Kernels:
         return n, c
 
     @njit(nogil=True, cache=True, fastmath=FAST, inline="always")
-    def add_outer(A, ids, Y, own, part):  # type: ignore[no-untyped-def]
-        """part ← Σ a_i y_iᵀ over some rows."""
-        if small:
-            part[:] = 0
-            for row in range(len(Y)):
-                a, y = A[ids[row]], Y[row]
-                for p in range(rank):
-                    for q in range(rank):
-                        part[p, q] += a[p] * y[q]
-        else:
-            for row in range(len(Y)):
-                a = A[ids[row]]
-                for p in range(rank):
-                    own[row, p] = a[p]
-            np.dot(own[: len(Y)].T, Y, part)
-
-    @njit(nogil=True, cache=True, fastmath=FAST, inline="always")
-    def add_rows(F, ids, Y, R, made):  # type: ignore[no-untyped-def]
-        """F_i += y_i R for some rows i."""
-        if small:
-            for row in range(len(Y)):
-                f, y = F[ids[row]], Y[row]
-                for p in range(rank):
-                    for q in range(rank):
-                        f[q] += y[p] * R[p, q]
-        else:
-            np.dot(Y, R, made[: len(Y)])
-            for row in range(len(Y)):
-                f, more = F[ids[row]], made[row]
-                for q in range(rank):
-                    f[q] += more[q]
+    def add_rows(F, ids, more):  # type: ignore[no-untyped-def]
+        """F_i += more_i for some rows i."""
+        for row in range(len(more)):
+            f, m = F[ids[row]], more[row]
+            for q in range(rank):
+                f[q] += m[q]
 
     @njit(nogil=True, cache=True, fastmath=FAST)
     def project(rows, columns, low, high, A, Y, product):  # type: ignore[no-untyped-def]
-        ids, own = np.empty(CHUNK, np.int64), np.empty((CHUNK, rank), A.dtype)
+        ids, own = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
         part = np.empty((rank, rank), A.dtype)
         c, done = low, 0
         while c < high:
-            n, c = gather(rows, columns, c, high, A, Y[done : done + CHUNK], ids)
-            add_outer(A, ids, Y[done : done + n], own, part)
+            n, c = gather(rows, columns, c, high, A, Y[done : done + chunk], ids)
+            for row in range(n):
+                a = A[ids[row]]
+                for p in range(rank):
+                    own[row, p] = a[p]
+            np.dot(own[:n].T, Y[done : done + n], part)
             for p in range(rank):
                 for q in range(rank):
                     product[p, q] += part[p, q]
@@ -252,25 +256,35 @@ def _kernels(rank: int) -> Kernels:
 
     @njit(nogil=True, cache=True, fastmath=FAST)
     def spread(rows, low, high, Y, R, F):  # type: ignore[no-untyped-def]
-        ids, made = np.empty(CHUNK, np.int64), np.empty((CHUNK, rank), F.dtype)
+        ids, made = np.empty(chunk, np.int64), np.empty((chunk, rank), F.dtype)
         c, done = low, 0
         while c < high:
             n = 0
-            while c < high and n < CHUNK:
+            while c < high and n < chunk:
                 ids[n] = rows[c]
                 n += 1
                 while c < high and rows[c] == ids[n - 1]:
                     c += 1
-            add_rows(F, ids, Y[done : done + n], R, made)
+            np.dot(Y[done : done + n], R, made[:n])
+            add_rows(F, ids, made[:n])
             done += n
 
     @njit(nogil=True, cache=True, fastmath=FAST)
     def pull(rows, columns, low, high, A, R, F):  # type: ignore[no-untyped-def]
-        ids, Y = np.empty(CHUNK, np.int64), np.empty((CHUNK, rank), A.dtype)
-        made = np.empty((CHUNK, rank), A.dtype)
+        ids, Y = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
+        made = np.empty((chunk, rank), A.dtype)
         c = low
         while c < high:
             n, c = gather(rows, columns, c, high, A, Y, ids)
-            add_rows(F, ids, Y[:n], R, made)
+            np.dot(Y[:n], R, made[:n])
+            add_rows(F, ids, made[:n])
 
-    return Kernels(project, spread, pull)
+    @njit(nogil=True, cache=True, fastmath=FAST)
+    def collect(rows, columns, low, high, A, F):  # type: ignore[no-untyped-def]
+        ids, Y = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
+        c = low
+        while c < high:
+            n, c = gather(rows, columns, c, high, A, Y, ids)
+            add_rows(F, ids, Y[:n])
+
+    return Kernels(project, spread, pull, collect)

@@ -20,10 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Matrix, Slices, Vector
-from ..cells import gram
+from ..cells import gram, stream
 from ..cells.listed import AT_ONCE, Group, listed
 from ..cells.stream import Stream
 from ..data.facts import Facts
+
+MANY = 1 << 20  # facts: from here on what is gathered outweighs what a call costs
 
 Basis = tuple[Vector, Matrix]  # g and U of AᵀA = U diag(g) Uᵀ
 Visited = tuple[Slices, Matrix, Matrix, float]  # R, F, E and the objective without A's penalty
@@ -52,8 +54,8 @@ class Als:
         self.lambdas = (l2_entities, l2_relations, l2_attributes)
         self.n_relations, self.counts = facts.n_relations, facts.counts()
         self.w_max = 1.0 if facts.weights is None else max(1.0, float(facts.weights.max(initial=0)))
-        self.exact = facts.weights is None and not len(facts.unobserved)
-        self.stream = Stream(facts, rank, self.dtype) if self.exact and 2 * facts.n_entities * rank > AT_ONCE else None
+        self.exact = _exact(facts)
+        self.stream = Stream(facts, rank, self.dtype) if _streams(facts, rank) else None
         self.groups = listed(facts, rank, self.dtype) if self.stream is None else []
         self.D = facts.attributes
 
@@ -93,21 +95,21 @@ class Als:
             E += V @ V.T / w_max
         return AlsState(A, R, V, objective, F, E)
 
-    def _visit_stream(self, A: Matrix, G: Matrix, basis: Basis, stream: Stream) -> Visited:
+    def _visit_stream(self, A: Matrix, G: Matrix, basis: Basis, facts: Stream) -> Visited:
         """One relation after the other, where each is large."""
         l2_relations, r = self.lambdas[1], A.shape[1]
-        wide = stream.padded(A)
+        wide = facts.padded(A)
         F, E, R, objective = np.zeros_like(A), np.zeros_like(G), np.empty((self.n_relations, r, r)), 0.0
-        for group in stream.groups:
-            room = stream.room(group)
+        for group in facts.groups:
+            room = facts.room(group)
             for k, Y in zip(group, room, strict=True):
-                M = stream.project(k, wide, Y)
+                M = facts.project(k, wide, Y)
                 R[k] = update_relations(M, *basis, l2_relations)
                 theta_squared, normal = gram.quadratic(R[k : k + 1], G)
                 loss = self.counts[k] - 2 * np.sum(M * R[k]) + theta_squared
                 objective += float(loss + l2_relations * np.sum(R[k] ** 2))
                 E += normal
-            stream.pull(group, wide, room, R[group], F)
+            facts.pull(group, wide, room, R[group], F)
         return R, F, E, objective
 
     def _visit_groups(self, A: Matrix, G: Matrix, basis: Basis, R_old: Slices) -> Visited:
@@ -172,6 +174,28 @@ class Als:
         fitted = wide @ V
         loss = float(np.sum((self.D[known] - fitted[known]) ** 2))
         return V, np.where(known, self.D, fitted), loss
+
+
+def needs(facts: Facts, rank: int, dtype: Any) -> int:
+    """Bytes that sweeps take beyond the facts and the A they start from, about: nothing is allocated to find out."""
+    n, k, item = facts.n_entities, facts.n_relations, int(np.dtype(dtype).itemsize)
+    states = item * 4 * n * rank + 8 * 3 * k * rank * rank  # A, F and R before and after a sweep
+    if _streams(facts, rank):
+        return states + stream.needs(facts, rank, dtype) + 16 * min(n, gram.ROWS) * rank
+    together = min(max(1, AT_ONCE // (n * rank)), k)
+    cells = len(facts) + len(facts.unobserved)
+    laid_out = cells * (40 + 2 * item) + 16 * n * k  # ids, x, w; columns and places both ways; starts
+    return states + laid_out + cells * 34 * together // k + 4 * item * together * n * rank
+
+
+def _exact(facts: Facts) -> bool:
+    """Whether every cell counts alike, so that nothing need be majorised."""
+    return facts.weights is None and not len(facts.unobserved)
+
+
+def _streams(facts: Facts, rank: int) -> bool:
+    """Whether the facts, or the relations, are large enough for relations to be visited one by one."""
+    return _exact(facts) and (2 * facts.n_entities * rank > AT_ONCE or len(facts) > MANY)
 
 
 def update_relations(M: Slices, g: Vector, U: Matrix, l2: float) -> Slices:

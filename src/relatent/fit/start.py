@@ -11,6 +11,8 @@ import scipy.sparse as sp
 import scipy.sparse.linalg
 
 from ..arrays import Matrix, Slices, Vector
+from ..cells import gram
+from ..cells.stream import Stream, padded_width
 from ..data.facts import Facts
 from ..errors import InputError
 from ..model.factors import Factors
@@ -18,6 +20,9 @@ from ..model.factors import Factors
 DEFAULT_RANK = 50
 _ARPACK_TAKES_RNG = "rng" in inspect.signature(scipy.sparse.linalg.eigsh).parameters  # SciPy 1.17 on
 DENSE = 600  # up to so many entities a dense eigendecomposition is as fast, and exact
+LARGE = 200_000  # beyond so many entities ARPACK takes longer than the sweeps that follow
+ROUNDS = 3  # products with S where entities are many: sweeps from there end as from ARPACK's vectors
+SPARE = 4  # vectors beyond the rank, at least: they keep the last ones asked for from lagging behind
 
 
 def resolve_rank(rank: int | None, n_entities: int) -> int:
@@ -32,8 +37,10 @@ def resolve_rank(rank: int | None, n_entities: int) -> int:
 
 
 def eigenvectors(facts: Facts, rank: int, random_state: int) -> Matrix:
-    """The r eigenvectors of Σ_k (X_k + X_kᵀ) whose eigenvalues are largest in size, (N, r)."""
+    """The r eigenvectors of Σ_k (X_k + X_kᵀ) whose eigenvalues are largest in size, (N, r); roughly, if N is large."""
     n = facts.n_entities
+    if _is_large(n, rank):
+        return _rough_eigenvectors(facts, rank, random_state)
     # a doubted fact counts for less, one of weight 0 not at all; no fact counts for more than 1
     ones = np.minimum(facts.confidences, 1)
     X = sp.csr_matrix((ones, (facts.subjects, facts.objects)), shape=(n, n))  # sums the relations
@@ -46,6 +53,54 @@ def eigenvectors(facts: Facts, rank: int, random_state: int) -> Matrix:
         seeded = {"rng": rng} if _ARPACK_TAKES_RNG else {}  # it restarts at random where S has few distinct eigenvalues
         values, vectors = scipy.sparse.linalg.eigsh(S, k=rank, v0=v0, **seeded)
     return vectors[:, np.argsort(-np.abs(values), kind="stable")[:rank]]  # type: ignore[no-any-return]
+
+
+def needs(facts: Facts, rank: int) -> int:
+    """Bytes that `eigenvectors` takes beyond the facts, its result included, about."""
+    n, single = facts.n_entities, np.dtype(np.float32)
+    if not _is_large(n, rank):
+        return 45 * len(facts) + 8 * n * (
+            5 * rank + 10
+        )  # S and its making; the 2r + 1 vectors of ARPACK and its results
+    width = padded_width(rank + SPARE, single)
+    return 8 * len(facts) + 4 * n * (4 * width + rank)  # facts by object; Q, S Q, what replaces them, and Q padded
+
+
+def _is_large(n: int, rank: int) -> bool:
+    return n > max(LARGE, rank + 64)  # more entities than vectors
+
+
+def _rough_eigenvectors(facts: Facts, rank: int, random_state: int) -> Matrix:
+    """The same to a few digits, by subspace iteration in float32: a start need not be converged, but cost few sweeps.
+
+    Halko, Martinsson & Tropp (2011), algorithms 4.4 and 5.3. Every fact with a weight above 0 counts alike.
+    """
+    if facts.weights is not None:
+        facts = facts.subset(facts.weights > 0)
+    rng = np.random.default_rng(random_state)
+    n, single = facts.n_entities, np.dtype(np.float32)
+    width = padded_width(rank + SPARE, single)
+    stream = Stream(facts, width, single)
+    Q: Matrix = rng.standard_normal((n, width), np.float32)
+    for last in range(ROUNDS, -1, -1):
+        Q = Q @ _orthogonaliser(gram.product(Q, Q))
+        F = np.zeros_like(Q)
+        stream.neighbours(stream.padded(Q), F)  # S Q
+        if last:
+            Q = F
+    values, U = np.linalg.eigh(gram.product(Q, F))
+    chosen = np.argsort(-np.abs(values), kind="stable")[:rank]
+    A: Matrix = Q @ U[:, chosen].astype(np.float32)
+    lost = np.abs(values[chosen]) <= np.abs(values).max() * np.finfo(np.float32).eps  # S has fewer than r eigenvalues
+    A[:, lost] = rng.standard_normal((n, int(lost.sum())), np.float32) / np.float32(np.sqrt(n))
+    return A
+
+
+def _orthogonaliser(G: Matrix) -> Matrix:
+    """T such that Q T has orthonormal columns, or zeros where Q has none left, for G = QᵀQ."""
+    values, U = np.linalg.eigh(G)
+    usable = values > values.max() * np.finfo(np.float32).eps ** 2
+    return (U * np.where(usable, 1 / np.sqrt(np.where(usable, values, 1)), 0)).astype(np.float32)
 
 
 def uniform(facts: Facts, rank: int, random_state: int) -> Matrix:
@@ -89,7 +144,7 @@ def balanced(A: Matrix, R: Slices, l2_entities: float, l2_relations: float) -> t
 
 def checked_factors(factors: Factors, facts: Facts, rank: int | None) -> Factors:
     """Given factors as a start: they must fit the facts."""
-    if list(factors.entities) != list(facts.entities) or list(factors.relations) != list(facts.relations):
+    if factors.entities != facts.entities or factors.relations != facts.relations:
         raise InputError("init: the factors' entities and relations must be those of the facts, in the same order")
     if rank is not None and rank != factors.rank:
         raise InputError(f"init: the factors have rank {factors.rank}, but rank={rank} was asked for")
