@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import inspect
+import signal
 
 import numpy as np
 import pytest
@@ -444,3 +445,16 @@ def test_a_start_beyond_the_range_of_the_type_is_left_or_refused(make):
         f = make(init=far).fit(FACTS).factors_
         assert np.isfinite(f.A).all()
         assert np.isfinite(f.R).all()
+
+
+def test_after_ctrl_c_the_factors_so_far_are_there_and_loops_around_the_fit_stop(make, capsys):
+    estimator = make(tol=0.0)
+    with pytest.raises(KeyboardInterrupt, match="stopped by you after 3 steps"):
+        estimator.fit(FACTS, progress=lambda done, *_: signal.raise_signal(signal.SIGINT) if done == 3 else None)
+    assert estimator.n_iter_ == 3
+    assert estimator.factors_.about["fit"]["verdict"] == estimator.trace_.verdict
+    assert not estimator.trace_.converged
+    with pytest.warns(ConvergenceWarning):
+        same = make(tol=0.0, max_iter=3).fit(FACTS)
+    assert_same_factors(estimator.factors_, same.factors_)
+    assert "stopping after this step" in capsys.readouterr().err

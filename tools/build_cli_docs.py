@@ -12,7 +12,7 @@ HEAD = """# Commands
 Made from the commands' own help by `python tools/build_cli_docs.py`.
 
 Every command takes `--json`: one JSON document on standard output; progress and messages go to standard error.
-Exit code 0: well; 1: a clear one-line error; 2: wrong usage.
+Exit code 0: well; 1: a clear one-line error; 2: wrong usage; 130: stopped by Ctrl-C.
 """
 
 

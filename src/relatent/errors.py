@@ -10,6 +10,7 @@ RelatentError
 
 ConvergenceWarning                    a fit that stopped before it converged
 VanishedWarning                       a fit whose penalties left nothing of the factors
+CheckpointWarning                     a fit whose state could not be kept
 DataWarning                           input that was read, but not all of it was used
 """
 
@@ -60,6 +61,10 @@ class VanishedWarning(RelatentWarning):
 
 class ConvergenceWarning(RelatentWarning):
     """A fit that stopped before it converged."""
+
+
+class CheckpointWarning(RelatentWarning):
+    """The state of a fit could not be kept; the fit itself goes on."""
 
 
 class DataWarning(RelatentWarning):

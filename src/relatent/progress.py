@@ -8,30 +8,32 @@ from typing import Any
 
 Progress = Callable[[int, int, str], None]  # done, of how many, what to say
 
+RECENT = 3600.0  # seconds of steps that the time left is told by: a single step may take minutes
+
 
 @contextmanager
-def bar(title: str, *, console: Any = None) -> Iterator[Progress]:
-    """A bar with time left; yields a function (done, total, note) to move it."""
-    from rich import progress as rich_progress
+def bar(title: str, *, at_most: bool = False, in_bytes: bool = False, console: Any = None) -> Iterator[Progress]:
+    """A bar with the time spent and the time left; yields a function (done, total, note) to move it.
+
+    `at_most`: the work may end before `total`, as a fit that converges does. `in_bytes`: done and total are bytes.
+    """
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        rich.TextColumn("{task.description}", markup=False),  # a file may be called [Fe].tsv
+        rich.BarColumn(bar_width=20),
+        rich.DownloadColumn() if in_bytes else rich.MofNCompleteColumn(),
+        rich.TextColumn("{task.fields[note]}", markup=False),
+        rich.TimeElapsedColumn(),
+        rich.TextColumn("at most" if at_most else "about"),
+        rich.TimeRemainingColumn(),
+        rich.TextColumn("left"),
     )
     out = console or Console(stderr=True)
-    with rich_progress.Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as progress:
+    with rich.Progress(
+        *columns, console=out, transient=True, disable=not out.is_terminal, speed_estimate_period=RECENT
+    ) as progress:
         task = progress.add_task(title, total=None, note="")
 
         def report(done: int, total: int, note: str) -> None:

@@ -1,3 +1,6 @@
+import signal
+import threading
+import weakref
 from typing import NamedTuple
 
 import numpy as np
@@ -126,6 +129,13 @@ def test_a_held_out_loss_that_is_not_a_number_never_wins():
     assert state.number == 1
 
 
+def test_where_no_held_out_loss_is_a_number_there_is_a_state_all_the_same():
+    watch = Watch(lambda state: np.nan, patience=2)
+    state, trace = run(Script(*[float(2.0**-step) for step in range(9)]), START, max_iter=9, tol=0, watch=watch)
+    assert state.number == 1
+    assert len(trace) == 2
+
+
 def test_progress_is_told_at_every_step():
     said = []
     run(Script(1234.5, 1234.5), START, max_iter=9, tol=1e-3, progress=lambda *news: said.append(news))
@@ -145,3 +155,107 @@ def test_a_trace_reads_like_a_list_of_steps():
 def test_seconds_never_run_backwards():
     _, trace = run(Script(8.0, 4.0, 2.0, 2.0), START, max_iter=9, tol=1e-3)
     assert (np.diff(trace.seconds) >= 0).all()
+
+
+# --- Ctrl-C
+
+
+class Pressed(Script):
+    """A solver in whose given steps Ctrl-C is pressed, once or more often."""
+
+    def __init__(self, *objectives, steps, times=1):
+        super().__init__(*objectives)
+        self.steps, self.times, self.finished_steps = steps, times, 0
+
+    def step(self, state):
+        for _ in range(self.times if state.number + 1 in self.steps else 0):
+            signal.raise_signal(signal.SIGINT)
+        self.finished_steps += 1
+        return super().step(state)
+
+
+FALLING = [float(2.0**-step) for step in range(20)]
+
+
+def test_ctrl_c_lets_the_step_finish_and_the_state_is_returned(capsys):
+    state, trace = run(Pressed(*FALLING, steps=[3]), START, max_iter=9, tol=1e-3, anytime=True)
+    assert state.number == len(trace) == 3
+    assert trace.stopped
+    assert not trace.converged
+    assert trace.verdict == "stopped by you after 3 steps, relative change 1.0e+00 > tol=0.001"
+    assert capsys.readouterr().err == "stopping after this step; Ctrl-C once more stops at once\n"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_where_half_the_work_is_no_answer_ctrl_c_is_raised_after_the_step():
+    solver = Pressed(*FALLING, steps=[3])
+    with pytest.raises(KeyboardInterrupt, match="stopped by you after 3 steps"):
+        run(solver, START, max_iter=9, tol=1e-3)
+    assert solver.finished_steps == 3
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_ctrl_c_stops_at_once():
+    solver = Pressed(*FALLING, steps=[3], times=2)
+    with pytest.raises(KeyboardInterrupt):
+        run(solver, START, max_iter=9, tol=1e-3, anytime=True)
+    assert solver.finished_steps == 2
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_in_the_step_that_converges_is_not_forgotten():
+    _, trace = run(Pressed(8.0, 4.0, 4.0, steps=[3]), START, max_iter=9, tol=1e-3, anytime=True)
+    assert trace.converged
+    assert trace.stopped
+
+
+def test_ctrl_c_returns_the_state_that_did_best_on_held_out_cells():
+    losses = [9.0, 3.0, 8.0, 8.0]
+    watch = Watch(lambda state: losses[state.number - 1])
+    state, _ = run(Pressed(*FALLING, steps=[4]), START, max_iter=9, tol=0, watch=watch, anytime=True)
+    assert state.number == 2
+
+
+def test_a_handler_of_the_programs_own_is_left_alone():
+    heard = []
+    before = signal.signal(signal.SIGINT, lambda *_: heard.append("Ctrl-C"))
+    try:
+        _, trace = run(Pressed(4.0, 2.0, 2.0, steps=[1, 2]), START, max_iter=9, tol=1e-3, anytime=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard == ["Ctrl-C", "Ctrl-C"]
+    assert trace.converged
+    assert not trace.stopped
+
+
+def test_a_run_in_another_thread_touches_no_handler():
+    seen = []
+    watch = Watch(lambda state: seen.append(signal.getsignal(signal.SIGINT)) or 1.0)
+    thread = threading.Thread(
+        target=run, args=(Script(4.0, 2.0, 2.0), START), kwargs={"max_iter": 9, "tol": 1e-3, "watch": watch}
+    )
+    thread.start()
+    thread.join()
+    assert seen == [signal.default_int_handler] * 3
+
+
+def test_the_state_before_is_not_held():
+    """At three million entities a state that nobody needs is a gigabyte."""
+
+    class Large(NamedTuple):
+        x: np.ndarray
+        objective: float
+
+    states = []
+
+    class Solver(Script):
+        def step(self, state):
+            states.append(weakref.ref(state.x))
+            return Large(np.zeros(3), 1.0 / len(states))
+
+        def finished(self, state):
+            return "enough" if len(states) == 5 else None
+
+    state, _ = run(Solver(), Large(np.zeros(3), 1.0), max_iter=9, tol=0)
+    assert [reference() is None for reference in states] == [True] * 5
+    assert state.objective == 0.2

@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -11,6 +13,9 @@ import numpy as np
 import pytest
 
 import relatent
+from relatent import room
+from relatent.errors import FitError
+from relatent.fit.optimisers import Lbfgs
 from relatent.serve.cli import cli, main
 
 FAMILY = "Ann\tparent\tBob\nBob\tparent\tCid\nAnn\tlikes\tCid\nCid\tlikes\tAnn\nBob\tlikes\tAnn\n"
@@ -425,3 +430,157 @@ def test_a_table_without_rows_is_refused(capsys):
     code, _, err = run(capsys, "table1", "--dataset", "presidents", "--model", "irm")
     assert code == 1
     assert "table1 has no row of irm on presidents; it has als, logit, vote" in err
+
+
+# --- runs that are stopped, and room
+
+
+LONG = ("fit", "kinships", "--rank", 5, "--tol", 0, "--max-iter", 300)
+
+
+def press_in_step(monkeypatch, number, solver):
+    """Ctrl-C in one of the steps of a solver."""
+    steps, step = [], solver.step
+
+    def pressed(self, state):
+        steps.append(None)
+        if len(steps) == number:
+            signal.raise_signal(signal.SIGINT)
+        return step(self, state)
+
+    monkeypatch.setattr(solver, "step", pressed)
+
+
+def test_ctrl_c_leaves_a_usable_model_and_the_same_command_goes_on(capsys, tmp_path, monkeypatch):
+    output, state, whole = (tmp_path / name for name in ("m.relatent", "m.state", "whole.relatent"))
+    arguments = ("fit", "kinships", "--rank", 5)
+    assert run(capsys, *arguments, "-o", whole)[0] == 0
+    with monkeypatch.context() as patch:
+        press_in_step(patch, 4, Lbfgs)
+        code, out, err = run(capsys, *arguments, "-o", output, "--checkpoint", state)
+    assert (code, out) == (130, "")
+    assert err.splitlines()[1:] == [
+        f"stopped after 4 steps, the model so far is in {output}; the same command goes on from {state}"
+    ]
+    model = relatent.load(output)
+    assert model.about["fit"]["verdict"].startswith("stopped by you after 4 steps")
+    assert np.isfinite(model.score("person0", "term4", "person1"))
+    assert run(capsys, *arguments, "-o", output, "--checkpoint", state)[0] == 0
+    assert sorted(os.listdir(tmp_path)) == ["m.relatent", "whole.relatent"]
+    np.testing.assert_array_equal(relatent.load(output).A, relatent.load(whole).A)
+
+
+def test_ctrl_c_without_a_checkpoint_says_how_to_be_able_to_go_on(capsys, tmp_path, monkeypatch):
+    press_in_step(monkeypatch, 2, Lbfgs)
+    code, _, err = run(capsys, *LONG, "-o", tmp_path / "m.relatent")
+    assert code == 130
+    assert "give --checkpoint next time to be able to go on" in err
+    assert (tmp_path / "m.relatent").exists()
+
+
+def test_ctrl_c_before_the_first_step_writes_nothing(capsys, tmp_path, monkeypatch):
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Lbfgs, "start", pressed)
+    code, out, err = run(capsys, *LONG, "-o", tmp_path / "m.relatent", "--checkpoint", tmp_path / "state")
+    assert (code, out, err.strip()) == (130, "", "stopped")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("model", ["irm", "mrc", "mln"])
+def test_where_half_the_work_is_no_model_ctrl_c_writes_none(capsys, tmp_path, monkeypatch, model):
+    from relatent.baselines.irm import Gibbs
+    from relatent.baselines.mln import Search
+    from relatent.baselines.mrc import Stagewise
+
+    press_in_step(monkeypatch, 1, {"irm": Gibbs, "mrc": Stagewise, "mln": Search}[model])
+    arguments = ("fit", "presidents", "--model", model, "--checkpoint", tmp_path / "state")
+    code, out, err = run(capsys, *arguments, "-o", tmp_path / "m.relatent")
+    assert (code, out) == (130, "")
+    assert err.endswith("stopped\n")
+    assert os.listdir(tmp_path) == ["state"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("cross-validate", "presidents", "--rank", 3, "--folds", 3, "--jobs", 1),
+        ("fit", "presidents", "--rank", 3, "--calibrate", "platt", "-o", "m.relatent"),
+        ("table1", "--dataset", "presidents", "--model", "logit", "--jobs", 1),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_ctrl_c_in_one_of_many_fits_ends_them_all(capsys, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    press_in_step(monkeypatch, 3, Lbfgs)
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (130, "")
+    assert err.endswith("stopped\n")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGKILL])
+def test_a_real_run_that_is_stopped_or_killed_leaves_whole_files_and_goes_on(capsys, tmp_path, kill):
+    output, state = tmp_path / "m.relatent", tmp_path / "state"
+    arguments = [*LONG, "-o", output, "--checkpoint", state, "--checkpoint-steps", 1]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "relatent.serve.cli", *map(str, arguments)], stderr=subprocess.PIPE, text=True
+    )
+    while not state.exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(kill)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == (130 if kill == signal.SIGINT else -kill), err
+    if kill == signal.SIGINT:
+        assert relatent.load(output).rank == 5
+        assert sorted(os.listdir(tmp_path)) == ["m.relatent", "state"]
+        return
+    assert not output.exists()
+    code, out, err = run(capsys, *arguments[:-2], "--json")
+    assert code == 0, err
+    assert json.loads(out)["steps"] >= 20
+    assert os.listdir(tmp_path) == ["m.relatent"]
+
+
+def test_a_failed_fit_leaves_no_file(capsys, family, tmp_path, monkeypatch):
+    def broken(*_):
+        raise FitError("the objective became nan at step 1; raise the penalties")
+
+    monkeypatch.setattr(Lbfgs, "step", broken)
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 2)
+    assert (code, err) == (1, "error: the objective became nan at step 1; raise the penalties\n")
+    assert os.listdir(tmp_path) == ["family.tsv"]
+
+
+def test_steps_of_a_checkpoint_need_a_checkpoint(capsys, family, tmp_path):
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--checkpoint-steps", 5)
+    assert code == 2
+    assert "--checkpoint-steps needs --checkpoint FILE" in err
+
+
+def test_a_fit_without_enough_memory_is_one_line(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(room, "TRIFLE", 0)
+    monkeypatch.setattr(room, "available", lambda: 1000)
+    code, _, err = run(capsys, "fit", "kinships", "-o", tmp_path / "m.relatent", "--rank", 50)
+    assert code == 1
+    assert err.startswith("error: RescalLogit of rank 50 on 104 entities needs about ")
+    assert err.endswith("are free: lower the rank\n")
+
+
+def test_a_large_fit_says_what_it_needs(capsys, family, tmp_path, monkeypatch):
+    monkeypatch.setattr("relatent.serve.cli.TELL", 0)
+    monkeypatch.setattr(room, "available", lambda: 24 * 10**9)
+    for more in ((), ("--calibrate", "platt")):
+        code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 2, *more)
+        assert code == 0
+        assert err.splitlines()[0].startswith("needs about ")
+        assert err.splitlines()[0].endswith(" MB of memory, 24 GB are free")
+
+
+def test_a_model_the_disk_has_no_room_for_is_refused_before_the_fit(capsys, family, tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: (10**9, 10**9, 50))
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 2)
+    assert code == 1
+    assert err.startswith("error: the model m.relatent needs about ")
+    assert err.endswith("are free: make room there first\n")

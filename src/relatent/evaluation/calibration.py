@@ -24,6 +24,7 @@ from ..errors import InputError
 from ..fit.contract import Estimator
 from ..model.links import Isotonic, Link, Platt
 from ..progress import Progress
+from ..room import Needs
 from .curves import Predicted, pooled
 from .folds import cross_predict
 from .reliability import ABOVE, expected_calibration_error
@@ -72,6 +73,10 @@ class Calibrated(Estimator):
         self.folds = folds
         self.random_state = random_state
         self.parts = parts
+
+    def needs(self, facts: Facts) -> Needs:
+        """What the estimator inside takes."""
+        return self.estimator.needs(facts)  # type: ignore[no-any-return]
 
     def fit(
         self,

@@ -5,74 +5,148 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors.numpy import save_file
 
-from ..errors import InputError, ModelFileError
+from ..errors import CheckpointWarning, InputError, ModelFileError, RelatentError
+from ..room import check_disk
 from ..writing import beside
+
+SHARE = 20  # writing takes at most one second of so many
+
+
+class Kept(NamedTuple):
+    """What a checkpoint holds."""
+
+    state: Any
+    best: Any  # the state that did best on held-out cells; None before the first look
+    looks: list[Any]  # its loss, looks in all, looks since
+    steps: list[list[Any]]
 
 
 @dataclass
 class Checkpoint:
-    """Where to keep the state of a fit, how often, and which fit it belongs to.
+    """Where to keep the state of a fit, and how often.
 
-    The file is written beside and renamed, so that there is always a whole one. `fit_id` ties it to the settings
-    and the data: a checkpoint of another fit is refused.
+    It is kept after the first step that ends `every` seconds after the last time, less often where writing is slow, and
+    after every `steps` steps where that is given. The file is written beside and renamed, so that there is always a
+    whole one, from the arrays of the fit as they are, without a copy. A write that fails is told once; the fit goes on.
     """
 
     path: Path
-    every: float = 10.0  # seconds
-    fit_id: str = ""
-    _last: float = field(default_factory=time.monotonic)
+    every: float = 10.0  # seconds; 0 is after every step
+    steps: int | None = None
+    fit_id: str = ""  # the settings and the data: a checkpoint of another fit is refused
+    _due: float = field(default=0.0, init=False)
+    _kept_steps: int = field(default=0, init=False)
+    _failing: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.path = Path(self.path)
+        if self.steps is not None and self.steps < 1:
+            raise InputError(f"steps of a checkpoint must be at least 1, got {self.steps!r}")
+        self._wait(0.0)
+
+    def exists(self) -> bool:
+        """Whether there is a state to go on from."""
+        return self.path.exists()
+
+    def check(self) -> None:
+        """Refuse a place where nothing can be written, and the file of another fit."""
+        if not self.path.parent.is_dir():
+            raise InputError(f"the checkpoint's folder {self.path.parent} does not exist; make it first")
+        self._sweep()
+        if not self.exists():
+            return
+        with self._open() as file:
+            if _note(file).get("fit_id") != self.fit_id:
+                raise InputError(
+                    f"{self.path} is the checkpoint of another fit: version, settings or data differ; delete it"
+                )
+
+    def check_room(self, state: Any, *, twice: bool) -> None:
+        """Refuse a disk without room for two of them: the last is there until the next is whole."""
+        of_one = sum(np.asarray(value).nbytes for value in state) * (2 if twice else 1)
+        there = self.path.stat().st_size if self.exists() else 0
+        check_disk(self.path.parent, 2 * of_one - there, f"the checkpoint {self.path.name}")
 
     def maybe_save(self, state: Any, steps: list[Any], best: Any) -> None:
-        """Write the state if the last one is old enough."""
-        if time.monotonic() - self._last >= self.every:
-            self._save(state, steps, best)
-            self._last = time.monotonic()
+        """Write the state if it is time."""
+        enough = self.steps is not None and len(steps) - self._kept_steps >= self.steps
+        if enough or time.monotonic() >= self._due:
+            self.save(state, steps, best)
 
-    def _save(self, state: Any, steps: list[Any], best: Any) -> None:
-        tensors = {f"state.{name}": np.ascontiguousarray(value) for name, value in state._asdict().items()}
-        if best.looks:
-            tensors |= {f"best.{name}": np.ascontiguousarray(value) for name, value in best.state._asdict().items()}
+    def save(self, state: Any, steps: list[Any], best: Any) -> None:
+        """Write the state now, unless it is there."""
+        if self._kept_steps == len(steps):
+            return
+        started = time.monotonic()
+        try:
+            self._write(state, steps, best)
+        except (OSError, SafetensorError) as error:
+            if not self._failing:
+                told = f"{self.path}: the checkpoint could not be written ({error}); the fit goes on and tries again"
+                warnings.warn(told, CheckpointWarning, stacklevel=5)
+            self._failing = True
+        else:
+            self._failing, self._kept_steps = False, len(steps)
+        self._wait(time.monotonic() - started)
+
+    def load(self, kind: type[Any]) -> Kept:
+        """The kept state, of the given type."""
+        with self._open() as file:
+            note, names = _note(file), set(file.keys())
+
+            def values(of: str) -> dict[str, Any]:
+                arrays = {name: file.get_tensor(f"{of}.{name}") for name in kind._fields if f"{of}.{name}" in names}
+                return {name: array if array.ndim else array.item() for name, array in arrays.items()}
+
+            state = kind(**values("state"))
+            best = state._replace(**values("best")) if note["best"][1] else None
+        self._kept_steps = len(note["steps"])
+        return Kept(state, best, note["best"], note["steps"])
+
+    def _write(self, state: Any, steps: list[Any], best: Any) -> None:
+        tensors = {f"state.{name}": _array(value) for name, value in state._asdict().items()}
+        if best.looks:  # what both have is written once
+            pairs = zip(best.state._asdict().items(), state, strict=True)
+            tensors |= {f"best.{name}": _array(value) for (name, value), own in pairs if value is not own}
         note = {
             "fit_id": self.fit_id,
             "steps": [list(step) for step in steps],
             "best": [best.loss, best.looks, best.looks_since],
         }
         with beside(self.path) as part:
-            part.write_bytes(save(tensors, {"checkpoint": json.dumps(note)}))
+            save_file(tensors, part, {"checkpoint": json.dumps(note)})
 
-    def resume(self, state: Any, steps: list[Any], best: Any) -> tuple[Any, list[Any], Any]:
-        """The kept state where there is one, otherwise what was given."""
-        if not self.path.parent.is_dir():  # said now, not when the first state is lost
-            raise InputError(f"the checkpoint's folder {self.path.parent} does not exist; make it first")
-        if not self.path.exists():
-            return state, steps, best
-        from .loop import Step
+    def _sweep(self) -> None:
+        """Remove what a run that was killed while it wrote has left; one fit at a time may use a checkpoint."""
+        target = self.path.resolve()
+        for part in target.parent.glob(f".{escape(target.name)}.*.tmp"):
+            with suppress(OSError):
+                part.unlink()
 
-        tensors, note = self._read()
-        if note.get("fit_id") != self.fit_id:
-            raise InputError(
-                f"{self.path} is the checkpoint of another fit: version, settings or data differ; delete it"
-            )
-        kept = _restore(state, "state", tensors)
-        best.loss, best.looks, best.looks_since = note["best"]
-        best.state = _restore(state, "best", tensors) if best.looks else kept
-        return kept, [Step(*step) for step in note["steps"]], best
+    def _wait(self, took: float) -> None:
+        self._due = time.monotonic() + (max(self.every, SHARE * took) if self.every else 0.0)
 
-    def _read(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
         try:
             with safe_open(self.path, framework="numpy") as file:
-                note = json.loads((file.metadata() or {})["checkpoint"])
-                return {name: file.get_tensor(name) for name in file.keys()}, note  # noqa: SIM118
-        except (SafetensorError, OSError, KeyError, ValueError) as error:
+                yield file
+        except RelatentError:
+            raise
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f"{self.path} is no checkpoint, or is damaged; give another name") from error
 
 
@@ -84,10 +158,11 @@ def digest(*arrays: NDArray[Any] | None) -> str:
     return sha.hexdigest()[:16]
 
 
-def _restore(like: Any, prefix: str, tensors: dict[str, Any]) -> Any:
-    """A state with the kept arrays; numbers come back as numbers."""
-    values = {}
-    for name, old in like._asdict().items():
-        array = tensors[f"{prefix}.{name}"]
-        values[name] = array if isinstance(old, np.ndarray) else type(old)(array.reshape(-1)[0].item())
-    return like._replace(**values)
+def _note(file: Any) -> dict[str, Any]:
+    note: dict[str, Any] = json.loads((file.metadata() or {})["checkpoint"])
+    return note
+
+
+def _array(value: Any) -> NDArray[Any]:
+    """What the file holds: an array as it is, a number as an array without axes."""
+    return np.ascontiguousarray(value) if isinstance(value, np.ndarray) else np.asarray(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ from ..data.heldout import HeldOut
 from ..errors import InputError, VanishedWarning
 from ..model.factors import Factors
 from ..model.links import Link
+from ..room import Needs
 from .checkpoint import Checkpoint, digest
 from .loop import Trace
 
@@ -36,6 +38,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     n_iter_: int
     random_state: int
 
+    def needs(self, facts: Facts) -> Needs:
+        """What a fit to these facts takes, about: memory beyond the facts, and the model file."""
+        return Needs()
+
     def _finish(
         self: E,
         facts: Facts,
@@ -48,7 +54,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         *,
         exclusive: bool = False,
     ) -> E:
-        """Keep the result; `learned` is what else the model file should tell, as JSON values."""
+        """Keep the result; `learned` is what else the model file should tell, as JSON values.
+
+        A fit stopped by Ctrl-C keeps what it has, and then ends as Ctrl-C does: loops around it stop as well.
+        """
         self.trace_ = trace
         self.n_iter_ = len(trace)
         about = {
@@ -69,6 +78,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self.factors_ = Factors(
             A, R.astype(A.dtype), b.astype(A.dtype), facts.entities, facts.relations, link, about, exclusive
         )
+        if trace.stopped:
+            raise KeyboardInterrupt(trace.verdict)
         return self
 
     def _warn_if_vanished(self, A: Matrix, R: Slices) -> None:
@@ -91,9 +102,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             raise InputError(f"random_state must be a whole number of at least 0, got {seed!r}")
 
     def _checkpoint(
-        self, path: str | Path | None, facts: Facts, validation: Facts | HeldOut | None
+        self, given: str | Path | Checkpoint | None, facts: Facts, validation: Facts | HeldOut | None
     ) -> Checkpoint | None:
-        if path is None:
+        """The checkpoint of this fit; one that belongs to another, or cannot be written, is refused."""
+        if given is None:
             return None
         settings = {name: _plain(value) for name, value in sorted(self.get_params(deep=False).items())}
         parts = [__version__, type(self).__name__, settings, facts.fingerprint]
@@ -104,7 +116,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             parts.append(validation.fingerprint)
         elif validation is not None:
             parts.append(digest(validation.cells, validation.truth, validation.weights))
-        return Checkpoint(Path(path), fit_id=" ".join(map(str, parts)))
+        chosen = Checkpoint(Path(given)) if isinstance(given, (str, Path)) else given
+        checkpoint = dataclasses.replace(chosen, fit_id=" ".join(map(str, parts)))
+        checkpoint.check()
+        return checkpoint
 
 
 def check_count(name: str, value: object) -> None:

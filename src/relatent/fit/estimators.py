@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,19 +16,49 @@ from ..errors import InputError
 from ..model.factors import Factors
 from ..model.links import Smooth
 from ..progress import Progress
-from . import losses, start
+from ..room import Needs, check_memory
+from . import als, losses, needs, start
 from .als import Als, AlsState
+from .checkpoint import Checkpoint
 from .contract import Estimator
 from .loop import Watch, run
 from .losses import Loss, is_exclusive
 from .nonnegative import Nonnegative, NonnegativeState
-from .objective import Layout, PenalisedLikelihood
+from .objective import Layout, Parameters, PenalisedLikelihood
 from .optimisers import Lbfgs, LbfgsState
 
 G = TypeVar("G", bound="Rescal")
 
 
-class RescalALS(Estimator):
+class Ranked(Estimator):
+    """What the estimators of a given rank share: their size is known before the work."""
+
+    rank: int | None
+    init: str | Factors
+    dtype: str
+
+    def needs(self, facts: Facts) -> Needs:
+        """What a fit to these facts takes, about: memory beyond the facts, and the model file."""
+        rank, dtype = self._size(facts)
+        return Needs(self._memory(facts, rank, dtype), needs.model_file(facts, rank, dtype))
+
+    def _size(self, facts: Facts) -> tuple[int, np.dtype[Any]]:
+        """The rank and the type of numbers, checked."""
+        rank = self.init.rank if isinstance(self.init, Factors) else start.resolve_rank(self.rank, facts.n_entities)
+        return rank, start.float_type(self.dtype)
+
+    def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
+        raise NotImplementedError
+
+    def _check_room(self, facts: Facts) -> None:
+        """Refuse before the work what would run out of memory in the middle of it."""
+        rank, dtype = self._size(facts)
+        what = f"{type(self).__name__} of rank {rank} on {facts.n_entities:,} entities"
+        remedy = "lower the rank" + (", or take dtype='float32'" if dtype == np.float64 else "")
+        check_memory(self.needs(facts).memory, what, remedy)
+
+
+class RescalALS(Ranked):
     """RESCAL by alternating least squares: fast, linear in the facts.
 
     Minimises Σ w (x − a_iᵀ R_k a_j)² over observed cells + λ_A ‖A‖² + λ_R Σ ‖R_k‖². Entity attributes, where the
@@ -82,16 +112,18 @@ class RescalALS(Estimator):
         validation: Facts | HeldOut | None = None,
         *,
         progress: Progress | None = None,
-        checkpoint: str | Path | None = None,
+        checkpoint: str | Path | Checkpoint | None = None,
     ) -> RescalALS:
         """Learn factors; with `validation`, keep those that predict it best."""
         self._check_shared(facts)
-        dtype = start.float_type(self.dtype)
+        self._check_room(facts)
+        rank, dtype = self._size(facts)
+        kept = self._checkpoint(checkpoint, facts, validation)
         with one_blas_thread():
-            A, R = self._start(facts)
+            begin = [self._start(facts) if kept is None or not kept.exists() else (_blank(facts, rank).A, None)]
             solver = Als(
                 facts,
-                A.shape[1],
+                rank,
                 l2_entities=self.l2_entities,
                 l2_relations=self.l2_relations,
                 l2_attributes=self.l2_attributes,
@@ -99,16 +131,22 @@ class RescalALS(Estimator):
             )
             state, trace = run(
                 solver,
-                solver.start(A, R),
+                solver.start(*begin.pop()),  # nothing of it is held while the run lasts
                 max_iter=self.max_iter,
                 tol=self.tol,
                 watch=least_squares_watch(facts, validation, self.random_state, self.patience),
                 progress=progress,
-                checkpoint=self._checkpoint(checkpoint, facts, validation),
+                checkpoint=kept,
+                anytime=True,
             )
         self.attribute_factors_ = state.V if facts.attributes is not None else None
         self._warn_if_vanished(state.A, state.R)
         return self._finish(facts, state.A, state.R, np.zeros(facts.n_relations), Smooth(), trace)
+
+    def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
+        begin = start.needs(facts, rank) if self.init == "eigen" else 0
+        attributes = 0 if facts.attributes is None else 4 * 8 * facts.attributes.size  # known, filled, fitted, D Vᵀ
+        return max(begin, als.needs(facts, rank, dtype) + attributes)
 
     def _start(self, facts: Facts) -> tuple[Matrix, Slices | None]:
         if isinstance(self.init, Factors):
@@ -122,7 +160,7 @@ class RescalALS(Estimator):
         raise InputError(f"init must be 'eigen', 'random' or Factors, got {self.init!r}")
 
 
-class NonnegativeRescal(Estimator):
+class NonnegativeRescal(Ranked):
     """RESCAL with non-negative factors: entities as sums of parts, relations as links between parts.
 
     Minimises Σ w (x − a_iᵀ R_k a_j)² over observed cells + λ_A ‖A‖² + λ_R Σ ‖R_k‖² + μ_A Σ A + μ_R Σ R, A and R ≥ 0.
@@ -181,16 +219,18 @@ class NonnegativeRescal(Estimator):
         validation: Facts | HeldOut | None = None,
         *,
         progress: Progress | None = None,
-        checkpoint: str | Path | None = None,
+        checkpoint: str | Path | Checkpoint | None = None,
     ) -> NonnegativeRescal:
         """Learn factors; with `validation`, keep those that predict it best."""
         self._check_shared(facts)
-        dtype = start.float_type(self.dtype)
+        self._check_room(facts)
+        rank, dtype = self._size(facts)
+        kept = self._checkpoint(checkpoint, facts, validation)
         with one_blas_thread():
-            A, R = self._start(facts)
+            begin = [self._start(facts)]
             solver = Nonnegative(
                 facts,
-                A.shape[1],
+                rank,
                 l2_entities=self.l2_entities,
                 l2_relations=self.l2_relations,
                 l1_entities=self.l1_entities,
@@ -199,15 +239,19 @@ class NonnegativeRescal(Estimator):
             )
             state, trace = run(
                 solver,
-                solver.start(A, R),
+                solver.start(*begin.pop()),  # nothing of it is held while the run lasts
                 max_iter=self.max_iter,
                 tol=self.tol,
                 watch=least_squares_watch(facts, validation, self.random_state, self.patience),
                 progress=progress,
-                checkpoint=self._checkpoint(checkpoint, facts, validation),
+                checkpoint=kept,
+                anytime=True,
             )
         self._warn_if_vanished(state.A, state.R)
         return self._finish(facts, state.A, state.R, np.zeros(facts.n_relations), Smooth(), trace)
+
+    def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
+        return needs.nonnegative(facts, rank, dtype)
 
     def _start(self, facts: Facts) -> tuple[Matrix, Slices]:
         if isinstance(self.init, Factors):
@@ -224,7 +268,7 @@ class NonnegativeRescal(Estimator):
         return start.positive(facts, rank, self.random_state)
 
 
-class Rescal(Estimator):
+class Rescal(Ranked):
     """RESCAL with a loss of your choice, over all observed cells, with fact weights and masks.
 
     Minimises Σ w loss(x, θ) + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k, by L-BFGS.
@@ -281,16 +325,18 @@ class Rescal(Estimator):
         validation: Facts | HeldOut | None = None,
         *,
         progress: Progress | None = None,
-        checkpoint: str | Path | None = None,
+        checkpoint: str | Path | Checkpoint | None = None,
     ) -> G:
         """Learn factors; with `validation`, keep those that predict it best."""
         loss = losses.resolve(self.loss)
         self._check_shared(facts)
         self._check_own()
-        dtype = start.float_type(self.dtype)
+        self._check_room(facts)
+        rank, dtype = self._size(facts)
+        layout = Layout(facts.n_entities, facts.n_relations, rank)
+        kept = self._checkpoint(checkpoint, facts, validation)
         with one_blas_thread():
-            A, R, b = self._start(loss, facts)
-            layout = Layout(facts.n_entities, facts.n_relations, A.shape[1])
+            begin = [self._start(loss, facts) if kept is None or not kept.exists() else _blank(facts, rank)]
             objective = PenalisedLikelihood(
                 losses.evaluator(loss, facts, dtype),
                 layout,
@@ -301,16 +347,23 @@ class Rescal(Estimator):
             solver = Lbfgs(objective)
             state, trace = run(
                 solver,
-                solver.start(layout.pack(A, R, b, dtype)),
+                solver.start(layout.pack(*begin.pop(), dtype)),  # nothing of it is held while the run lasts
                 max_iter=self.max_iter,
                 tol=self.tol,
                 watch=self._watch(loss, facts, validation, layout),
                 progress=progress,
-                checkpoint=self._checkpoint(checkpoint, facts, validation),
+                checkpoint=kept,
+                anytime=True,
             )
         A, R, b = (np.array(part) for part in layout.views(state.x))
         self._warn_if_vanished(A, R)
         return self._finish(facts, A, R, b, loss.link, trace, exclusive=is_exclusive(loss))
+
+    def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
+        begin = 0
+        if self.init in ("als", "eigen"):
+            begin = max(start.needs(facts, rank), als.needs(facts, rank, np.float32))
+        return max(begin, needs.likelihood(losses.resolve(self.loss), facts, rank, dtype))
 
     def _check_own(self) -> None:
         if self.method not in ("auto", "exact"):
@@ -402,6 +455,12 @@ class RescalLogit(Rescal):
             random_state,
             patience=patience,
         )
+
+
+def _blank(facts: Facts, rank: int) -> Parameters:
+    """A start for a fit that is resumed: the kept state takes its place."""
+    n, k = facts.n_entities, facts.n_relations
+    return Parameters(np.zeros((n, rank)), np.zeros((k, rank, rank)), np.zeros(k))
 
 
 ALS_SWEEPS = 5  # enough to find the directions; more only fits the wrong loss better

@@ -1,14 +1,19 @@
-"""The only loop: steps until converged, out of budget, or no better on held-out cells.
+"""The only loop: steps until converged, out of budget, no better on held-out cells, or stopped by Ctrl-C.
 
 A solver is a `step` from state to state. The loop owns what every fit needs: the budget, the check for numbers that
-are not finite, the trace, the verdict, the report of progress and the checkpoint.
+are not finite, the trace, the verdict, the report of progress, the checkpoint, and an end between two steps.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
+import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar, overload
 
@@ -60,6 +65,7 @@ class Trace(Sequence[Step]):
     steps: list[Step] = field(default_factory=list)
     converged: bool = False
     verdict: str = "not run"
+    stopped: bool = False  # by Ctrl-C
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -106,35 +112,80 @@ def run(
     watch: Watch | None = None,
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
+    anytime: bool = False,
 ) -> tuple[S, Trace]:
-    """Step until the objective changes by less than `tol` of itself a step; warn if that does not happen."""
-    trace, best = Trace(), _Best(state)
+    """Step until the objective changes by less than `tol` of itself a step; warn if that does not happen.
+
+    Ctrl-C lets the step under way finish and the checkpoint be written. Then KeyboardInterrupt is raised; but where any
+    state is an answer (`anytime`) it is returned, the trace says `stopped`, and to raise is left to the caller.
+    """
+    trace, best = Trace(), _Best()
     if checkpoint is not None:
-        state, trace.steps, best = checkpoint.resume(state, trace.steps, best)
+        checkpoint.check_room(state, twice=watch is not None)
+        if checkpoint.exists():
+            kind = type(state)
+            del state  # what is read may be as large
+            state, best, trace.steps = _resumed(checkpoint, kind)
     started = time.perf_counter() - (trace.steps[-1].seconds if trace.steps else 0.0)
-    while (verdict := _ending(solver, state, trace, max_iter, tol, watch, best)) is None:
-        state = solver.step(state)
-        if not np.isfinite(state.objective):
-            raise FitError(f"the objective became {state.objective} at step {len(trace) + 1}; raise the penalties")
-        loss = watch.loss(state) if watch is not None and (len(trace) + 1) % watch.every == 0 else None
-        trace.steps.append(Step(float(state.objective), time.perf_counter() - started, loss))
-        if loss is not None:
-            best.consider(loss, state)
-        if progress is not None:
-            progress(len(trace), max_iter, f"objective {state.objective:,.6g}")
-        if checkpoint is not None:
-            checkpoint.maybe_save(state, trace.steps, best)
+    with _Interrupt() as interrupt:
+        while (verdict := _ending(solver, state, trace, max_iter, tol, watch, best, interrupt.asked)) is None:
+            state = solver.step(state)
+            if not np.isfinite(state.objective):
+                raise FitError(f"the objective became {state.objective} at step {len(trace) + 1}; raise the penalties")
+            loss = watch.loss(state) if watch is not None and (len(trace) + 1) % watch.every == 0 else None
+            trace.steps.append(Step(float(state.objective), time.perf_counter() - started, loss))
+            if loss is not None:
+                best.consider(loss, state)
+            if progress is not None:
+                progress(len(trace), max_iter, f"objective {state.objective:,.6g}")
+            if checkpoint is not None:
+                checkpoint.maybe_save(state, trace.steps, best)
+        if interrupt.asked and checkpoint is not None and trace.steps:
+            checkpoint.save(state, trace.steps, best)
     trace.converged, trace.verdict = verdict
-    if not trace.converged:
+    trace.stopped = interrupt.asked
+    if trace.stopped and not (anytime and trace.steps):
+        raise KeyboardInterrupt(trace.verdict)
+    if not trace.converged and not trace.stopped:
         warnings.warn(trace.verdict, ConvergenceWarning, stacklevel=3)
     return (best.state if watch is not None and best.looks else state), trace
+
+
+class _Interrupt:
+    """Ctrl-C, held back until the step under way has finished; a second one is not.
+
+    Only where Python's own handler would raise KeyboardInterrupt: in the main thread of the first process, and not
+    where a program has a handler of its own.
+    """
+
+    asked = False
+
+    def __enter__(self) -> _Interrupt:
+        self._held = (
+            multiprocessing.parent_process() is None
+            and threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        )
+        if self._held:
+            signal.signal(signal.SIGINT, self._hold)
+        return self
+
+    def _hold(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.asked = True
+        with suppress(RuntimeError, OSError):  # someone was writing just then
+            print("stopping after this step; Ctrl-C once more stops at once", file=sys.stderr, flush=True)
+
+    def __exit__(self, *_: object) -> None:
+        if self._held:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass
 class _Best:
     """The state that did best on held-out cells so far."""
 
-    state: Any
+    state: Any = None
     loss: float = np.inf
     looks: int = 0
     looks_since: int = 0
@@ -142,12 +193,27 @@ class _Best:
     def consider(self, loss: float, state: Any) -> None:
         self.looks += 1
         self.looks_since += 1
+        if self.state is None:  # even where the first loss is not a number there is a state to return
+            self.state = state
         if loss < self.loss:
             self.state, self.loss, self.looks_since = state, loss, 0
 
 
+def _resumed(checkpoint: Checkpoint, kind: type[S]) -> tuple[S, _Best, list[Step]]:
+    """The state that was kept, the one that did best, and the steps so far."""
+    kept = checkpoint.load(kind)
+    return kept.state, _Best(kept.best, *kept.looks), [Step(*step) for step in kept.steps]
+
+
 def _ending(
-    solver: Solver[S], state: S, trace: Trace, max_iter: int, tol: float, watch: Watch | None, best: _Best
+    solver: Solver[S],
+    state: S,
+    trace: Trace,
+    max_iter: int,
+    tol: float,
+    watch: Watch | None,
+    best: _Best,
+    asked: bool,
 ) -> tuple[bool, str] | None:
     """Whether and why to stop here: (converged, verdict)."""
     done = len(trace)
@@ -167,8 +233,7 @@ def _ending(
         else "after too few steps to judge the change"
     )
     if done >= max_iter:
-        return (
-            False,
-            f"stopped at max_iter={max_iter}, {moved}; raise max_iter or tol",
-        )
+        return False, f"stopped at max_iter={max_iter}, {moved}; raise max_iter or tol"
+    if asked:
+        return False, f"stopped by you after {done} steps, {moved}"
     return None

@@ -118,7 +118,11 @@ def info(file: str, verify: bool, as_json: bool) -> None:
 @click.option(
     "--checkpoint",
     type=click.Path(path_type=Path),
-    help="File for the state, kept every 10 seconds; a killed fit resumes.",
+    help="File for the state, kept every 10 seconds (less often where writing is slow): after a kill or Ctrl-C the "
+    "same command goes on from it.",
+)
+@click.option(
+    "--checkpoint-steps", type=click.IntRange(min=1), metavar="N", help="Keep the state after every N steps as well."
 )
 @calibrate_option
 @seed_option
@@ -130,14 +134,18 @@ def fit(
     calibrate: str | None,
     validation: str | None,
     checkpoint: Path | None,
+    checkpoint_steps: int | None,
     seed: int,
     as_json: bool,
     **settings: Any,
 ) -> None:
     """Learn a model from facts and write it to a file. A benchmark's bare name means its training split.
 
+    Ctrl-C ends the fit after the step under way and writes the model learned so far; a second one stops at once.
+
     Example: relatent fit kinships -o kinships.relatent --rank 50
     """
+    from ..fit.checkpoint import Checkpoint
     from ..model.storage import check_target
     from ..progress import bar
     from . import show
@@ -146,11 +154,19 @@ def fit(
     check_target(output)
     if checkpoint is not None and checkpoint.resolve() == output.resolve():
         raise click.UsageError("--checkpoint and --output must be different files")
+    if checkpoint is None and checkpoint_steps is not None:
+        raise click.UsageError("--checkpoint-steps needs --checkpoint FILE")
     estimator = _estimator(model, settings, seed, calibrate)
     facts = open_facts(data, split="train")
     held = None if validation is None else over_vocabulary(open_facts(validation, split="valid"), facts)
-    with bar(f"fitting {model}") as progress:
-        estimator.fit(facts, held, progress=progress, checkpoint=checkpoint)
+    _check_room(estimator, facts, output)
+    kept = None if checkpoint is None else Checkpoint(checkpoint, steps=checkpoint_steps)
+    try:
+        with bar(f"fitting {model}", at_most=True) as progress:
+            estimator.fit(facts, held, progress=progress, checkpoint=kept)
+    except KeyboardInterrupt:
+        _keep_what_there_is(estimator, output, checkpoint)
+        raise
     estimator.factors_.save(output)
     if checkpoint is not None:
         checkpoint.unlink(missing_ok=True)  # the model is kept, the state has done its duty
@@ -259,10 +275,11 @@ def cross_validate(
         check_picture(reliability)
     estimator = _estimator(model, settings, seed, calibrate)
     grid = _search_grid(search, "estimator__" if calibrate else "")
+    facts = open_facts(data)
     with bar(f"cross-validating {model}") as progress:
         report = run(
             estimator,
-            open_facts(data),
+            facts,
             folds=folds,
             heldout=heldout,
             scores=scores,
@@ -389,6 +406,31 @@ def _estimator(model: str, settings: dict[str, Any], seed: int, calibrate: str |
             raise click.UsageError(f"--set: --model {model} has no setting {name!r}; it has {', '.join(known)}")
     estimator.set_params(**given, **others)
     return estimator if calibrate is None else Calibrated(estimator, method=calibrate, random_state=seed)
+
+
+def _check_room(estimator: Any, facts: Any, output: Path) -> None:
+    """Refuse a model the disk has no room for, and say what a large fit takes; one too large the fit itself refuses."""
+    from .. import room
+
+    needs = estimator.needs(facts)
+    room.check_disk(output.resolve().parent, needs.file, f"the model {output.name}")
+    if needs.memory > TELL and (free := room.available()) is not None and free >= needs.memory:
+        click.echo(f"needs about {room.size(needs.memory)} of memory, {room.size(free)} are free", err=True)
+
+
+TELL = 1 << 30  # bytes: a fit that takes more says so
+
+
+def _keep_what_there_is(estimator: Any, output: Path, checkpoint: Path | None) -> None:
+    """After Ctrl-C: write the model learned so far, say where, and end; without a step there is nothing to write."""
+    if not hasattr(estimator, "factors_"):
+        return
+    estimator.factors_.save(output)
+    on = "give --checkpoint next time to be able to go on"
+    if checkpoint is not None and checkpoint.exists():
+        on = f"the same command goes on from {checkpoint}"
+    click.echo(f"stopped after {estimator.n_iter_} steps, the model so far is in {output}; {on}", err=True)
+    sys.exit(130)
 
 
 def _named_value(option: str) -> tuple[str, Any]:

@@ -11,6 +11,7 @@ from ..data.catalog import datasets, load_dataset, load_splits
 from ..data.facts import Facts
 from ..data.read import read
 from ..errors import DataError, DataWarning, InputError
+from ..progress import bar
 
 SPLITS = ("train", "valid", "test")
 
@@ -21,7 +22,8 @@ def open_facts(source: str, *, split: str = "all") -> Facts:
     `split` says which one a benchmark's bare name means.
     """
     if Path(source).exists():
-        return read(source)
+        with bar(f"reading {Path(source).name}", in_bytes=True) as progress:
+            return read(source, progress=progress)
     name, _, asked = source.partition(":")
     entry = {dataset.name: dataset for dataset in datasets()}.get(name)
     if entry is None:

@@ -1,0 +1,65 @@
+"""What a fit says it needs is what it takes."""
+
+import tracemalloc
+
+import pytest
+
+import relatent
+from relatent.model.storage import save
+from worlds import random_facts
+
+MANY = random_facts(1000, 8, 60_000)  # most memory goes to facts
+WIDE = random_facts(2000, 2, 4_000)  # most goes to vectors of entities
+SHORT = {"max_iter": 3, "tol": 0}
+
+
+def peak(model, facts):
+    """Bytes that a fit held at the most."""
+    model.fit(random_facts(40, 2, 100))  # compiled
+    assert facts.fingerprint  # the facts keep it
+    tracemalloc.start()
+    try:
+        model.fit(facts)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.filterwarnings("ignore:stopped at max_iter", "ignore:the factors have shrunk to nothing")
+@pytest.mark.parametrize(
+    ("model", "facts"),
+    [
+        (relatent.RescalALS(10, **SHORT), MANY),
+        (relatent.RescalALS(10, **SHORT), WIDE),
+        (relatent.RescalLogit(10, **SHORT), MANY),
+        (relatent.RescalLogit(10, init="random", **SHORT), MANY),
+        (relatent.RescalLogit(20, **SHORT), WIDE),
+        (relatent.RescalLogit(20, dtype="float64", init="random", **SHORT), MANY),
+        (relatent.Rescal(10, "squared", **SHORT), MANY),
+        (relatent.Rescal(10, "categorical", **SHORT), MANY),
+        (relatent.NonnegativeRescal(10, **SHORT), MANY),
+        (relatent.NonnegativeRescal(20, **SHORT), WIDE),
+    ],
+    ids=lambda value: repr(value) if hasattr(value, "rank") else f"{value.n_entities} entities",
+)
+def test_memory_is_told_within_a_third(model, facts):
+    assert model.needs(facts).memory == pytest.approx(peak(model, facts), rel=0.33)
+
+
+def test_what_is_not_counted_is_nothing():
+    assert relatent.IRM().needs(MANY) == (0, 0)
+
+
+def test_attributes_count_too():
+    assert relatent.RescalALS(4).needs(random_facts(50, 2, 200, attributes=300)).memory > 4 * 8 * 50 * 300
+
+
+@pytest.mark.filterwarnings("ignore:stopped at max_iter", "ignore:the factors have shrunk to nothing")
+@pytest.mark.parametrize("named", [False, True])
+def test_the_size_of_a_model_file_is_told(tmp_path, named):
+    names = [f"a name of some length, number {i}" for i in range(2000)] if named else None
+    s, k, o = WIDE.triples.T
+    facts = relatent.Facts.from_arrays(s, k, o, n_entities=2000, entity_names=names)
+    model = relatent.RescalALS(10, **SHORT).fit(facts)
+    save(model.factors_, tmp_path / "m.relatent")
+    assert model.needs(facts).file == pytest.approx((tmp_path / "m.relatent").stat().st_size, rel=0.2)
