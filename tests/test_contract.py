@@ -20,6 +20,7 @@ from worlds import all_scores, blocks, chain, permuted, politics, random_facts, 
 ESTIMATORS = {
     "als": relatent.RescalALS(rank=4, l2_entities=0.1, l2_relations=0.1, tol=1e-3),
     "logit": relatent.RescalLogit(rank=4, l2_entities=0.1, l2_relations=0.1, tol=1e-4),
+    "sampled": relatent.RescalLogit(rank=4, l2_entities=0.1, l2_relations=0.1, method="sampled", max_iter=100),
     "squared": relatent.Rescal(rank=4, loss="squared", l2_entities=0.1, l2_relations=0.1, tol=1e-4),
     "hinge": relatent.Rescal(rank=4, loss="hinge", l2_entities=0.1, l2_relations=0.1, tol=1e-4),
     "poisson": relatent.Rescal(rank=4, loss="poisson", l2_entities=0.1, l2_relations=0.1, tol=1e-4),
@@ -27,6 +28,7 @@ ESTIMATORS = {
 }
 LOSSES = {"als": Squared(), "nonnegative": Squared()}
 SURE = {"hinge": 0.7, "poisson": 0.6}  # probability of a fact that fits: σ(1) at the margin, P(x > 0) at a mean of 1
+by_schedule = "it ends with its schedule, and begins with long steps"
 only_local = "multiplicative updates from a random start end in a local minimum"
 
 
@@ -40,6 +42,8 @@ def make(request, kind):
     """Makes estimators of one kind in one precision."""
 
     def make(**settings):
+        if kind == "sampled" and "max_iter" in settings:  # a schedule, not a bound: what others may take, it would
+            settings["max_iter"] = min(settings["max_iter"], 600)
         return clone(ESTIMATORS[kind]).set_params(**{"dtype": request.param, **settings})
 
     make.dtype = request.param
@@ -209,6 +213,8 @@ def test_every_start_leads_to_a_fit(make, init):
 
 @pytest.mark.parametrize("unobserved", [0, 400])
 def test_a_warm_start_goes_on_from_where_the_factors_are(make, unobserved):
+    if make.kind == "sampled":
+        pytest.skip(by_schedule)
     facts = random_facts(20, 3, 150, unobserved=unobserved)
     with pytest.warns(ConvergenceWarning):
         first = make(max_iter=15, tol=0).fit(facts)
@@ -303,6 +309,8 @@ def test_factors_of_another_world_cannot_start_a_fit(make):
 
 
 def test_too_few_steps_warn_with_the_remedy(make):
+    if make.kind == "sampled":
+        pytest.skip(by_schedule)
     with pytest.warns(ConvergenceWarning, match="stopped at max_iter=2, .* raise max_iter or tol"):
         estimator = make(max_iter=2, tol=0).fit(FACTS)
     assert not estimator.trace_.converged
@@ -454,6 +462,8 @@ def test_after_ctrl_c_the_factors_so_far_are_there_and_loops_around_the_fit_stop
     assert estimator.n_iter_ == 3
     assert estimator.factors_.about["fit"]["verdict"] == estimator.trace_.verdict
     assert not estimator.trace_.converged
+    if make.kind == "sampled":
+        return  # with three rounds it would have another schedule
     with pytest.warns(ConvergenceWarning):
         same = make(tol=0.0, max_iter=3).fit(FACTS)
     assert_same_factors(estimator.factors_, same.factors_)

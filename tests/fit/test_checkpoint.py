@@ -27,6 +27,7 @@ FACTS = random_facts(20, 3, 150, unobserved=60, weighted=True)
 MODELS = {
     "als": relatent.RescalALS(4, 0.1, 0.1, max_iter=200, tol=1e-3, init="random"),
     "logit": relatent.RescalLogit(4, 0.1, 0.1, max_iter=200, tol=1e-5),
+    "sampled": relatent.RescalLogit(4, 0.1, 0.1, method="sampled", max_iter=20),
 }
 each_model = pytest.mark.parametrize("name", MODELS)
 

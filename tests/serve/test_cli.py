@@ -1,5 +1,6 @@
 """The command line: what it prints, what it writes, how it fails."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -584,3 +585,26 @@ def test_a_model_the_disk_has_no_room_for_is_refused_before_the_fit(capsys, fami
     assert code == 1
     assert err.startswith("error: the model m.relatent needs about ")
     assert err.endswith("are free: make room there first\n")
+
+
+def test_where_zeros_are_sampled_fit_says_so(tmp_path, monkeypatch, capsys):
+    from relatent.fit import estimators
+
+    monkeypatch.setattr(estimators, "EXACT_FLOP", 1.0)
+    arguments = [
+        "fit",
+        "kinships",
+        "-o",
+        str(tmp_path / "m.relatent"),
+        "--model",
+        "logit",
+        "--rank",
+        "2",
+        "--max-iter",
+        "2",
+    ]
+    with contextlib.suppress(SystemExit):
+        main([*arguments, "--json"])
+    told = capsys.readouterr()
+    assert json.loads(told.out)["method"] == "sampled"
+    assert "zeros are sampled: there are 2.8e+05 cells" in told.err

@@ -53,6 +53,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         learned: dict[str, Any] | None = None,
         *,
         exclusive: bool = False,
+        method: str | None = None,
     ) -> E:
         """Keep the result; `learned` is what else the model file should tell, as JSON values.
 
@@ -71,6 +72,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
                 "objective": trace[-1].objective,
                 "seconds": trace[-1].seconds,
                 "objectives": trace.objective.tolist(),
+                **({} if method is None else {"method": method}),
             },
         }
         if learned:

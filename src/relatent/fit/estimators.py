@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..arrays import Matrix, Slices, Vector
+from ..cells.sampled import Sampled
 from ..cells.threads import one_blas_thread
 from ..data.facts import Facts
 from ..data.heldout import HeldOut
@@ -17,7 +18,8 @@ from ..model.factors import Factors
 from ..model.links import Smooth
 from ..progress import Progress
 from ..room import Needs, check_memory
-from . import als, losses, needs, start
+from . import adam, als, losses, needs, start
+from .adam import Adam, AdamState
 from .als import Als, AlsState
 from .checkpoint import Checkpoint
 from .contract import Estimator
@@ -28,6 +30,8 @@ from .objective import Layout, Parameters, PenalisedLikelihood
 from .optimisers import Lbfgs, LbfgsState
 
 G = TypeVar("G", bound="Rescal")
+
+EXACT_FLOP = 2e11  # of one sum over all cells: a second or two on two cores
 
 
 class Ranked(Estimator):
@@ -271,14 +275,15 @@ class NonnegativeRescal(Ranked):
 class Rescal(Ranked):
     """RESCAL with a loss of your choice, over all observed cells, with fact weights and masks.
 
-    Minimises Σ w loss(x, θ) + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k, by L-BFGS.
+    Minimises Σ w loss(x, θ) + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k, by L-BFGS; the logistic loss also
+    by Adam on sampled zeros.
 
     Parameters
     ----------
     rank : number of latent components; None is 50, or the number of entities if that is less
     loss : "logistic" (the Bernoulli likelihood), "squared", "hinge" (smoothed), "poisson" (counts, `Facts.times`),
         "categorical" (a pair has one relation or none), or an object like those in `relatent.fit.losses`
-    l2_entities, l2_relations, bias, method, max_iter, tol, init, device, dtype, patience, random_state :
+    l2_entities, l2_relations, bias, method, max_iter, tol, init, device, dtype, zeros, patience, random_state :
         as in `RescalLogit`
 
     >>> import relatent
@@ -303,6 +308,7 @@ class Rescal(Ranked):
         dtype: str = "float32",
         random_state: int = 0,
         *,
+        zeros: str = "all",
         patience: int = 10,
     ):
         self.rank = rank
@@ -317,6 +323,7 @@ class Rescal(Ranked):
         self.device = device
         self.dtype = dtype
         self.random_state = random_state
+        self.zeros = zeros
         self.patience = patience
 
     def fit(
@@ -330,21 +337,15 @@ class Rescal(Ranked):
         """Learn factors; with `validation`, keep those that predict it best."""
         loss = losses.resolve(self.loss)
         self._check_shared(facts)
-        self._check_own()
+        self._check_own(loss)
         self._check_room(facts)
+        self.method_ = self.method_for(facts)
         rank, dtype = self._size(facts)
         layout = Layout(facts.n_entities, facts.n_relations, rank)
         kept = self._checkpoint(checkpoint, facts, validation)
         with one_blas_thread():
             begin = [self._start(loss, facts) if kept is None or not kept.exists() else _blank(facts, rank)]
-            objective = PenalisedLikelihood(
-                losses.evaluator(loss, facts, dtype),
-                layout,
-                l2_entities=self.l2_entities,
-                l2_relations=self.l2_relations,
-                bias=self.bias,
-            )
-            solver = Lbfgs(objective)
+            solver = self._solver(loss, facts, layout, dtype)
             state, trace = run(
                 solver,
                 solver.start(layout.pack(*begin.pop(), dtype)),  # nothing of it is held while the run lasts
@@ -357,21 +358,57 @@ class Rescal(Ranked):
             )
         A, R, b = (np.array(part) for part in layout.views(state.x))
         self._warn_if_vanished(A, R)
-        return self._finish(facts, A, R, b, loss.link, trace, exclusive=is_exclusive(loss))
+        return self._finish(facts, A, R, b, loss.link, trace, exclusive=is_exclusive(loss), method=self.method_)
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         begin = 0
         if self.init in ("als", "eigen"):
             begin = max(start.needs(facts, rank), als.needs(facts, rank, np.float32))
+        if self.method_for(facts) == "sampled":
+            return max(begin, needs.sampled(facts, rank, dtype))
         return max(begin, needs.likelihood(losses.resolve(self.loss), facts, rank, dtype))
 
-    def _check_own(self) -> None:
-        if self.method not in ("auto", "exact"):
-            raise InputError(f"method must be 'auto' or 'exact', got {self.method!r}")
+    def method_for(self, facts: Facts) -> str:
+        """How these facts are fitted; "auto" is "exact" if one sum over all cells takes a second or two."""
+        if self.method != "auto":
+            return self.method
+        if type(losses.resolve(self.loss)) is not losses.Logistic:
+            return "exact"
+        flop = 6.0 * facts.n_cells * self._size(facts)[0]
+        return "exact" if flop <= EXACT_FLOP and self.zeros == "all" else "sampled"
+
+    def _check_own(self, loss: Loss) -> None:
+        if self.method not in ("auto", "exact", "sampled"):
+            raise InputError(f"method must be 'auto', 'exact' or 'sampled', got {self.method!r}")
+        if self.method == "sampled" and type(loss) is not losses.Logistic:
+            raise InputError(f"method='sampled' is for the logistic loss, got {loss.name!r}; take method='exact'")
+        if self.zeros not in ("all", "typed"):
+            raise InputError(f"zeros must be 'all' or 'typed', got {self.zeros!r}")
+        if self.zeros == "typed" and (self.method == "exact" or type(loss) is not losses.Logistic):
+            raise InputError("zeros='typed' needs method='sampled' and the logistic loss")
         if self.device != "cpu":
             raise InputError(f"device must be 'cpu', got {self.device!r}")
         if not isinstance(self.bias, (bool, np.bool_)):
             raise InputError(f"bias must be True or False, got {self.bias!r}")
+
+    def _solver(self, loss: Loss, facts: Facts, layout: Layout, dtype: np.dtype[Any]) -> Any:
+        """L-BFGS or Adam."""
+        l2_entities, l2_relations = self.l2_entities, self.l2_relations
+        if self.method_ == "exact":
+            cells = losses.evaluator(loss, facts, dtype)
+            return Lbfgs(
+                PenalisedLikelihood(cells, layout, l2_entities=l2_entities, l2_relations=l2_relations, bias=self.bias)
+            )
+        sampled = Sampled(facts, dtype, n_batches=adam.n_batches(facts), typed=self.zeros == "typed")
+        return Adam(
+            sampled,
+            layout,
+            l2_entities=l2_entities,
+            l2_relations=l2_relations,
+            bias=self.bias,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+        )
 
     def _start(self, loss: Loss, facts: Facts) -> tuple[Matrix, Slices, Vector]:
         b = loss.bias(*start.ones_and_zeros(facts)) if self.bias else np.zeros(facts.n_relations)
@@ -391,7 +428,7 @@ class Rescal(Ranked):
             return None
         heldout = HeldOut.of(validation, facts, self.random_state)
 
-        def held_out_loss(state: LbfgsState) -> float:
+        def held_out_loss(state: LbfgsState | AdamState) -> float:
             names = (facts.entities, facts.relations)
             return heldout.log_loss(Factors(*layout.views(state.x), *names, loss.link, exclusive=is_exclusive(loss)))
 
@@ -399,23 +436,27 @@ class Rescal(Ranked):
 
 
 class RescalLogit(Rescal):
-    """RESCAL by the exact Bernoulli likelihood over all observed cells.
+    """RESCAL by the Bernoulli likelihood over all observed cells.
 
-    Minimises Σ w [softplus(θ) − x θ] + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k, by L-BFGS. Every cell
-    counts; nothing is sampled, so probabilities are those of the likelihood. It is `Rescal(loss="logistic")`.
+    Minimises Σ w [softplus(θ) − x θ] + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k. Every cell counts: exactly, by
+    L-BFGS, or in unbiased estimates whose cost is linear in the facts, by Adam; so probabilities are those of the
+    likelihood. It is `Rescal(loss="logistic")`.
 
     Parameters
     ----------
     rank : number of latent components; None is 50, or the number of entities if that is less
     l2_entities, l2_relations : λ_A, λ_R
     bias : whether each relation has a bias b_k (not penalised)
-    method : "exact"; "auto" is the same
-    max_iter, tol : steps at most; stop when the objective changes by less than tol of itself a step, over ten steps
+    method : "exact"; "sampled"; "auto" is exact where one sum over all cells takes a second or two (`method_` tells)
+    max_iter, tol : steps at most; stop when the objective changes by less than tol of itself a step, over ten steps.
+        Sampled: rounds of four steps, over which the learning rate falls to zero; tol has no part in it
     init : "als", "eigen", "random", or Factors to start from
     device : "cpu"
     dtype : "float32" or "float64"
+    zeros : "all"; or "typed": only cells between entities that have facts as subjects of the relation and entities that
+        have facts as its objects count, and others are taken as unobserved (sampled only)
     patience : looks at the validation cells, one every five steps, without improvement before the fit stops
-    random_state : seed of the start
+    random_state : seed of the start and of what is sampled
 
     >>> import relatent
     >>> facts = relatent.Facts.from_arrays(["Ann", "Bob"], ["likes", "likes"], ["Bob", "Ann"])
@@ -438,6 +479,7 @@ class RescalLogit(Rescal):
         dtype: str = "float32",
         random_state: int = 0,
         *,
+        zeros: str = "all",
         patience: int = 10,
     ):
         super().__init__(
@@ -453,6 +495,7 @@ class RescalLogit(Rescal):
             device,
             dtype,
             random_state,
+            zeros=zeros,
             patience=patience,
         )
 

@@ -13,8 +13,10 @@ import numba
 import numpy as np
 
 from ..cells.listed import AT_ONCE
+from ..cells.sampled import STRIP
 from ..cells.tiled import COLUMNS, ROWS
 from ..data.facts import Facts
+from .adam import ACTIVE_A_FACT
 from .losses import Categorical, Logistic, Loss, Squared
 
 PAIRS = 10  # that L-BFGS remembers
@@ -36,6 +38,14 @@ def likelihood(loss: Loss, facts: Facts, rank: int, dtype: Any) -> int:
     starts = 16 * k * -(-n // COLUMNS) * -(-n // ROWS)  # of every tile
     made, kept = BY_TILE * cells, (8 + 2 * item) * cells + (1 if type(loss) is Logistic else 6) * tile
     return max(made, vectors + kept) + starts
+
+
+def sampled(facts: Facts, rank: int, dtype: Any) -> int:
+    """Logit by Adam: x twice, two memories, a gradient a thread; objects in order, the list, and zeros listed in it."""
+    vectors = 4 + numba.get_num_threads()
+    numbers = facts.n_entities * rank + facts.n_relations * rank * rank
+    listed = (4 + 12 * (1 + ACTIVE_A_FACT) + 24 * ACTIVE_A_FACT) * _cells(facts)
+    return _item(dtype) * (vectors * numbers + numba.get_num_threads() * STRIP * STRIP) + listed
 
 
 def nonnegative(facts: Facts, rank: int, dtype: Any) -> int:

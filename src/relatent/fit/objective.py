@@ -53,7 +53,7 @@ class PenalisedLikelihood:
         A, R, b = self.layout.views(x)
         loss, dA, dR, db = self.evaluator(A, R, b)
         l2_entities, l2_relations = self.lambdas
-        value = loss + l2_entities * _squares(A) + l2_relations * _squares(R)
+        value = loss + l2_entities * sum_of_squares(A) + l2_relations * sum_of_squares(R)
         gradient = np.empty_like(x)
         for part, derivative, factor, l2 in zip(
             self.layout.views(gradient), (dA, dR, db), (A, R, b), (*self.lambdas, 0), strict=True
@@ -65,7 +65,8 @@ class PenalisedLikelihood:
         return value, gradient
 
 
-def _squares(array: Vector) -> float:
+def sum_of_squares(array: Vector) -> float:
+    """In float64, as objectives are."""
     return float(_sum_of_squares(array.reshape(-1)))
 
 

@@ -160,6 +160,7 @@ def fit(
     facts = open_facts(data, split="train")
     held = None if validation is None else over_vocabulary(open_facts(validation, split="valid"), facts)
     _check_room(estimator, facts, output)
+    _tell_method(estimator, facts)
     kept = None if checkpoint is None else Checkpoint(checkpoint, steps=checkpoint_steps)
     try:
         with bar(f"fitting {model}", at_most=True) as progress:
@@ -175,6 +176,7 @@ def fit(
         "model": str(output),
         "data": {"facts": len(facts), "entities": facts.n_entities, "relations": facts.n_relations},
         "rank": factors.rank,
+        **({"method": factors.about["fit"]["method"]} if "method" in factors.about["fit"] else {}),
         "objective": float(trace.objective[-1]),
         "steps": len(trace),
         "seconds": float(trace.seconds[-1]),
@@ -416,6 +418,14 @@ def _check_room(estimator: Any, facts: Any, output: Path) -> None:
     room.check_disk(output.resolve().parent, needs.file, f"the model {output.name}")
     if needs.memory > TELL and (free := room.available()) is not None and free >= needs.memory:
         click.echo(f"needs about {room.size(needs.memory)} of memory, {room.size(free)} are free", err=True)
+
+
+def _tell_method(estimator: Any, facts: Any) -> None:
+    """Say so where "auto" samples: the answer is then an estimate, and max_iter a schedule."""
+    from ..fit.estimators import Rescal
+
+    if isinstance(estimator, Rescal) and estimator.method == "auto" and estimator.method_for(facts) == "sampled":
+        click.echo(f"zeros are sampled: there are {facts.n_cells:.1e} cells (--method exact sums them all)", err=True)
 
 
 TELL = 1 << 30  # bytes: a fit that takes more says so

@@ -1,0 +1,165 @@
+"""Adam (Kingma & Ba 2015) on estimates of the penalised likelihood, and the list of zeros worth summing one by one.
+
+Every step sees other cells, so a step is short and there are many. The learning rate falls to zero along a cosine
+over the whole fit: noise then averages out, and there is nothing to judge convergence by but the schedule's end.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..arrays import Matrix, Slices, Vector
+from ..cells.sampled import Sampled, scores
+from ..data.facts import Facts, cells_of, sorted_unique
+from .objective import Layout, sum_of_squares
+
+ROUND = 4  # steps of Adam in a step of the loop
+RATE = 0.05  # at the start; a tenth more or less hardly matters, twice as much diverges now and then
+MOMENTUM, MEMORY = 0.9, 0.95  # of the gradient and of its square: a short one forgets a rare, large draw soon
+TINY = 1e-8
+LEAST_BATCH = 8192  # facts
+AT_ONCE = 1 << 16  # numbers that are updated sooner than threads are woken
+FOUND_A_STEP = 1 << 16  # zeros that may be found worth listing, a thread
+RELIST = 50  # list again when one in so many listed cells would be new
+FORGET = -5.0  # θ below which a listed zero is given back to chance
+ACTIVE_A_FACT = 1  # listed zeros at most
+
+
+def n_batches(facts: Facts) -> int:
+    """Into how many batches the facts are cut: one costs about as much as the update of all entities."""
+    return max(1, round(len(facts) / max(LEAST_BATCH, 2 * facts.n_entities)))
+
+
+class AdamState(NamedTuple):
+    """Where the search is and what it remembers."""
+
+    x: Vector  # (n,)
+    objective: float  # estimated, the mean over a round
+    mean: Vector  # (n,) of past gradients
+    square: Vector  # (n,) of past gradients, squared
+    active: NDArray[np.int64]  # zeros that are listed, as sorted cell numbers
+    found: NDArray[np.int64]  # zeros that should be
+    rounds: int
+
+
+class Adam:
+    """Rounds of Adam with a cosine schedule; each step draws its own cells."""
+
+    def __init__(
+        self,
+        cells: Sampled,
+        layout: Layout,
+        *,
+        l2_entities: float,
+        l2_relations: float,
+        bias: bool,
+        max_iter: int,
+        random_state: int,
+    ):
+        self.cells, self.layout, self.bias = cells, layout, bias
+        self.lambdas = (l2_entities, l2_relations)
+        self.max_iter, self.random_state = max_iter, random_state
+        self.window = max_iter + 1  # estimates are too noisy to judge a change by
+        self._dA: Slices = np.zeros((cells.n_threads, layout.n, layout.r), cells.dtype)
+        self._found = np.empty((cells.n_threads, FOUND_A_STEP), np.int64)
+        self._pool = ThreadPoolExecutor(cells.n_threads)
+        self._listed: NDArray[np.int64] | None = None
+
+    def start(self, x: Vector) -> AdamState:
+        """The state before the first round."""
+        nothing = np.empty(0, np.int64)
+        return AdamState(x, np.inf, np.zeros_like(x), np.zeros_like(x), nothing, nothing, 0)
+
+    def finished(self, state: AdamState) -> str | None:
+        """The schedule's end."""
+        return "the learning rate has come down to zero" if state.rounds >= self.max_iter else None
+
+    def step(self, state: AdamState) -> AdamState:
+        """One round. The memories of gradients are overwritten in place."""
+        if self._listed is not state.active:  # at the start, and when a fit is taken up again
+            self._list(state.active)
+        x, found = state.x.copy(), [state.found]
+        losses = [
+            self._descend(x, state.mean, state.square, t, found)
+            for t in range(state.rounds * ROUND + 1, (state.rounds + 1) * ROUND + 1)
+        ]
+        A, R, b = self.layout.views(x)
+        objective = float(np.mean(losses)) + sum(
+            l2 * sum_of_squares(part) for l2, part in zip(self.lambdas, (A, R), strict=True)
+        )
+        active, fresh = state.active, sorted_unique(np.concatenate(found))
+        if len(fresh) * RELIST > len(self.cells.listed.subjects):
+            active, fresh = self._renewed(A, R, b, active, fresh), fresh[:0]
+            self._list(active)
+        return state._replace(x=x, objective=objective, active=active, found=fresh, rounds=state.rounds + 1)
+
+    def _descend(self, x: Vector, mean: Vector, square: Vector, t: int, found: list[NDArray[np.int64]]) -> float:
+        """Step t, from 1 on; x and the memories change in place. The estimated loss before it."""
+        A, R, b = self.layout.views(x)
+        rng = np.random.default_rng([self.random_state, t])  # of its own: a fit taken up again draws the same
+        loss, dR, db, counts = self.cells(
+            A,
+            R,
+            b,
+            batch=t % self.cells.n_batches,
+            uniforms=rng.random((2, 2, self.layout.k)),
+            parts=self._dA,
+            found=self._found,
+        )
+        found += [self._found[share, :count].copy() for share, count in enumerate(counts)]
+        rate = RATE * (1 + np.cos(np.pi * t / (self.max_iter * ROUND))) / 2
+        corrected = rate * np.sqrt(1 - MEMORY**t) / (1 - MOMENTUM**t)
+        gradients = (self._dA, dR[None], (db if self.bias else np.zeros_like(db))[None])
+        parts = (self.layout.views(vector) for vector in (x, mean, square))
+        for l2, gradient, *arrays in zip((*self.lambdas, 0.0), gradients, *parts, strict=True):
+            self._update(gradient, arrays, 2 * l2, corrected)
+        return loss
+
+    def _update(self, gradient: NDArray[Any], arrays: list[Vector], l2: float, rate: float) -> None:
+        """Adam's update of some parameters; the gradient, in several parts, is used up."""
+        flat = [array.reshape(-1) for array in arrays]
+        parts = gradient.astype(flat[0].dtype, copy=False).reshape(len(gradient), -1)
+        edges = [len(flat[0]) * share // len(self._dA) for share in range(len(self._dA) + 1)]
+        numbers = np.array([l2, rate, MOMENTUM, MEMORY, TINY], flat[0].dtype)
+
+        def work(share: int) -> None:
+            here = slice(edges[share], edges[share + 1])
+            _adam(*(array[here] for array in flat), parts[:, here], *numbers)  # type: ignore[call-arg]
+
+        if len(flat[0]) < AT_ONCE:
+            _adam(*flat, parts, *numbers)  # type: ignore[call-arg]
+        else:
+            list(self._pool.map(work, range(len(self._dA))))
+
+    def _list(self, active: NDArray[np.int64]) -> None:
+        self.cells.activate(active)
+        self._listed = active
+
+    def _renewed(
+        self, A: Matrix, R: Slices, b: Vector, active: NDArray[np.int64], found: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The zeros, listed or found, that are likely; not more than memory is meant for."""
+        zeros = sorted_unique(np.concatenate([active, found]))
+        theta = scores(A, R, b, cells_of(zeros, self.layout.n))
+        most = ACTIVE_A_FACT * self.cells.n_facts
+        least = FORGET if len(theta) <= most else max(FORGET, float(np.partition(theta, -most - 1)[-most - 1]))
+        return zeros[theta > least]
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"})
+def _adam(x, mean, square, parts, l2, rate, momentum, memory, tiny):  # type: ignore[no-untyped-def]
+    """One pass over everything: the arrays are longer than the cache."""
+    one = x.dtype.type(1)
+    for i in range(len(x)):
+        g = l2 * x[i]
+        for part in range(len(parts)):
+            g += parts[part, i]
+            parts[part, i] = 0
+        mean[i] = momentum * mean[i] + (one - momentum) * g
+        square[i] = memory * square[i] + (one - memory) * g * g
+        x[i] -= rate * mean[i] / (np.sqrt(square[i]) + tiny)
