@@ -39,13 +39,16 @@ def test_a_round_is_four_steps_of_adam():
     x = started(facts)
     found = rule.step(rule.start(x.copy()))
     m, v, values = np.zeros_like(x), np.zeros_like(x), []
+    parts = rule.layout.views(x)
+    sizes = [0.1 * np.sqrt(np.mean(part**2)) for part in parts[:2]]  # of steps: A's and R's own, and that of the bias
+    size = np.repeat([*sizes, 0.05], [part.size for part in parts])
     for t in range(1, 5):  # by the book
         A, R, b = rule.layout.views(x)
         value, *parts = logistic(facts, A, R, b)
         values.append(value)
         g = rule.layout.pack(*parts, np.float64) + 2 * rule.layout.pack(0.1 * A, 0.2 * R, 0 * b, np.float64)
         m, v = 0.9 * m + 0.1 * g, 0.95 * v + 0.05 * g * g
-        rate = 0.05 * (1 + np.cos(np.pi * t / 40)) / 2
+        rate = size * (1 + np.cos(np.pi * t / 40)) / 2
         x = x - rate * (m / (1 - 0.9**t)) / np.sqrt(v / (1 - 0.95**t))
     np.testing.assert_allclose(found.x, x, rtol=1e-5, atol=1e-7)
     A, R, _ = rule.layout.views(x)

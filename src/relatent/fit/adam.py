@@ -19,7 +19,10 @@ from ..data.facts import Facts, cells_of, sorted_unique
 from .objective import Layout, sum_of_squares
 
 ROUND = 4  # steps of Adam in a step of the loop
-RATE = 0.05  # at the start; a tenth more or less hardly matters, twice as much diverges now and then
+RATE = (
+    0.1  # a step at the start, in sizes of A (of R): with many entities A is small and R large, or the other way round
+)
+RATE_OF_BIAS = 0.05  # log-odds
 MOMENTUM, MEMORY = 0.9, 0.95  # of the gradient and of its square: a short one forgets a rare, large draw soon
 TINY = 1e-8
 LEAST_BATCH = 8192  # facts
@@ -84,21 +87,29 @@ class Adam:
         if self._listed is not state.active:  # at the start, and when a fit is taken up again
             self._list(state.active)
         x, found = state.x.copy(), [state.found]
+        A, R, b = self.layout.views(x)
+        rates = (*(RATE * np.sqrt(sum_of_squares(part) / part.size) for part in (A, R)), RATE_OF_BIAS)
         losses = [
-            self._descend(x, state.mean, state.square, t, found)
+            self._descend(x, state.mean, state.square, rates, t, found)
             for t in range(state.rounds * ROUND + 1, (state.rounds + 1) * ROUND + 1)
         ]
-        A, R, b = self.layout.views(x)
-        objective = float(np.mean(losses)) + sum(
-            l2 * sum_of_squares(part) for l2, part in zip(self.lambdas, (A, R), strict=True)
-        )
+        penalties = (l2 * sum_of_squares(part) for l2, part in zip(self.lambdas, (A, R), strict=True))
+        objective = float(np.mean(losses)) + sum(penalties)
         active, fresh = state.active, sorted_unique(np.concatenate(found))
         if len(fresh) * RELIST > len(self.cells.listed.subjects):
             active, fresh = self._renewed(A, R, b, active, fresh), fresh[:0]
             self._list(active)
         return state._replace(x=x, objective=objective, active=active, found=fresh, rounds=state.rounds + 1)
 
-    def _descend(self, x: Vector, mean: Vector, square: Vector, t: int, found: list[NDArray[np.int64]]) -> float:
+    def _descend(
+        self,
+        x: Vector,
+        mean: Vector,
+        square: Vector,
+        rates: tuple[float, ...],
+        t: int,
+        found: list[NDArray[np.int64]],
+    ) -> float:
         """Step t, from 1 on; x and the memories change in place. The estimated loss before it."""
         A, R, b = self.layout.views(x)
         rng = np.random.default_rng([self.random_state, t])  # of its own: a fit taken up again draws the same
@@ -112,12 +123,12 @@ class Adam:
             found=self._found,
         )
         found += [self._found[share, :count].copy() for share, count in enumerate(counts)]
-        rate = RATE * (1 + np.cos(np.pi * t / (self.max_iter * ROUND))) / 2
-        corrected = rate * np.sqrt(1 - MEMORY**t) / (1 - MOMENTUM**t)
+        left = (1 + np.cos(np.pi * t / (self.max_iter * ROUND))) / 2
+        corrected = left * np.sqrt(1 - MEMORY**t) / (1 - MOMENTUM**t)
         gradients = (self._dA, dR[None], (db if self.bias else np.zeros_like(db))[None])
         parts = (self.layout.views(vector) for vector in (x, mean, square))
-        for l2, gradient, *arrays in zip((*self.lambdas, 0.0), gradients, *parts, strict=True):
-            self._update(gradient, arrays, 2 * l2, corrected)
+        for l2, rate, gradient, *arrays in zip((*self.lambdas, 0.0), rates, gradients, *parts, strict=True):
+            self._update(gradient, arrays, 2 * l2, rate * corrected)
         return loss
 
     def _update(self, gradient: NDArray[Any], arrays: list[Vector], l2: float, rate: float) -> None:
