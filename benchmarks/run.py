@@ -26,6 +26,19 @@ BENCHMARKS = {  # name: (module, function, what it measures)
     "als-rescal": ("sweeps", "als_rescal", "a sweep of least squares against the PyPI package rescal 0.4"),
     "als-yago": ("sweeps", "als_yago", "the same for 3 M entities and 70 M facts: seconds, memory, gathers (15 min)"),
     "als-growth": ("sweeps", "als_growth", "seconds a sweep against size, up to 70 M facts (10 min)"),
+    "logit-yago": (
+        "scale",
+        "logit_yago",
+        "the sampled likelihood for 3 M entities and 70 M facts: seconds, memory",
+    ),
+    "logit-growth": ("scale", "logit_growth", "seconds a pass against size, up to 70 M facts, and against rank"),
+    "planted": (
+        "scale",
+        "planted_truth",
+        "precision on 7 M planted facts: the truth, ALS, likelihood (8 min)",
+    ),
+    "sampled-exact": ("scale", "sampled_exact", "the sampled fit beside the exact one on CoDEx-S and arXiv (20 min)"),
+    "pykeen": ("scale", "beside_pykeen", "RESCAL of PyKEEN beside ours on CoDEx-S"),
     "ranking": ("answers", "ranking", "filtered ranks of the test facts of WN18RR, rank 64"),
     "reading": ("reading", "reading", "70 M named facts from TSV.gz to sorted ids; other formats, polars, each step"),
     "help": ("answers", "help_text", "time until the command line has answered --help"),
@@ -39,7 +52,8 @@ class CannotRunError(Exception):
 def main() -> int:
     arguments = _arguments()
     if arguments.task is not None:  # of a benchmark that gives each contestant a process of its own
-        print(json.dumps(import_module("sweeps").do(json.loads(arguments.task))))
+        task = json.loads(arguments.task)
+        print(json.dumps(import_module(task.get("module", "sweeps")).do(task)))
         return 0
     if arguments.list or arguments.name is None:
         for name, (_, _, about) in BENCHMARKS.items():
@@ -47,7 +61,7 @@ def main() -> int:
         return 0
     module, function, _ = BENCHMARKS[arguments.name]
     benchmark: Callable[..., dict[str, Any]] = getattr(import_module(module), function)
-    options = {"rescal": arguments.rescal} if arguments.name.startswith("als-") else {}
+    options = {option: getattr(arguments, option) for option in _options(arguments.name)}
     watch = machine.Watch()
     try:
         results = benchmark(seed=arguments.seed, **options)
@@ -78,12 +92,27 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--save", action="store_true", help="also write benchmarks/results/NAME.json")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rescal", metavar="PATH", help="folder that holds the package rescal (als-…)")
+    parser.add_argument("--arxiv", metavar="FILE", help="edges of the arXiv collaboration graph (sampled-exact)")
+    parser.add_argument("--pykeen", metavar="PYTHON", help="an interpreter that has PyKEEN (pykeen)")
     parser.add_argument("--task", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
+def _options(name: str) -> list[str]:
+    """Which options a benchmark takes beside the seed."""
+    if name.startswith("als-"):
+        return ["rescal"]
+    return {"sampled-exact": ["arxiv"], "pykeen": ["pykeen"]}.get(name, [])
+
+
 def _command(arguments: argparse.Namespace) -> str:
-    flags = {"--json": arguments.json, "--save": arguments.save, "--rescal PATH": arguments.rescal}
+    flags = {
+        "--json": arguments.json,
+        "--save": arguments.save,
+        "--rescal PATH": arguments.rescal,
+        "--arxiv FILE": arguments.arxiv,
+        "--pykeen PYTHON": arguments.pykeen,
+    }
     given = [flag for flag, value in flags.items() if value]
     return " ".join(["python benchmarks/run.py", arguments.name, f"--seed {arguments.seed}", *given])
 

@@ -32,6 +32,7 @@ from relatent.model.planted import uniform
 SWEEPS = 5
 Array = np.ndarray[Any, Any]
 YAGO = (3_000_000, 40, 70_000_000)  # entities, relations, facts
+SHARES = (16, 4, 1)  # of that size, where growth is measured
 L2 = 0.01  # small: where factors vanish there is nothing to time
 HOW = "needs the package rescal 0.4: pip install --no-deps --target FOLDER rescal==0.4, then --rescal FOLDER"
 
@@ -134,8 +135,8 @@ def als_yago(seed: int, rescal: str | None) -> dict[str, Any]:
     """Uniform facts, the same start: seconds a sweep, memory of the whole process, and the scores that come out."""
     _package(rescal)
     with tempfile.TemporaryDirectory() as folder:
-        _apart(folder, "world", size=YAGO, seed=seed)
-        run = partial(_apart, folder, size=YAGO, seed=seed, sweeps=2)
+        apart(folder, "world", size=YAGO, seed=seed)
+        run = partial(apart, folder, size=YAGO, seed=seed, sweeps=2)
         ours, theirs = run("ours", rank=10), run("theirs", rank=10, rescal=rescal)
         difference = _of_scores(folder)
         wide = run("ours", rank=50)
@@ -166,27 +167,32 @@ def als_yago(seed: int, rescal: str | None) -> dict[str, Any]:
 
 
 def als_growth(seed: int, rescal: str | None) -> dict[str, Any]:
-    """Entities and facts × 1, 4, 16 up to the size of YAGO, rank 10: cost grows as size to which power?"""
+    """Entities and facts × 1, 4, 16 up to the size of YAGO, rank 10, and the rank × 1, 2, 4, 8 at the smallest."""
     _package(rescal)
-    found: dict[str, Any] = {"ours": {}, "rescal": {}}
-    shares = [16, 4, 1]
-    for share in shares:
+    found: dict[str, Any] = {"ours": {}, "rescal": {}, "ours by rank": {}}
+    for share in SHARES:
         size = (YAGO[0] // share, YAGO[1], YAGO[2] // share)
         with tempfile.TemporaryDirectory() as folder:
-            _apart(folder, "world", size=size, seed=seed)
-            run = partial(_apart, folder, size=size, seed=seed, sweeps=2, rank=10)
-            found["ours"][f"{size[2]:,} facts"] = run("ours")
-            found["rescal"][f"{size[2]:,} facts"] = run("theirs", rescal=rescal)
-    powers = {}
-    for name, each in found.items():
-        seconds = [one["seconds_a_sweep"]["best"] for one in each.values()]
-        powers[name] = float(np.polyfit(-np.log(shares), np.log(seconds), 1)[0])
+            apart(folder, "world", size=size, seed=seed)
+            run = partial(apart, folder, size=size, seed=seed, sweeps=2)
+            found["ours"][f"{size[2]:,} facts"] = run("ours", rank=10)
+            if share > 1:  # als-yago has its sweeps at full size
+                found["rescal"][f"{size[2]:,} facts"] = run("theirs", rank=10, rescal=rescal)
+            if share == SHARES[0]:
+                found["ours by rank"] = {f"rank {rank}": run("ours", rank=rank) for rank in (8, 16, 32, 64)}
+    powers = {name: power(found[name], "seconds_a_sweep") for name in ("ours", "rescal")}
     return found | {"exponent": bar(powers["ours"], most=1.1), "exponent_of_rescal": powers["rescal"]}
 
 
-def _apart(folder: str, what: str, **task: Any) -> dict[str, Any]:
+def power(found: dict[str, Any], what: str) -> float:
+    """The slope of log seconds against log size, for measurements in the order of SHARES."""
+    seconds = [one[what]["best"] for one in found.values()]
+    return float(np.polyfit(-np.log(SHARES[: len(seconds)]), np.log(seconds), 1)[0])
+
+
+def apart(folder: str, what: str, module: str = "sweeps", **task: Any) -> dict[str, Any]:
     """One task in its own process: what it found, its peak memory, and how busy the machine was."""
-    task |= {"what": what, "folder": folder}
+    task |= {"module": module, "what": what, "folder": folder}
     watch = machine.Watch()
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("run.py")), "--task", json.dumps(task)],
@@ -209,13 +215,14 @@ def _world(task: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _facts(task: dict[str, Any]) -> relatent.Facts:
+def facts_of(task: dict[str, Any]) -> relatent.Facts:
+    """The facts that the task `world` left in the folder."""
     n, k, _ = task["size"]
     return relatent.Facts(np.load(Path(task["folder"], "facts.npy")), Names(n), Names(k, what="relation"))
 
 
 def _ours_apart(task: dict[str, Any]) -> dict[str, Any]:
-    facts, rank = _facts(task), task["rank"]
+    facts, rank = facts_of(task), task["rank"]
     A = np.random.default_rng(task["seed"]).random((facts.n_entities, rank), np.float32)
     options: dict[str, Any] = {"l2_entities": L2, "l2_relations": L2, "l2_attributes": 0.0, "dtype": np.float32}
     with one_blas_thread():
@@ -230,7 +237,7 @@ def _ours_apart(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def _theirs_apart(task: dict[str, Any]) -> dict[str, Any]:
-    package, facts, rank = _package(task["rescal"]), _facts(task), task["rank"]
+    package, facts, rank = _package(task["rescal"]), facts_of(task), task["rank"]
     X = [facts.matrix(k) for k in range(facts.n_relations)]
     A = np.random.default_rng(task["seed"]).random((facts.n_entities, rank), np.float32).astype(np.float64)
     del facts
@@ -241,7 +248,7 @@ def _theirs_apart(task: dict[str, Any]) -> dict[str, Any]:
 
 def _fit_apart(task: dict[str, Any]) -> dict[str, Any]:
     """The whole of it as a user would: start from eigenvectors, then sweeps."""
-    facts, rank = _facts(task), task["rank"]
+    facts, rank = facts_of(task), task["rank"]
     with one_blas_thread():
         beginning, _ = timed(lambda: start.eigenvectors(facts, rank, task["seed"]))
     model = relatent.RescalALS(rank=rank, l2_entities=1e-6, l2_relations=1e-6, max_iter=3, tol=0.0)  # noise vanishes
@@ -256,7 +263,7 @@ def _of_scores(folder: str) -> float:
 
 def _gathers(task: dict[str, Any]) -> dict[str, Any]:
     """What the memory gives: numbers read in a row, and rows from anywhere, fetched ahead, on all threads."""
-    facts = _facts(task)
+    facts = facts_of(task)
     n, m = facts.n_entities, min(len(facts), 10_000_000)
     columns = np.array(facts.objects[:m])
     del facts
