@@ -23,7 +23,7 @@ import relatent
 from relatent.cells import plain
 from relatent.cells.threads import one_blas_thread
 from relatent.cells.tiled import Tiled
-from relatent.fit import estimators, losses, start
+from relatent.fit import losses, start
 from relatent.fit.objective import Layout, PenalisedLikelihood
 from relatent.fit.optimisers import Lbfgs
 
@@ -74,7 +74,7 @@ def _fit(facts: relatent.Facts, init: relatent.Factors) -> tuple[relatent.Rescal
     model = relatent.RescalLogit(
         rank=RANK, l2_entities=L2, l2_relations=L2, bias=False, max_iter=STEPS, tol=0, init=init
     )
-    with mock.patch.object(estimators, "Tiled", Counted), warnings.catch_warnings():
+    with mock.patch.object(losses, "Tiled", Counted), warnings.catch_warnings():
         warnings.simplefilter("ignore", relatent.ConvergenceWarning)
         return model.fit(facts), evaluations
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relatent.cells import plain
-from relatent.cells.sampled import Sampled, scores
+from relatent.cells.sampled import Sampled
 from relatent.data.facts import Facts, cell_keys, cells_of
 from worlds import random_facts
 
@@ -233,11 +233,3 @@ def test_the_same_draw_gives_the_same_numbers():
         estimate(Sampled(SMALL, zeros_per_fact=1, n_threads=2), A, R, b, 0, uniforms).tolist() for _ in range(2)
     )
     assert first == second
-
-
-def test_scores_of_listed_cells_are_those_of_the_formula():
-    A, R, b = (part.astype(np.float32) for part in factors(SMALL))
-    cells = SMALL.triples
-    s, k, o = cells.T
-    theta = np.einsum("np,npq,nq->n", A[s], R[k], A[o]) + b[k]
-    np.testing.assert_allclose(scores(A, R, b, cells), theta, rtol=1e-5, atol=1e-5)

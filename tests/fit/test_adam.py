@@ -106,7 +106,7 @@ def test_not_more_zeros_are_listed_than_memory_is_meant_for():
     b[:] = 3.0
     zeros = np.setdiff1d(np.arange(5000), SPARSE.keys)
     kept = rule._renewed(A, R, b, zeros[::2], zeros[1::2])
-    theta = adam.scores(A, R, b, adam.cells_of(zeros, 400))
+    theta = adam.scores(A, R, b, *adam.cells_of(zeros, 400).T)
     np.testing.assert_array_equal(kept, zeros[theta >= np.sort(theta)[-len(SPARSE)]])
 
 

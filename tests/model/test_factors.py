@@ -4,7 +4,7 @@ import pytest
 from relatent.data.facts import Facts
 from relatent.data.names import Names
 from relatent.errors import InputError, UnknownNameError
-from relatent.model.factors import CELLS_AT_ONCE, Factors
+from relatent.model.factors import CELLS_AT_ONCE, Factors, scores
 from relatent.model.links import Smooth
 
 ENTITIES = ["Ann", "Bob", "Cid", "Dan"]
@@ -31,6 +31,14 @@ def test_a_score_is_the_bilinear_form_plus_the_bias(town):
     assert town.score("Ann", "likes", "Bob") == 5.5
     assert town.score("Bob", "likes", "Ann") == 0.5
     assert town.score(["Ann", "Bob"], ["likes", "knows"], ["Cid", "Ann"]).tolist() == [3.5, 6.5]
+
+
+def test_scores_of_listed_cells_are_those_of_the_formula():
+    rng = np.random.default_rng(0)
+    A, R, b = (rng.normal(size=shape).astype(np.float32) for shape in ((20, 3), (3, 3, 3), (3,)))
+    s, k, o = (rng.integers(0, high, 150) for high in (20, 3, 20))
+    theta = np.einsum("np,npq,nq->n", A[s], R[k], A[o]) + b[k]
+    np.testing.assert_allclose(scores(A, R, b, s, k, o), theta, rtol=1e-5, atol=1e-5)
 
 
 def test_scores_agree_with_the_plain_sum_in_any_order_of_relations():

@@ -9,6 +9,7 @@ from numba import types
 from numba.extending import intrinsic
 
 LINE = 64  # bytes of a cache line
+AHEAD = 16  # rows: more than a core has loads in flight
 _FUNCTION = "llvm.prefetch.p0"
 
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from ..arrays import Ids, Matrix, Slices, Triples, Vector
 from ..data.facts import Facts, cells_of
 from . import sigmoid
-from .prefetch import LINE, prefetch
+from .prefetch import AHEAD, LINE, prefetch
 
 ZEROS_PER_FACT = 64  # in a batch they then cost about as much as the facts
 ALIKE = 0.5  # the share of a side's draws that treats all entities alike
@@ -40,7 +40,6 @@ STRIP = 512  # rows of a block, and columns of a tile of it
 CHUNK = 512  # subjects worked on at once: their rows stay in the second cache
 CELLS_A_TASK = 1 << 14
 CELL_COST = 15.0  # of a listed cell, in cells of a block: for sharing work between threads
-AHEAD = 16  # rows on their way from memory
 ACTIVE = -1.0  # the weight of a listed zero
 WORTH = 0.25  # the variance from which on a zero is worth listing
 AT_ONCE = 1 << 12  # entities that are drawn sooner than threads are woken
@@ -91,12 +90,15 @@ class Sampled:
         self.starts, self.subjects = facts.starts, np.ascontiguousarray(facts.subjects)
         self.by_object = _sorted_within(facts.objects, facts.starts)
         self.sides = _sides(facts, self.subjects, self.by_object, zeros_per_fact / n_batches)
-        self._known = _listed(facts, self.dtype)
-        self.listed = self._known
+        self._known = self.listed = _listed(facts, self.dtype)
+        self._active: NDArray[np.int64] | None = None
         self._pool = ThreadPoolExecutor(self.n_threads)
 
     def activate(self, active: NDArray[np.int64]) -> None:
         """List these zeros, given as sorted cell numbers, in place of those listed so far."""
+        if self._active is active:  # the very array that is in force
+            return
+        self._active = active
         self.listed = _merged(self._known, cells_of(active, self.n), self.k) if len(active) else self._known
 
     def draw(self, uniforms: NDArray[np.float64]) -> tuple[Drawn, Drawn]:
@@ -240,7 +242,8 @@ def _draw(ids, starts, n, typed, by_degree, alike, distinct, u_degree, u_alike, 
         end = first
         for c in range(first, filled):
             if c == first or chosen[c] != chosen[c - 1]:
-                degree = _degree(ids, low, high, chosen[c])
+                begin, stop = _run(ids, low, high, chosen[c])
+                degree = stop - begin
                 if typed and not degree:
                     continue
                 chosen[end] = chosen[c]
@@ -275,10 +278,10 @@ def _draw_alike(n, m, u, chosen, filled):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _degree(ids, low, high, i):  # type: ignore[no-untyped-def]
-    """How often an id stands in a sorted column."""
+def _run(ids, low, high, i):  # type: ignore[no-untyped-def]
+    """Where an id begins and ends in a sorted column; an empty stretch where it does not stand there."""
     at = _lower_bound(ids, low, high, i)
-    return _run_end(ids, at, high) - at if at < high and ids[at] == i else 0
+    return at, (_run_end(ids, at, high) if at < high and ids[at] == i else at)
 
 
 @njit(inline="always")
@@ -457,9 +460,7 @@ def _sum_block(  # type: ignore[no-untyped-def]
     begin, end = np.empty(m, np.int64), np.empty(m, np.int64)
     for row in range(m):
         A_I[row] = A[rows[row]]
-        begin[row] = _lower_bound(subjects, low, high, rows[row])
-        here = begin[row] < high and subjects[begin[row]] == rows[row]
-        end[row] = _run_end(subjects, begin[row], high) if here else begin[row]
+        begin[row], end[row] = _run(subjects, low, high, rows[row])
     Q = np.dot(A_I, R_k)
     Q_u = np.empty_like(Q)
     for row in range(m):
@@ -540,19 +541,3 @@ def _hide(T, J, objects, begin, end):  # type: ignore[no-untyped-def]
                     T[row, column] = sigmoid.HIDDEN
                 c += 1
         begin[row] = c
-
-
-def scores(A: Matrix, R: Slices, b: Vector, cells: Triples) -> Vector:
-    """θ of cells sorted by relation and subject, (n,)."""
-    theta = np.empty(len(cells), A.dtype)
-    _scores(A, R, b, *(np.ascontiguousarray(column) for column in cells.T), theta)  # type: ignore[call-arg]
-    return theta
-
-
-@njit(nogil=True, cache=True)
-def _scores(A, R, b, subjects, relations, objects, theta):  # type: ignore[no-untyped-def]
-    q = np.empty(A.shape[1], A.dtype)
-    for c in range(len(theta)):
-        if c == 0 or subjects[c] != subjects[c - 1] or relations[c] != relations[c - 1]:
-            np.dot(A[subjects[c]], R[relations[c]], q)
-        theta[c] = np.dot(q, A[objects[c]]) + b[relations[c]]

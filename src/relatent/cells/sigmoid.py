@@ -207,19 +207,29 @@ _D0, _D1, _D2, _D3, _D4, _D5, _D6, _D7 = _D
 
 
 @njit(inline="always", fastmath=FAST, error_model="numpy")
+def _one_cell32(t):  # type: ignore[no-untyped-def]
+    e = _exp32(-abs(t))
+    q = _ONE / (_ONE + e)
+    log = ((((((_D7 * e + _D6) * e + _D5) * e + _D4) * e + _D3) * e + _D2) * e + _D1) * e + _D0
+    return (q if t >= _ZERO else e * q), max(t, _ZERO) + e * log
+
+
+@njit(inline="always", error_model="numpy")
+def _one_cell64(t):  # type: ignore[no-untyped-def]
+    e = math.exp(-abs(t))
+    return (1 / (1 + e) if t >= 0 else e / (1 + e)), max(t, 0.0) + math.log1p(e)
+
+
+@njit(inline="always", fastmath=FAST, error_model="numpy")
 def _weighted32(T, b, weights, sums, values):  # type: ignore[no-untyped-def]
     n, m = T.shape
     for i in range(n):
         slope, value = _ZERO, _ZERO
         for j in range(m):
-            t = T[i, j] + b
-            e = _exp32(-abs(t))
-            q = _ONE / (_ONE + e)
-            s = q if t >= _ZERO else e * q
+            s, softplus = _one_cell32(T[i, j] + b)
             T[i, j] = s
-            log = ((((((_D7 * e + _D6) * e + _D5) * e + _D4) * e + _D3) * e + _D2) * e + _D1) * e + _D0
             slope += weights[j] * s
-            value += weights[j] * (max(t, _ZERO) + e * log)
+            value += weights[j] * softplus
         sums[i] += slope
         values[i] += value
 
@@ -229,12 +239,10 @@ def _weighted64(T, b, weights, sums, values):  # type: ignore[no-untyped-def]
     n, m = T.shape
     for i in range(n):
         for j in range(m):
-            t = T[i, j] + b
-            e = math.exp(-abs(t))
-            s = 1 / (1 + e) if t >= 0 else e / (1 + e)
+            s, softplus = _one_cell64(T[i, j] + b)
             T[i, j] = s
             sums[i] += weights[j] * s
-            values[i] += weights[j] * (max(t, 0.0) + math.log1p(e))
+            values[i] += weights[j] * softplus
 
 
 def weighted_pass(T: Any, b: Any, weights: Any, sums: Any, values: Any) -> None:
@@ -247,20 +255,6 @@ def _weighted_by_precision(T, b, weights, sums, values):  # type: ignore[no-unty
     if T.dtype == types.float64:
         return lambda T, b, weights, sums, values: _weighted64(T, b, weights, sums, values)
     return lambda T, b, weights, sums, values: _weighted32(T, b, weights, sums, values)
-
-
-@njit(inline="always", fastmath=FAST, error_model="numpy")
-def _one_cell32(t):  # type: ignore[no-untyped-def]
-    e = _exp32(-abs(t))
-    q = _ONE / (_ONE + e)
-    log = ((((((_D7 * e + _D6) * e + _D5) * e + _D4) * e + _D3) * e + _D2) * e + _D1) * e + _D0
-    return (q if t >= _ZERO else e * q), max(t, _ZERO) + e * log
-
-
-@njit(inline="always", error_model="numpy")
-def _one_cell64(t):  # type: ignore[no-untyped-def]
-    e = math.exp(-abs(t))
-    return (1 / (1 + e) if t >= 0 else e / (1 + e)), max(t, 0.0) + math.log1p(e)
 
 
 def one_cell(t: Any) -> tuple[Any, Any]:

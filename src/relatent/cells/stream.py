@@ -28,9 +28,8 @@ from numpy.typing import NDArray
 
 from ..arrays import Ids, Matrix, Slices
 from ..data.facts import Facts
-from .prefetch import LINE, prefetch
+from .prefetch import AHEAD, LINE, prefetch
 
-AHEAD = 16  # facts: more than a core has loads in flight
 CHUNK_BYTES = 32 << 10  # rows of X_k A that are multiplied at once: they are still in the first cache
 BLOCK_BYTES = 2 << 20  # of F: stays in the cache of a core while a group of relations adds to it
 TOGETHER = 2  # X_k A kept for a group of relations, in sizes of A: F is then moved less often than they are

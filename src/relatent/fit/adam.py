@@ -14,14 +14,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ..arrays import Matrix, Slices, Vector
-from ..cells.sampled import Sampled, scores
+from ..cells.sampled import Sampled
 from ..data.facts import Facts, cells_of, sorted_unique
+from ..model.factors import scores
 from .objective import Layout, sum_of_squares
 
 ROUND = 4  # steps of Adam in a step of the loop
-RATE = (
-    0.1  # a step at the start, in sizes of A (of R): with many entities A is small and R large, or the other way round
-)
+RATE = 0.1  # a step at the start, in sizes of A, or of R: with many entities the one is small and the other large
 RATE_OF_BIAS = 0.05  # log-odds
 MOMENTUM, MEMORY = 0.9, 0.95  # of the gradient and of its square: a short one forgets a rare, large draw soon
 TINY = 1e-8
@@ -71,7 +70,6 @@ class Adam:
         self._dA: Slices = np.zeros((cells.n_threads, layout.n, layout.r), cells.dtype)
         self._found = np.empty((cells.n_threads, FOUND_A_STEP), np.int64)
         self._pool = ThreadPoolExecutor(cells.n_threads)
-        self._listed: NDArray[np.int64] | None = None
 
     def start(self, x: Vector) -> AdamState:
         """The state before the first round."""
@@ -84,8 +82,7 @@ class Adam:
 
     def step(self, state: AdamState) -> AdamState:
         """One round. The memories of gradients are overwritten in place."""
-        if self._listed is not state.active:  # at the start, and when a fit is taken up again
-            self._list(state.active)
+        self.cells.activate(state.active)  # in force already, but at the start and when a fit is taken up again
         x, found = state.x.copy(), [state.found]
         A, R, b = self.layout.views(x)
         rates = (*(RATE * np.sqrt(sum_of_squares(part) / part.size) for part in (A, R)), RATE_OF_BIAS)
@@ -98,7 +95,7 @@ class Adam:
         active, fresh = state.active, sorted_unique(np.concatenate(found))
         if len(fresh) * RELIST > len(self.cells.listed.subjects):
             active, fresh = self._renewed(A, R, b, active, fresh), fresh[:0]
-            self._list(active)
+            self.cells.activate(active)
         return state._replace(x=x, objective=objective, active=active, found=fresh, rounds=state.rounds + 1)
 
     def _descend(
@@ -147,16 +144,13 @@ class Adam:
         else:
             list(self._pool.map(work, range(len(self._dA))))
 
-    def _list(self, active: NDArray[np.int64]) -> None:
-        self.cells.activate(active)
-        self._listed = active
-
     def _renewed(
         self, A: Matrix, R: Slices, b: Vector, active: NDArray[np.int64], found: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """The zeros, listed or found, that are likely; not more than memory is meant for."""
         zeros = sorted_unique(np.concatenate([active, found]))
-        theta = scores(A, R, b, cells_of(zeros, self.layout.n))
+        s, k, o = cells_of(zeros, self.layout.n).T
+        theta = scores(A, R, b, s, k, o)
         most = ACTIVE_A_FACT * self.cells.n_facts
         least = FORGET if len(theta) <= most else max(FORGET, float(np.partition(theta, -most - 1)[-most - 1]))
         return zeros[theta > least]

@@ -18,8 +18,8 @@ from ..cells.tiled import COLUMNS, ROWS
 from ..data.facts import Facts
 from .adam import ACTIVE_A_FACT
 from .losses import Categorical, Logistic, Loss, Squared
+from .optimisers import PAIRS
 
-PAIRS = 10  # that L-BFGS remembers
 LAID_OUT, LAYING_OUT = 48, 34  # bytes a cell of the layout for products; more while that of a group is made
 BY_TILE = 66  # bytes a cell while cells are sorted by tile
 NAME = 40  # bytes of a name in a model file, with its offset; few are longer

@@ -17,6 +17,7 @@ from ..arrays import Matrix, Vector
 Objective = Callable[[Vector], tuple[float, Vector]]
 
 SUFFICIENT, CURVATURE = 1e-4, 0.9  # Wolfe's two constants (Nocedal & Wright, section 3.1)
+PAIRS = 10  # of steps and changes of the gradient that are remembered
 TRIALS = 20  # evaluations in one line search
 FAST = {"contract", "reassoc", "nsz"}
 
@@ -40,7 +41,7 @@ class Lbfgs:
 
     window = 10  # steps: single steps of a quasi-Newton method vary too much to judge by
 
-    def __init__(self, objective: Objective, *, memory: int = 10):
+    def __init__(self, objective: Objective, *, memory: int = PAIRS):
         self.objective = objective
         self.memory = memory
 

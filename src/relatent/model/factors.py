@@ -78,20 +78,7 @@ class Factors:
         )
         if self.exclusive:
             return self._exclusive_scores(s, k, o)[()]
-        return self._theta(s, k, o)[()]
-
-    def _theta(self, s: Ids, k: Ids, o: Ids) -> Vector:
-        theta = np.empty(s.shape, np.result_type(self.A, self.bias))
-        flat, s, k, o = theta.reshape(-1), s.reshape(-1), k.reshape(-1), o.reshape(-1)
-        order = np.argsort(k, kind="stable")
-        edges = np.searchsorted(k[order], np.arange(len(self.relations) + 1))
-        for relation, (start, stop) in enumerate(pairwise(edges.tolist())):
-            for low in range(start, stop, CELLS_AT_ONCE):
-                rows = order[low : min(low + CELLS_AT_ONCE, stop)]
-                flat[rows] = (
-                    np.einsum("nr,nr->n", self.A[s[rows]] @ self.R[relation], self.A[o[rows]]) + self.bias[relation]
-                )
-        return theta
+        return scores(self.A, self.R, self.bias, s, k, o)[()]
 
     def _exclusive_scores(self, s: Ids, k: Ids, o: Ids) -> Vector:
         """Log-odds of each cell against the other relations of its pair and none."""
@@ -102,9 +89,10 @@ class Factors:
         at_once = max(1, CELLS_AT_ONCE // K)
         for low in range(0, len(pairs), at_once):
             some = pairs[low : low + at_once]
-            theta = self._theta(*np.broadcast_arrays((some // n)[:, None], np.arange(K), (some % n)[:, None]))
-            cells = order[slice(*np.searchsorted(back[order], [low, low + len(some)]))]
-            result[cells] = against_others(theta[back[cells] - low].T, flat[cells])
+            cells = np.broadcast_arrays((some // n)[:, None], np.arange(K), (some % n)[:, None])
+            theta = scores(self.A, self.R, self.bias, *cells)
+            here = order[slice(*np.searchsorted(back[order], [low, low + len(some)]))]
+            result[here] = against_others(theta[back[here] - low].T, flat[here])
         return result.reshape(k.shape)
 
     def probability(self, subjects: ArrayLike, relations: ArrayLike, objects: ArrayLike) -> Vector:
@@ -177,6 +165,19 @@ class Factors:
         from .storage import save
 
         save(self, path)
+
+
+def scores(A: Matrix, R: Slices, b: Vector, s: Ids, k: Ids, o: Ids) -> Vector:
+    """θ of the cells with these ids, in the shape of theirs."""
+    theta = np.empty(s.shape, np.result_type(A, b))
+    flat, s, k, o = theta.reshape(-1), s.reshape(-1), k.reshape(-1), o.reshape(-1)
+    order = np.argsort(k, kind="stable")
+    edges = np.searchsorted(k[order], np.arange(len(R) + 1))
+    for relation, (start, stop) in enumerate(pairwise(edges.tolist())):
+        for low in range(start, stop, CELLS_AT_ONCE):
+            rows = order[low : min(low + CELLS_AT_ONCE, stop)]
+            flat[rows] = np.einsum("nr,nr->n", A[s[rows]] @ R[relation], A[o[rows]]) + b[relation]
+    return theta
 
 
 def against_others(theta: Matrix, own: Ids) -> Vector:
