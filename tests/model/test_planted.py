@@ -121,6 +121,15 @@ def test_without_a_tail_all_entities_are_alike():
     assert degrees(graph).max() < 6 * degrees(graph).mean()
 
 
+def test_entities_of_a_type_fall_into_the_groups_asked_for():
+    graph = planted(300, 3, 3000, n_groups=4)
+    for kind in range(3):
+        points = graph.factors.A[graph.types.entities == kind][:, 4:]
+        alike = points @ points.T / np.sum(points[0] ** 2) > 0.97
+        np.testing.assert_array_equal(alike.sum(axis=1), 25)  # of 100 each group has its quarter
+        np.testing.assert_array_equal(alike @ alike, alike)
+
+
 def test_neighbouring_ids_have_nothing_in_common(graph):
     kinds, log_d = graph.types.entities, graph.factors.A[:, 3]
     assert abs((kinds[1:] == kinds[:-1]).mean() - 1 / 3) < 0.03
@@ -146,6 +155,7 @@ def test_the_truth_has_the_rank_asked_for(graph):
         (20_000, {}),  # so dense that many cells are next to certain
         (15_000, {"exponent": np.inf, "signal": 1.0}),
         (15_000, {"signal": 0.0, "n_types": 1}),
+        (15_000, {"n_groups": 2}),
         (15_000, {"signal": 10.0}),
         (15_000, {"rank": 5, "signal": 5.0, "exponent": 2.2}),
     ],
@@ -300,6 +310,7 @@ def test_sizes_that_make_no_graph_are_refused(draw, size, message):
         ({"rank": 2}, "rank must be at least 3, two more than the types, got 2"),
         ({"exponent": 2.0}, "exponent must be above 2, or degrees have no mean, got 2.0"),
         ({"exponent": np.nan}, "exponent must be above 2, or degrees have no mean, got nan"),
+        ({"n_groups": 0}, "n_groups must be between 1 and 1024, got 0"),
         ({"signal": -1.0}, "signal must be between 0 and 10, got -1.0"),
         ({"signal": np.inf}, "signal must be between 0 and 10, got inf"),
         ({"test_share": 1.0}, "test_share must be at least 0 and below 1, got 1.0"),

@@ -43,6 +43,7 @@ CELL_COST = 15.0  # of a listed cell, in cells of a block: for sharing work betw
 ACTIVE = -1.0  # the weight of a listed zero
 WORTH = 0.25  # the variance from which on a zero is worth listing
 AT_ONCE = 1 << 12  # entities that are drawn sooner than threads are woken
+ALONE = 1 << 16  # cells that one thread sums sooner than another is woken
 LISTED, BLOCK = 0, 1  # what a task is
 
 
@@ -85,14 +86,19 @@ class Sampled:
         n_threads: int | None = None,
     ):
         self.n, self.k, self.dtype = facts.n_entities, facts.n_relations, np.dtype(dtype)
-        self.typed, self.n_batches, self.n_threads = typed, n_batches, n_threads or numba.get_num_threads()
-        self.n_facts = len(facts)
+        self.typed, self.n_batches, self.n_facts = typed, n_batches, len(facts)
         self.starts, self.subjects = facts.starts, np.ascontiguousarray(facts.subjects)
         self.by_object = _sorted_within(facts.objects, facts.starts)
         self.sides = _sides(facts, self.subjects, self.by_object, zeros_per_fact / n_batches)
         self._known = self.listed = _listed(facts, self.dtype)
         self._active: NDArray[np.int64] | None = None
+        self.n_threads = n_threads or (numba.get_num_threads() if self._cost() > ALONE else 1)
         self._pool = ThreadPoolExecutor(self.n_threads)
+
+    def _cost(self) -> float:
+        """Of a call, in cells of a block."""
+        blocks = (self.sides.by_degree + self.sides.alike).prod(axis=0, dtype=float).sum()
+        return float(blocks) + CELL_COST * len(self.listed.subjects) / self.n_batches
 
     def activate(self, active: NDArray[np.int64]) -> None:
         """List these zeros, given as sorted cell numbers, in place of those listed so far."""

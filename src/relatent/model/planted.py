@@ -1,7 +1,7 @@
 """Graphs of any size whose truth is known: facts drawn from planted RESCAL factors.
 
 Each entity has a type, a propensity d, whose distribution has a power-law tail, and a point x on the unit sphere in
-q = rank − types − 1 dimensions, close to one of a few hundred cluster centres. For a relation between subjects of one
+q = rank − types − 1 dimensions, close to the centre of its cluster. For a relation between subjects of one
 type and objects of another,
 
     θ_ij = log d_i + log d_j + α x_iᵀ Q x_j + b        α = signal · √q,    Q orthogonal,    p_ij = σ(θ_ij)
@@ -36,7 +36,7 @@ from ..errors import InputError
 from .factors import Factors
 
 N_TYPES = 3  # where none are asked for, and relations and rank allow
-CLUSTERS = 256  # of a type at most: a relation has CLUSTERS² pairs of them
+MOST_GROUPS = 1024  # of a type: a relation has as many pairs of them, squared
 SPREAD = 0.7  # how far the log-odds of an entity may be from those of its cluster's centre, roughly
 ROUNDING = 1e-5  # room for the float32 of vectors, relative
 MISMATCH = -20.0  # added to θ where a type does not fit: of 70 M facts, about one would be such a cell
@@ -93,6 +93,7 @@ def planted(
     *,
     rank: int = 16,
     n_types: int | None = None,
+    n_groups: int = 256,
     exponent: float = 2.75,
     signal: float = 2.75,
     test_share: float = 0.05,
@@ -110,6 +111,9 @@ def planted(
         Training and test facts together; at most half of the cells whose types fit.
     n_types : int or None
         Types of equal size; 3 where `n_relations` and `rank` allow it. Each is among the subjects of a relation.
+    n_groups : int
+        Clusters of like entities in each type, at most. Few make probabilities themselves nearly of low rank, which
+        least squares needs; many make log-odds of low rank, and probabilities not.
     exponent : float
         The number of entities with degree x falls as x to the minus this. Above 2; infinite: all are alike.
     signal : float
@@ -123,7 +127,7 @@ def planted(
     """
     n_entities, n_relations, n_facts = _checked_size(n_entities, n_relations, n_facts)
     n_types = max(1, min(N_TYPES, n_entities, n_relations, rank - 2)) if n_types is None else n_types
-    _check_model(n_entities, n_relations, rank, n_types, exponent, signal, test_share)
+    _check_model(n_entities, n_relations, rank, n_types, n_groups, exponent, signal, test_share)
     k = np.arange(n_relations)
     fitting = np.stack([k % n_types, (k + 1 + k // n_types) % n_types], axis=1)  # (K, 2), distinct as long as can be
     counts = n_facts // n_relations + (k < n_facts % n_relations)
@@ -133,7 +137,7 @@ def planted(
     q = rank - n_types - 1
     alpha = signal * math.sqrt(q)  # xᵀ Q x has standard deviation 1 / √q
     spread = min(SPREAD / max(alpha, SPREAD), 0.9)
-    sides = _sides(n_entities, n_types, q, spread, exponent, rng)
+    sides = _sides(n_entities, n_types, n_groups, q, spread, exponent, rng)
     rotations = alpha * np.linalg.qr(rng.normal(size=(n_relations, q, q)))[0]
     draw = partial(_draw_relation, sides, spread, test_share)
     with ThreadPoolExecutor(n_threads or numba.get_num_threads()) as pool:
@@ -214,13 +218,22 @@ def _checked_size(n_entities: int, n_relations: int, n_facts: int) -> tuple[int,
 
 
 def _check_model(
-    n_entities: int, n_relations: int, rank: int, n_types: int, exponent: float, signal: float, test_share: float
+    n_entities: int,
+    n_relations: int,
+    rank: int,
+    n_types: int,
+    n_groups: int,
+    exponent: float,
+    signal: float,
+    test_share: float,
 ) -> None:
     most = min(n_entities, n_relations)
     if not 1 <= n_types <= most:
         raise InputError(f"n_types must be between 1 and {most}, the entities or relations there are, got {n_types}")
     if rank < n_types + 2:
         raise InputError(f"rank must be at least {n_types + 2}, two more than the types, got {rank}")
+    if not 1 <= n_groups <= MOST_GROUPS:
+        raise InputError(f"n_groups must be between 1 and {MOST_GROUPS}, got {n_groups}")
     if not exponent > 2:
         raise InputError(f"exponent must be above 2, or degrees have no mean, got {exponent}")
     if not 0 <= signal <= 10:
@@ -240,10 +253,12 @@ def _check_room(n_facts: int, n_relations: int, room: int) -> None:
 # --- the entities
 
 
-def _sides(n: int, n_types: int, q: int, spread: float, exponent: float, rng: np.random.Generator) -> list[_Side]:
+def _sides(
+    n: int, n_types: int, n_groups: int, q: int, spread: float, exponent: float, rng: np.random.Generator
+) -> list[_Side]:
     """The entities of each type; ids are shuffled, so that neighbours in memory have nothing in common."""
     size = n // n_types
-    n_clusters = min(CLUSTERS, 2 * math.isqrt(size), size)
+    n_clusters = min(n_groups, 2 * math.isqrt(size), size)
     edges = np.arange(n_types * n_clusters + 1) * n // (n_types * n_clusters)
     ids = rng.permutation(n).astype(np.int32)
     centres = _on_sphere(rng.normal(size=(len(edges) - 1, q)))
