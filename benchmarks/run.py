@@ -23,6 +23,7 @@ BENCHMARKS = {  # name: (module, function, what it measures)
     "exact-large": ("exact", "large", "the same for 8·10⁸ cells, r = 64, against the matrix rate; memory"),
     "logit-kinships": ("fits", "logit_kinships", "a fit of 150 steps against dense NumPy with SciPy's L-BFGS-B"),
     "lbfgs": ("fits", "lbfgs", "our L-BFGS against SciPy's on the same objective"),
+    "exact-optimisers": ("fits", "exact_optimisers", "L-BFGS and Adam on the exact sum of CoDEx-S (10 min)"),
     "als-rescal": ("sweeps", "als_rescal", "a sweep of least squares against the PyPI package rescal 0.4"),
     "als-yago": ("sweeps", "als_yago", "the same for 3 M entities and 70 M facts: seconds, memory, gathers (15 min)"),
     "als-growth": ("sweeps", "als_growth", "seconds a sweep against size, up to 70 M facts (10 min)"),
