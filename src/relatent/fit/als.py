@@ -58,6 +58,8 @@ class Als:
         self.stream = Stream(facts, rank, self.dtype) if _streams(facts, rank) else None
         self.groups = listed(facts, rank, self.dtype) if self.stream is None else []
         self.D = facts.attributes
+        known = len(facts) if facts.weights is None else float(facts.weights.sum())
+        self.nothing = known + (0.0 if self.D is None else float(np.nansum(self.D**2)))  # objective of zero factors
 
     def start(self, A: Matrix, R: Slices | None = None) -> AlsState:
         """The state before the first sweep: the best R for the given A. `R` helps only where cells are unobserved."""

@@ -72,7 +72,8 @@ class RescalALS(Ranked):
     ----------
     rank : number of latent components; None is 50, or the number of entities if that is less
     l2_entities, l2_relations, l2_attributes : λ_A, λ_R, λ_V
-    max_iter, tol : sweeps at most; stop when the objective changes by less than tol of itself
+    max_iter, tol : sweeps at most; stop when the objective changes by less than tol of itself, or of what the factors
+        explain, if that is less
     init : "eigen", "random", or Factors to start from
     dtype : "float32" or "float64", the type of A; sums are float64
     patience : sweeps without improvement before a fit with validation cells stops
@@ -142,6 +143,7 @@ class RescalALS(Ranked):
                 progress=progress,
                 checkpoint=kept,
                 anytime=True,
+                nothing=solver.nothing,
             )
         self.attribute_factors_ = state.V if facts.attributes is not None else None
         self._warn_if_vanished(state.A, state.R)

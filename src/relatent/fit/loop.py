@@ -36,6 +36,9 @@ class State(Protocol):
 S = TypeVar("S", bound=State)
 
 
+LEAST_EXPLAINED = 1e-3  # of the objective of zero factors: less would be waiting for noise
+
+
 class Solver(Protocol[S]):
     """One way to make factors better."""
 
@@ -113,8 +116,12 @@ def run(
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
     anytime: bool = False,
+    nothing: float | None = None,
 ) -> tuple[S, Trace]:
     """Step until the objective changes by less than `tol` of itself a step; warn if that does not happen.
+
+    With `nothing`, the objective of factors that are zero, a change is judged by how far below it the fit is, if that
+    is less: where nearly all of the objective cannot be explained, a thousandth of it may be all there is to learn.
 
     Ctrl-C lets the step under way finish and the checkpoint be written. Then KeyboardInterrupt is raised; but where any
     state is an answer (`anytime`) it is returned, the trace says `stopped`, and to raise is left to the caller.
@@ -128,7 +135,7 @@ def run(
             state, best, trace.steps = _resumed(checkpoint, kind)
     started = time.perf_counter() - (trace.steps[-1].seconds if trace.steps else 0.0)
     with _Interrupt() as interrupt:
-        while (verdict := _ending(solver, state, trace, max_iter, tol, watch, best, interrupt.asked)) is None:
+        while (verdict := _ending(solver, state, trace, max_iter, tol, watch, best, interrupt.asked, nothing)) is None:
             state = solver.step(state)
             if not np.isfinite(state.objective):
                 raise FitError(f"the objective became {state.objective} at step {len(trace) + 1}; raise the penalties")
@@ -199,6 +206,14 @@ class _Best:
             self.state, self.loss, self.looks_since = state, loss, 0
 
 
+def _scale(objective: float, nothing: float | None) -> float:
+    """What a change of the objective is judged by."""
+    scale = abs(objective)
+    if nothing is not None and objective < nothing:
+        scale = min(scale, max(nothing - objective, LEAST_EXPLAINED * nothing))
+    return max(scale, np.finfo(float).tiny)
+
+
 def _resumed(checkpoint: Checkpoint, kind: type[S]) -> tuple[S, _Best, list[Step]]:
     """The state that was kept, the one that did best, and the steps so far."""
     kept = checkpoint.load(kind)
@@ -214,6 +229,7 @@ def _ending(
     watch: Watch | None,
     best: _Best,
     asked: bool,
+    nothing: float | None,
 ) -> tuple[bool, str] | None:
     """Whether and why to stop here: (converged, verdict)."""
     done = len(trace)
@@ -224,7 +240,7 @@ def _ending(
     change = np.inf
     if done > solver.window:
         last, before = trace.steps[-1].objective, trace.steps[-1 - solver.window].objective
-        change = abs(before - last) / (solver.window * max(abs(last), np.finfo(float).tiny))
+        change = abs(before - last) / (solver.window * _scale(last, nothing))
         if change <= tol:
             return True, f"converged after {done} steps: relative change {change:.1e} ≤ tol={tol:g}"
     moved = (
