@@ -170,3 +170,26 @@ def test_names_kept_as_bytes_are_copied_and_sent_to_other_processes(kept):
         assert other == kept
         assert other.id(MANY[4]) == 4
         assert other.what == "relation"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [Names(["b", "a"]), Names(2), Names.of_sorted(np.frombuffer(b"ab", np.uint8), np.array([0, 1, 2]))],
+    ids=["names", "numbers", "bytes"],
+)
+def test_names_can_be_added_to_without_a_copy(first):
+    longer = first.extended(["x"]).extended(["y", "z"])
+    assert list(longer) == [*first, "x", "y", "z"]
+    assert len(longer) == 5
+    assert longer[-1] == longer[4] == "z"
+    assert longer[1:4] == (first[1], "x", "y")
+    assert longer.ids([first[0], "y"]).tolist() == [0, 3]
+    assert longer.translate(Names(["y", "nobody", first[1]])).tolist() == [3, -1, 1]
+    assert "x" in longer
+    assert "nobody" not in longer
+    assert longer == Names([*first, "x", "y", "z"])
+    assert list(first) == list(first[:2])
+    with pytest.raises(UnknownNameError, match="unknown entity 'nobody'"):
+        longer.id("nobody")
+    with pytest.raises(DataError, match="got 'x' more than once"):
+        longer.extended(["x"])

@@ -6,7 +6,7 @@ import difflib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -31,8 +31,8 @@ class Names(Sequence[str]):
 
     def __init__(self, names: Iterable[str] | int | np.integer[Any], *, what: str = "entity"):
         self.what = what
-        self._names: tuple[str, ...] | range | _Sorted
-        if isinstance(names, _Sorted):
+        self._names: tuple[str, ...] | range | _Sorted | _Longer
+        if isinstance(names, (_Sorted, _Longer)):
             self._names = names
         elif isinstance(names, (int, np.integer)):
             self._names = range(names)
@@ -48,6 +48,15 @@ class Names(Sequence[str]):
         """
         return cls(_Sorted(text, offsets), what=what)
 
+    def extended(self, more: Sequence[str]) -> Names:
+        """These names and then more, which must be new; nothing is copied, however many there are."""
+        added = Names(more, what=self.what)
+        for name in added:
+            if name in self:
+                raise DataError(f"{self.what} names must be distinct, got {name!r} more than once")
+        before, kept = (self, ()) if not isinstance(self._names, _Longer) else (self._names.first, self._names.more)
+        return Names(_Longer(before, (*kept, *added)), what=self.what)
+
     def _check_strings(self, names: tuple[str, ...]) -> None:
         if not all(issubclass(kind, str) for kind in set(map(type, names))):
             position, name = next((i, name) for i, name in enumerate(names) if not isinstance(name, str))
@@ -58,8 +67,8 @@ class Names(Sequence[str]):
             raise DataError(f"{self.what} names must be distinct, got {twice!r} more than once")
 
     @cached_property
-    def _index(self) -> dict[str, int] | _Sorted:
-        if isinstance(self._names, _Sorted) and len(self) > _MANY:
+    def _index(self) -> dict[str, int] | _Sorted | _Longer:
+        if isinstance(self._names, _Longer) or (isinstance(self._names, _Sorted) and len(self) > _MANY):
             return self._names
         return dict(zip(self, range(len(self)), strict=True))
 
@@ -224,6 +233,43 @@ class _Sorted(Sequence[str]):
     def same(self, other: _Sorted) -> bool:
         """Whether these are the same strings."""
         return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.text, other.text)
+
+
+class _Longer(Sequence[str]):
+    """Names, and a few more after them."""
+
+    def __init__(self, first: Names, more: tuple[str, ...]):
+        self.first, self.more = first, more
+        self.places_of_more = {name: len(first) + i for i, name in enumerate(more)}
+
+    def __len__(self) -> int:
+        return len(self.first) + len(self.more)
+
+    @overload
+    def __getitem__(self, position: int) -> str: ...
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[str]: ...
+    def __getitem__(self, position: int | slice) -> str | Sequence[str]:
+        if isinstance(position, slice):
+            return tuple(self[i] for i in range(*position.indices(len(self))))
+        i = range(len(self))[position]
+        return self.first[i] if i < len(self.first) else self.more[i - len(self.first)]
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(self.first, self.more)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.places_of_more or name in self.first
+
+    @overload
+    def get(self, name: str) -> int | None: ...
+    @overload
+    def get(self, name: str, otherwise: int) -> int: ...
+    def get(self, name: str, otherwise: int | None = None) -> int | None:
+        """The place of a name."""
+        if name in self.places_of_more:
+            return self.places_of_more[name]
+        return self.first.id(name) if name in self.first else otherwise
 
 
 def _encodable(name: str) -> str | None:

@@ -13,8 +13,9 @@ import click
 
 from .. import __version__
 from ..errors import DownloadError, InputError, RelatentError, RelatentWarning
+from .answer import answer, json_option
+from .ask import COMMANDS
 
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 seed_option = click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
 model_option = click.option(
     "--model",
@@ -53,9 +54,7 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 "--bias/--no-bias", default=None, help="A bias for each relation, logit only.  [default: bias]"
             ),
             click.option("--dtype", type=click.Choice(["float32", "float64"]), help="[default: float32]"),
-            click.option(
-                "--method", help="How the sum over cells is computed, logit only: auto, exact.  [default: auto]"
-            ),
+            click.option("--method", help="How cells are summed, logit only: auto, exact, sampled.  [default: auto]"),
             click.option("--device", help="Where to compute, logit only: cpu.  [default: cpu]"),
             click.option(
                 "--set",
@@ -80,6 +79,10 @@ def cli() -> None:
     """
 
 
+for command in COMMANDS:
+    cli.add_command(command)
+
+
 @cli.command()
 @json_option
 def datasets(as_json: bool) -> None:
@@ -89,7 +92,7 @@ def datasets(as_json: bool) -> None:
     from ..data.catalog import datasets as catalog
     from . import show
 
-    _answer(as_json, {"datasets": [asdict(entry) for entry in catalog()]}, lambda: [show.datasets(catalog())])
+    answer(as_json, {"datasets": [asdict(entry) for entry in catalog()]}, lambda: [show.datasets(catalog())])
 
 
 @cli.command()
@@ -106,7 +109,7 @@ def info(file: str, verify: bool, as_json: bool) -> None:
     found = _describe(file, verify)
     about = found.get("about", {})
     shown = {**found, "about": {k: v for k, v in about.items() if k != "learned"}} if about else found
-    _answer(as_json, found, lambda: [show.values(file, _readable(shown)), *show.learned(about)])
+    answer(as_json, found, lambda: [show.values(file, _readable(shown)), *show.learned(about)])
 
 
 @cli.command()
@@ -186,7 +189,7 @@ def fit(
     }
     learned = {key: factors.about[key] for key in ("learned", "calibration") if key in factors.about}
     title = f"{factors.about['model']} on {data}"
-    _answer(as_json, found | learned, lambda: [show.values(title, _readable(found)), *show.learned(factors.about)])
+    answer(as_json, found | learned, lambda: [show.values(title, _readable(found)), *show.learned(factors.about)])
 
 
 @cli.command()
@@ -219,7 +222,7 @@ def predict(
         raise click.UsageError("give two of --subject, --relation and --object, or all three")
     factors = load(model)
     found = _predictions(factors, given, k, [open_facts(source) for source in known])
-    _answer(as_json, {"predictions": found}, lambda: [show.predictions(found)])
+    answer(as_json, {"predictions": found}, lambda: [show.predictions(found)])
 
 
 @cli.command("cross-validate")
@@ -294,7 +297,7 @@ def cross_validate(
         )
     if reliability is not None:
         report.plot_reliability(reliability)
-    _answer(
+    answer(
         as_json, {"data": data, "model": model, **report.to_dict()}, lambda: show.report(f"{model} on {data}", report)
     )
 
@@ -321,7 +324,7 @@ def evaluate(model: Path, test: str, known: Sequence[str], as_json: bool) -> Non
     facts, others = open_facts(test, split="test"), [open_facts(source) for source in known]
     with bar("ranking") as progress:
         found = rank(factors, facts, known=others, progress=lambda done, total: progress(done, total, ""))
-    _answer(as_json, {"test": test, **found.as_dict()}, lambda: show.ranking(f"{model} on {test}", found))
+    answer(as_json, {"test": test, **found.as_dict()}, lambda: show.ranking(f"{model} on {test}", found))
 
 
 @cli.command()
@@ -338,7 +341,7 @@ def export(model: Path, folder: Path, as_json: bool) -> None:
     from . import show
 
     written = [str(path) for path in write(load(model), folder)]
-    _answer(as_json, {"files": written}, lambda: [show.values("written", [("", path) for path in written])])
+    answer(as_json, {"files": written}, lambda: [show.values("written", [("", path) for path in written])])
 
 
 @cli.command()
@@ -375,7 +378,7 @@ def table1(
             click.echo(f"warning: {experiment.title} left out: {problem}", err=True)
             continue
         click.echo(f"{title}: {rows[-1].auc_pr:.3f} in {rows[-1].seconds:.0f} s", err=True)
-    _answer(as_json, {"rows": [row.to_dict() for row in rows]}, lambda: [show.table1(rows), *TABLE1_NOTES])
+    answer(as_json, {"rows": [row.to_dict() for row in rows]}, lambda: [show.table1(rows), *TABLE1_NOTES])
 
 
 TABLE1_NOTES = (
@@ -421,14 +424,20 @@ def _check_room(estimator: Any, facts: Any, output: Path) -> None:
 
 
 def _tell_method(estimator: Any, facts: Any) -> None:
-    """Say so where "auto" samples: the answer is then an estimate, and max_iter a schedule."""
+    """Say what "auto" does where it matters: samples give an estimate, and exact sums of so many cells take long."""
     from ..fit.estimators import Rescal
 
-    if isinstance(estimator, Rescal) and estimator.method == "auto" and estimator.method_for(facts) == "sampled":
+    if not isinstance(estimator, Rescal) or estimator.method != "auto":
+        return
+    if estimator.method_for(facts) == "sampled":
         click.echo(f"zeros are sampled: there are {facts.n_cells:.1e} cells (--method exact sums them all)", err=True)
+    elif facts.n_cells > MANY_CELLS:
+        told = "--method sampled is about as good in a fraction of the time"
+        click.echo(f"all {facts.n_cells:.1e} cells are summed at every step ({told})", err=True)
 
 
 TELL = 1 << 30  # bytes: a fit that takes more says so
+MANY_CELLS = 5e7  # from here on an exact fit takes a minute and more
 
 
 def _keep_what_there_is(estimator: Any, output: Path, checkpoint: Path | None) -> None:
@@ -533,18 +542,6 @@ def _short(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.6g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
-def _answer(as_json: bool, document: dict[str, Any], tables: Callable[[], Sequence[Any]]) -> None:
-    """One JSON document, or tables for a person."""
-    if as_json:
-        click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
-        return
-    from . import show
-
-    console = show.console()
-    for part in tables():
-        console.print(part, markup=False, highlight=False) if isinstance(part, str) else console.print(part)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

@@ -13,8 +13,10 @@ if TYPE_CHECKING:  # printing must not wait for what it does not need
     from ..evaluation.ranks import Ranking
     from ..evaluation.report import Report
     from ..evaluation.table1 import Row
+    from .queries import Explanation, Group
 
 WIDTH_WITHOUT_TERMINAL = 120
+MEMBERS = 12  # shown of a group
 CLAUSES = 25  # shown of a Markov logic network; the model file has them all
 
 
@@ -139,6 +141,36 @@ def learned(about: Mapping[str, Any]) -> list[Any]:
         members = [(str(number), str(len(names)), ", ".join(names)) for number, names in enumerate(groups)]
         shown.append(table(f"Groups ({len(groups)})", ("group", "size", "members"), members, numbers=(0, 1)))
     return shown
+
+
+def groups(found: Sequence[Group]) -> Table:
+    """Groups with their members and what sets each apart."""
+    rows = []
+    for group in found:
+        members = ", ".join(group.names[:MEMBERS]) + (" …" if len(group.names) > MEMBERS else "")
+        typical = [
+            f"{'' if one.role == 'subject' else 'is object of '}{one.relation} {one.neighbour}"
+            f" ({one.probability:.2f}, elsewhere {one.elsewhere:.2f})"
+            for one in group.typical[:3]
+        ]
+        rows.append((str(group.number), f"{len(group.names):,}", members, "\n".join(typical)))
+    title = f"Groups ({len(found)}), those in the middle of each first"
+    return table(title, ("group", "size", "members", "typical"), rows, numbers=(0, 1))
+
+
+def explanation(found: Explanation) -> list[Any]:
+    """A sentence, the facts that carry a score, and its components."""
+    cell = f"{found.subject} {found.relation} {found.object}"
+    reasons = [(" ".join(one[:3]), f"{one.influence:+.3f}") for one in found.reasons]
+    components = [
+        (f"{one.contribution:+.3f}", ", ".join(one.subjects), ", ".join(one.objects)) for one in found.components
+    ]
+    return [
+        f"{cell}: probability {found.probability:.4f}, score {found.score:.3f} (the relation's bias: {found.bias:.3f})",
+        found.sentence,
+        table("Facts that carry it", ("fact", "influence on the score"), reasons, numbers=(1,)),
+        table("Latent components", ("adds", "other such subjects", "other such objects"), components, numbers=(0,)),
+    ]
 
 
 def values(title: str, pairs: Iterable[tuple[str, Any]]) -> Table:

@@ -1,0 +1,125 @@
+"""Commands that ask a model more than which facts are likely: who is alike, what belongs together, why, who is new."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .answer import answer, json_option
+
+model_argument = click.argument("model", type=click.Path(path_type=Path))
+
+
+@click.command()
+@model_argument
+@click.argument("entity")
+@click.option("--top", "k", default=10, show_default=True, type=click.IntRange(min=1), help="How many.")
+@json_option
+def similar(model: Path, entity: str, k: int, as_json: bool) -> None:
+    """Entities of which the model says nearly the same as of one.
+
+    Example: relatent similar kinships.relatent person0
+    """
+    from ..model.storage import load
+    from . import queries, show
+
+    found = queries.similar(load(model), entity, k)
+    answer(
+        as_json,
+        {"entity": entity, "similar": [one._asdict() for one in found]},
+        lambda: [
+            show.table(f"like {entity}", ("entity", "similarity"), [(n, f"{s:.3f}") for n, s in found], numbers=(1,))
+        ],
+    )
+
+
+@click.command()
+@model_argument
+@click.option(
+    "--method",
+    type=click.Choice(["k-means", "hierarchical", "hdbscan"]),
+    default="k-means",
+    show_default=True,
+    help="How entities are grouped.",
+)
+@click.option("--groups", "n_groups", type=click.IntRange(min=1), help="How many groups.  [default: chosen]")
+@click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
+@json_option
+def groups(model: Path, method: str, n_groups: int | None, seed: int, as_json: bool) -> None:
+    """Groups of entities that belong together, and what is typical of each.
+
+    Example: relatent groups kinships.relatent --groups 4
+    """
+    from ..model.storage import load
+    from . import queries, show
+
+    found = queries.groups(load(model), method, n_groups, random_state=seed)
+    document = [one._asdict() | {"typical": [typical._asdict() for typical in one.typical]} for one in found]
+    answer(as_json, {"method": method, "groups": document}, lambda: [show.groups(found)])
+
+
+@click.command()
+@model_argument
+@click.option("--subject", "-s", required=True)
+@click.option("--relation", "-r", required=True)
+@click.option("--object", "-t", "object_", required=True)
+@click.option("--known", required=True, help="The facts the model was learned from.")
+@click.option("--top", "count", default=5, show_default=True, type=click.IntRange(min=1), help="How many reasons.")
+@json_option
+def explain(model: Path, subject: str, relation: str, object_: str, known: str, count: int, as_json: bool) -> None:
+    """Why the model finds a fact likely or not: the known facts that carry it, and its latent components.
+
+    Example: relatent explain presidents.relatent -s "Al Gore" -r party -t "Democratic Party" --known presidents
+    """
+    from ..model.storage import load
+    from . import queries, show
+    from .sources import open_facts
+
+    found = queries.explain(load(model), subject, relation, object_, open_facts(known, split="train"), count=count)
+    document: dict[str, Any] = found._asdict()
+    for part in ("reasons", "components"):
+        document[part] = [one._asdict() for one in document[part]]
+    answer(as_json, document, lambda: show.explanation(found))
+
+
+@click.command("fold-in")
+@model_argument
+@click.argument("data")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Model file to write.")
+@click.option("--entity", "entities", multiple=True, help="Whose vector to find (repeatable).  [default: all new ones]")
+@click.option(
+    "--others",
+    default=1.0,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="How much a cell that DATA does not list counts as false; 0: it is unknown.",
+)
+@click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
+@json_option
+def fold_in(
+    model: Path, data: str, output: Path, entities: tuple[str, ...], others: float, seed: int, as_json: bool
+) -> None:
+    """Add new entities to a model from a few facts about each, without fitting again.
+
+    Example: relatent fold-in kinships.relatent newcomers.tsv -o larger.relatent
+    """
+    from ..model.storage import check_target, load
+    from . import show
+    from .sources import open_facts
+
+    check_target(output)
+    factors = load(model)
+    grown = factors.fold_in(open_facts(data), entities=entities or None, others=others, random_state=seed)
+    grown.save(output)
+    found = {
+        "model": str(output),
+        "folded_in": grown.about["folded_in"][len(factors.about.get("folded_in", [])) :],
+        "entities": len(grown.entities),
+    }
+    names = ", ".join(found["folded_in"])
+    answer(as_json, found, lambda: [show.values(str(output), [("folded in", names), ("entities", found["entities"])])])
+
+
+COMMANDS = (similar, groups, explain, fold_in)

@@ -1,0 +1,342 @@
+"""What a model is asked: who is like whom, who may be the same, which belong together, and why a score is what it is.
+
+Plain functions on `Factors`; the command line and the web page show what they return.
+
+Two entities are alike if the model says the same of them. What it says of i is one row of scores: as a subject and as
+an object, of every relation, beside every entity. The product of two such rows is
+
+    Σ_k Σ_j (a_iᵀ R_k a_j)(a_i'ᵀ R_k a_j) + (a_jᵀ R_k a_i)(a_jᵀ R_k a_i')  =  a_iᵀ E a_i',
+    E = Σ_k R_k G R_kᵀ + R_kᵀ G R_k,    G = AᵀA of the vectors around their mean
+
+so the cosine of A E^½ compares all scores at the price of r numbers an entity; distances in A itself would count
+directions that no relation uses. G is taken around the mean because what is said of everybody tells nobody apart.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import Ids, Matrix, Vector
+from ..data.facts import Facts
+from ..errors import InputError
+from ..model.factors import Factors
+from ..model.folding import Listed, pulls
+
+AT_ONCE = 1 << 24  # similarities worked on at a time
+GROUPINGS = ("k-means", "hierarchical", "hdbscan")
+MOST_HIERARCHICAL = 20_000  # entities: all pairs are compared
+TRIED = 2000  # entities that a number of groups is chosen by
+
+
+class Similar(NamedTuple):
+    """An entity and how alike the model takes it to be, at most 1."""
+
+    name: str
+    similarity: float
+
+
+class Typical(NamedTuple):
+    """What sets a group apart: a relation to one entity, likelier in the group than elsewhere."""
+
+    relation: str
+    role: str  # of the members: "subject" or "object"
+    neighbour: str
+    probability: float  # that a member in the middle of the group has it
+    elsewhere: float  # that one in the middle of all entities has it
+
+
+class Group(NamedTuple):
+    """Entities that belong together; those in the middle of the group first."""
+
+    number: int
+    names: list[str]
+    typical: list[Typical]
+
+
+class Reason(NamedTuple):
+    """A known fact and what the score owes to it."""
+
+    subject: str
+    relation: str
+    object: str
+    influence: float  # on θ, beside other cells of the relation: log-odds for the likelihood
+
+
+class Component(NamedTuple):
+    """One latent component of the score: how much it adds, and who else it is about."""
+
+    contribution: float  # to θ
+    subjects: list[str]
+    objects: list[str]
+
+
+class Explanation(NamedTuple):
+    """Why a cell has its score."""
+
+    subject: str
+    relation: str
+    object: str
+    score: float
+    probability: float
+    bias: float  # what every cell of the relation has
+    reasons: list[Reason]  # the most important first
+    components: list[Component]
+    sentence: str
+
+
+# --- who is like whom
+
+
+def profiles(factors: Factors) -> Matrix:
+    """A row of unit length for each entity, (N, r): the product of two is how alike the model's scores of both are."""
+    A = factors.A.astype(np.float64)
+    centred = A - A.mean(axis=0)
+    G = centred.T @ centred
+    E = sum((R_k @ G @ R_k.T + R_k.T @ G @ R_k for R_k in factors.R.astype(np.float64)), np.zeros_like(G))
+    g, U = np.linalg.eigh(E)
+    B = A @ (U * np.sqrt(np.maximum(g, 0)))
+    return B / np.maximum(np.linalg.norm(B, axis=1, keepdims=True), np.finfo(np.float64).tiny)  # type: ignore[no-any-return]
+
+
+def similar(factors: Factors, entity: str | int, k: int = 10) -> list[Similar]:
+    """The k entities most like one, best first."""
+    if k < 1:
+        raise InputError(f"k must be at least 1, got {k}")
+    i = int(factors.entities.ids(entity))
+    B = profiles(factors)
+    alike = B @ B[i]
+    alike[i] = -np.inf
+    best = np.lexsort((np.arange(len(alike)), -alike))[: min(k, len(alike) - 1)]
+    return [Similar(factors.entities[j], float(alike[j])) for j in best.tolist()]
+
+
+def nearest(B: Matrix, k: int = 1) -> tuple[Ids, Matrix]:
+    """For each row of unit length the k others nearest to it and their cosines, (N, k) both, best first."""
+    n = len(B)
+    ids, cosines = np.empty((n, k), np.int64), np.empty((n, k))
+    step = max(1, AT_ONCE // n)
+    for low in range(0, n, step):
+        rows = slice(low, min(low + step, n))
+        alike = B[rows] @ B.T
+        alike[np.arange(len(alike)), np.arange(rows.start, rows.stop)] = -np.inf
+        best = np.argpartition(-alike, k - 1, axis=1)[:, :k]
+        order = np.argsort(-np.take_along_axis(alike, best, axis=1), axis=1, kind="stable")
+        ids[rows] = np.take_along_axis(best, order, axis=1)
+        cosines[rows] = np.take_along_axis(alike, ids[rows], axis=1)
+    return ids, cosines
+
+
+# --- which belong together
+
+
+def groups(
+    factors: Factors, method: str = "k-means", n_groups: int | None = None, *, typical: int = 5, random_state: int = 0
+) -> list[Group]:
+    """Groups of entities that the model says alike things of, largest first, with what is typical of each.
+
+    `n_groups`: for k-means and hierarchical; None: as many, from 2 to 20, as stand apart best (silhouette). HDBSCAN
+    finds their number itself and leaves out entities that belong nowhere.
+    """
+    labels = group_labels(factors, method, n_groups, random_state)
+    B = profiles(factors)
+    found = []
+    sizes = np.bincount(labels[labels >= 0])
+    for number, label in enumerate(np.argsort(-sizes, kind="stable").tolist()):
+        members = np.flatnonzero(labels == label)
+        middle = B[members].mean(axis=0)
+        members = members[np.argsort(-(B[members] @ middle), kind="stable")]
+        names = [factors.entities[i] for i in members.tolist()]
+        found.append(Group(number, names, _typical(factors, members, typical)))
+    return found
+
+
+def group_labels(
+    factors: Factors, method: str = "k-means", n_groups: int | None = None, random_state: int = 0
+) -> NDArray[np.int64]:
+    """The group of each entity, −1 where it has none."""
+    n = len(factors.entities)
+    if method not in GROUPINGS:
+        raise InputError(f"method must be one of {', '.join(GROUPINGS)}, got {method!r}")
+    if n_groups is not None and not 1 <= n_groups <= n:
+        raise InputError(f"n_groups must be between 1 and {n}, the number of entities, got {n_groups}")
+    if method == "hierarchical" and n > MOST_HIERARCHICAL:
+        raise InputError(f"hierarchical groups compare all pairs of {n} entities; take method='k-means'")
+    B = profiles(factors)
+    if method == "hdbscan":
+        if n_groups is not None:
+            raise InputError("hdbscan finds the number of groups itself; leave n_groups out")
+        from sklearn.cluster import HDBSCAN
+
+        labels: NDArray[np.int64] = HDBSCAN(min_cluster_size=min(5, n), copy=True).fit_predict(B).astype(np.int64)
+        return labels
+    return _clustered(B, method, n_groups or _best_number(B, method, random_state), random_state)
+
+
+def _clustered(B: Matrix, method: str, n_groups: int, random_state: int) -> NDArray[np.int64]:
+    from sklearn.cluster import AgglomerativeClustering, KMeans
+
+    made: Any = (
+        KMeans(n_groups, n_init=10, random_state=random_state)
+        if method == "k-means"
+        else AgglomerativeClustering(n_groups)
+    )
+    labels: NDArray[np.int64] = made.fit_predict(B).astype(np.int64)
+    return labels
+
+
+def _best_number(B: Matrix, method: str, random_state: int) -> int:
+    """The number of groups with the highest silhouette, on some of the entities if there are many."""
+    from sklearn.metrics import silhouette_score
+
+    rng = np.random.default_rng(random_state)
+    some = B if len(B) <= TRIED else B[np.sort(rng.choice(len(B), TRIED, replace=False))]
+    apart = {}
+    for n_groups in range(2, min(20, len(some) - 1) + 1):
+        labels = _clustered(some, method, n_groups, random_state)
+        if len(np.unique(labels)) > 1:
+            apart[n_groups] = float(silhouette_score(some, labels))
+    return max(apart, key=lambda n_groups: apart[n_groups]) if apart else 1
+
+
+def _typical(factors: Factors, members: Ids, count: int) -> list[Typical]:
+    """The cells of the members' mean vector that are likelier than those of everybody's."""
+    A, R = factors.A.astype(np.float64), factors.R.astype(np.float64)
+    inside, all_ = A[members].mean(axis=0), A.mean(axis=0)
+    found: list[Typical] = []
+    for k, relation in enumerate(factors.relations):
+        for role, turned in (("subject", R[k]), ("object", R[k].T)):
+            here, there = (
+                factors.link.probability(A @ (vector @ turned) + float(factors.bias[k])) for vector in (inside, all_)
+            )
+            gain = here - there
+            for j in np.argsort(-gain, kind="stable")[:count].tolist():
+                found.append(Typical(relation, role, factors.entities[j], float(here[j]), float(there[j])))
+    return sorted(found, key=lambda one: one.elsewhere - one.probability)[:count]
+
+
+# --- why
+
+
+def explain(
+    factors: Factors, subject: str | int, relation: str | int, object: str | int, known: Facts, *, count: int = 5
+) -> Explanation:
+    """Why a cell has its score: the known facts of its two entities that carry it, and its latent components.
+
+    The influence of a fact is what the score would lose were it false, beside what the relation's other objects, or
+    for facts of the object its other subjects, would lose: a reason speaks for this cell, not for all of its kind.
+    Relations and all other vectors stay as they are.
+    """
+    if count < 1:
+        raise InputError(f"count must be at least 1, got {count}")
+    s, o = int(factors.entities.ids(subject)), int(factors.entities.ids(object))
+    k = int(factors.relations.ids(relation))
+    names = (factors.entities[s], factors.relations[k], factors.entities[o])
+    A, R_k = factors.A.astype(np.float64), factors.R[k].astype(np.float64)
+    carried: dict[tuple[str, str, str], float] = {}
+    subjects, objects = _ends(factors, names[1], known)
+    for entity, along in ((s, R_k @ _apart(A, o, objects)), (o, R_k.T @ _apart(A, s, subjects))):
+        listed, influence = pulls(factors, known, entity, along)
+        for fact, x, value in zip(_facts_of(factors, entity, listed), listed.x, influence.tolist(), strict=True):
+            if x:  # unobserved cells are listed too
+                carried[fact] = carried.get(fact, 0.0) + value  # one between the two counts from both ends
+    carried.pop(names, None)  # a fact is no reason for itself
+    reasons = [Reason(*fact, value) for fact, value in sorted(carried.items(), key=lambda item: -item[1])[:count]]
+    return Explanation(
+        *names,
+        float(factors.score(s, k, o)),
+        float(factors.probability(s, k, o)),
+        float(factors.bias[k]),
+        reasons,
+        _components(factors, s, k, o, count),
+        _sentence(names, reasons, known),
+    )
+
+
+def _ends(factors: Factors, relation: str, known: Facts) -> tuple[Ids, Ids]:
+    """Ids of the relation's known subjects and of its known objects."""
+    if relation not in known.relations:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    k = known.relations.id(relation)
+    rows = slice(known.starts[k], known.starts[k + 1])
+    here = factors.entities.translate(known.entities)
+    subjects, objects = (np.unique(here[column[rows]]) for column in (known.subjects, known.objects))
+    return subjects[subjects >= 0], objects[objects >= 0]
+
+
+def _apart(A: Matrix, entity: int, others: Ids) -> Vector:
+    """An entity's vector beside the mean of others; itself if there are none."""
+    others = others[others != entity]
+    found: Vector = A[entity] - (A[others].mean(axis=0) if len(others) else 0)
+    return found
+
+
+def _facts_of(factors: Factors, entity: int, listed: Listed) -> list[tuple[str, str, str]]:
+    """Names of an entity's listed cells."""
+    own = factors.entities[entity]
+    found = []
+    for way, relation, partner in zip(
+        listed.way.tolist(), listed.relation.tolist(), listed.partner.tolist(), strict=True
+    ):
+        other, name = factors.entities[partner], factors.relations[relation]
+        found.append((own, name, other) if way == 0 else (other, name, own))
+    return found
+
+
+def _components(factors: Factors, s: int, k: int, o: int, count: int) -> list[Component]:
+    """The terms of a_sᵀ U S Vᵀ a_o that add most, with the entities that have most of each side."""
+    A, R_k = factors.A.astype(np.float64), factors.R[k].astype(np.float64)
+    U, S, Vt = np.linalg.svd(R_k)
+    left, right = A @ U, A @ Vt.T
+    terms = left[s] * S * right[o]
+    found = []
+    for c in np.argsort(-np.abs(terms), kind="stable")[:count].tolist():
+        sides = ((left[:, c], left[s, c], s), (right[:, c], right[o, c], o))
+        names = [_most(factors, column * np.sign(own), entity) for column, own, entity in sides]
+        found.append(Component(float(terms[c]), *names))
+    return found
+
+
+def _most(factors: Factors, column: Vector, left_out: int, count: int = 3) -> list[str]:
+    """Entities with the largest values, one left out."""
+    best = [i for i in np.argsort(-column, kind="stable")[: count + 1].tolist() if i != left_out]
+    return [factors.entities[i] for i in best[:count]]
+
+
+def _sentence(cell: tuple[str, str, str], reasons: list[Reason], known: Facts) -> str:
+    """The first reason in words, with others that share it and have what is asked."""
+    claim = " ".join(cell)
+    if not reasons or reasons[0].influence <= 0:
+        return f"{claim}: no known fact speaks for it."
+    first = reasons[0]
+    fact = (first.subject, first.relation, first.object)
+    place = 0 if cell[0] in (first.subject, first.object) else 2  # which end of the cell the fact is about
+    own = cell[place]
+    alike = _others_with(known, fact, own, cell, place)
+    because = f"{claim}, because {' '.join(fact)}"
+    if not alike:
+        return f"{because}."
+    shown = " and ".join(alike[:2])
+    claims = " ".join(shown if position == place else name for position, name in enumerate(cell))
+    return f"{because}, and {claims}, of whom the same is known."
+
+
+def _others_with(
+    known: Facts, fact: tuple[str, str, str], own: str, cell: tuple[str, str, str], place: int
+) -> list[str]:
+    """Entities that stand in a fact in the place of `own`, and in the cell as well."""
+    where = 0 if fact[0] == own else 2
+    return sorted(_fillers(known, fact, where) & _fillers(known, cell, place) - {own})
+
+
+def _fillers(known: Facts, fact: tuple[str, str, str], place: int) -> set[str]:
+    """Names that make a known fact when put into one place of this one."""
+    rows = np.ones(len(known), bool)
+    for column in {0, 1, 2} - {place}:
+        vocabulary = known.relations if column == 1 else known.entities
+        if fact[column] not in vocabulary:
+            return set()
+        rows &= known.triples[:, column] == vocabulary.id(fact[column])
+    return {known.entities[i] for i in known.triples[rows, place].tolist()}

@@ -1,0 +1,109 @@
+"""Commands that ask a model: similar, groups, explain, fold-in."""
+
+import json
+
+import numpy as np
+import pytest
+
+import relatent
+from relatent import Facts
+from relatent.serve.cli import main
+
+LINES = [
+    f"{who}\tborn in\t{city}" for who, city in (("Ann", "Rome"), ("Bob", "Rome"), ("Cid", "Oslo"), ("Dot", "Oslo"))
+]
+LINES += ["Ann\tcitizen of\tItaly", "Bob\tcitizen of\tItaly", "Cid\tcitizen of\tNorway", "Dot\tcitizen of\tNorway"]
+
+
+def run(capsys, *arguments):
+    """Exit code, standard output, standard error."""
+    code = 0
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        code = stop.code or 0
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "people.tsv"
+    path.write_text("\n".join(LINES) + "\n")
+    return path
+
+
+@pytest.fixture
+def model(tmp_path, data):
+    path = tmp_path / "people.relatent"
+    relatent.RescalLogit(6, 0.02, 0.02).fit(relatent.read(data)).factors_.save(path)
+    return path
+
+
+def test_similar_names_those_of_whom_the_same_is_known(capsys, model):
+    code, out, err = run(capsys, "similar", model, "Ann", "--top", 2, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["entity"] == "Ann"
+    assert found["similar"][0]["name"] == "Bob"
+    assert "Bob" in run(capsys, "similar", model, "Ann")[1]
+
+
+def test_groups_are_shown_with_what_is_typical(capsys, model):
+    code, out, err = run(capsys, "groups", model, "--groups", 3, "--json")
+    assert code == 0, err
+    groups = json.loads(out)["groups"]
+    assert sorted(name for group in groups for name in group["names"]) == sorted(
+        ["Ann", "Bob", "Cid", "Dot", "Italy", "Norway", "Oslo", "Rome"]
+    )
+    assert {"relation", "role", "neighbour", "probability", "elsewhere"} == set(groups[0]["typical"][0])
+    assert "elsewhere" in run(capsys, "groups", model, "--groups", 3)[1]
+
+
+def test_explain_says_why(capsys, model, data):
+    cell = ("-s", "Ann", "-r", "citizen of", "-t", "Italy")
+    code, out, err = run(capsys, "explain", model, *cell, "--known", data, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["probability"] > 0.5
+    first = found["reasons"][0]
+    assert (first["subject"], first["relation"], first["object"]) == ("Ann", "born in", "Rome")
+    shown = run(capsys, "explain", model, *cell, "--known", data)[1]
+    assert "because Ann born in Rome, and Bob citizen of Italy" in shown
+
+
+def test_fold_in_writes_a_model_that_knows_the_newcomer(capsys, tmp_path, model):
+    new = tmp_path / "new.tsv"
+    new.write_text("Eve\tborn in\tOslo\n")
+    larger = tmp_path / "larger.relatent"
+    code, out, err = run(capsys, "fold-in", model, new, "-o", larger, "--others", 0.1, "--json")
+    assert code == 0, err
+    assert json.loads(out) == {"model": str(larger), "folded_in": ["Eve"], "entities": 9}
+    f = relatent.load(larger)
+    assert f.probability("Eve", "citizen of", "Norway") > 3 * f.probability("Eve", "citizen of", "Italy")
+    again = relatent.load(model).fold_in(Facts.from_arrays(["Eve"], ["born in"], ["Oslo"]), others=0.1)
+    np.testing.assert_array_equal(again.A, f.A)
+    assert "folded in" in run(capsys, "fold-in", model, new, "-o", larger)[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("similar", "MODEL", "Anne"), "error: unknown entity 'Anne'; did you mean 'Ann'"),
+        (
+            ("groups", "MODEL", "--groups", 99),
+            "error: n_groups must be between 1 and 8, the number of entities, got 99",
+        ),
+        (("fold-in", "MODEL", "DATA", "-o", "x.relatent"), "error: the model knows every entity of these facts"),
+        (("explain", "MODEL", "-s", "Ann", "-r", "hates", "-t", "Bob", "--known", "DATA"), "unknown relation 'hates'"),
+    ],
+)
+def test_what_cannot_be_answered_is_one_line(capsys, monkeypatch, tmp_path, model, data, arguments, text):
+    monkeypatch.chdir(tmp_path)
+    named = {"MODEL": model, "DATA": data}
+    code, out, err = run(capsys, *(named.get(argument, argument) for argument in arguments))
+    assert code == 1
+    assert out == ""
+    assert text in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "x.relatent").exists()
