@@ -11,8 +11,8 @@ from timing import bar, default_threads, race, relative_difference
 
 import relatent
 from relatent.cells import plain
-from relatent.cells.threads import one_blas_thread
 from relatent.cells.tiled import Tiled
+from relatent.threads import one_blas_thread
 
 
 def kinships(seed: int) -> dict[str, Any]:

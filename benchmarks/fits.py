@@ -21,11 +21,11 @@ from timing import bar, summary, timed
 
 import relatent
 from relatent.cells import plain
-from relatent.cells.threads import one_blas_thread
 from relatent.cells.tiled import Tiled
 from relatent.fit import adam, losses, start
 from relatent.fit.objective import Layout, PenalisedLikelihood
 from relatent.fit.optimisers import Lbfgs
+from relatent.threads import one_blas_thread
 
 STEPS, RANK, L2 = 150, 50, 1.0
 Array = np.ndarray[Any, Any]

@@ -20,7 +20,6 @@ from timing import bar, summary, timed
 
 import relatent
 from relatent.cells.sampled import Sampled, Sides
-from relatent.cells.threads import one_blas_thread
 from relatent.cells.tiled import Tiled
 from relatent.data.facts import cells_of, sorted_unique
 from relatent.evaluation.curves import measure
@@ -28,6 +27,7 @@ from relatent.fit import adam, start
 from relatent.fit.losses import Logistic
 from relatent.fit.objective import Layout, sum_of_squares
 from relatent.model.planted import Planted, heldout_cells, planted, uniform
+from relatent.threads import one_blas_thread
 
 RANK = 32
 PLANTED = (300_000, 10, 7_000_000)  # entities, relations, facts

@@ -23,11 +23,11 @@ from timing import bar, default_threads, summary, timed
 import relatent
 from relatent.cells.prefetch import LINE, prefetch
 from relatent.cells.stream import AHEAD
-from relatent.cells.threads import one_blas_thread
 from relatent.data.names import Names
 from relatent.fit import start
 from relatent.fit.als import Als
 from relatent.model.planted import uniform
+from relatent.threads import one_blas_thread
 
 SWEEPS = 5
 Array = np.ndarray[Any, Any]

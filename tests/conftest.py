@@ -2,7 +2,7 @@
 
 import pytest
 
-from relatent.cells.threads import one_blas_thread
+from relatent.threads import one_blas_thread
 
 
 @pytest.fixture

@@ -14,7 +14,14 @@ import relatent
 SOURCE = Path(relatent.__file__).resolve().parent
 MODULES = {".".join(path.relative_to(SOURCE).with_suffix("").parts): path for path in sorted(SOURCE.rglob("*.py"))}
 LAYERS = {"data": 0, "model": 1, "cells": 2, "fit": 3, "baselines": 4, "evaluation": 5, "serve": 6}
-SHARED = {"arrays", "errors", "progress", "room", "writing"}  # modules beside the layers, which all of them may use
+SHARED = {
+    "arrays",
+    "errors",
+    "progress",
+    "room",
+    "threads",
+    "writing",
+}  # modules beside the layers, which all of them may use
 
 
 def imported(path: Path) -> set[str]:

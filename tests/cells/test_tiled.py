@@ -214,7 +214,7 @@ MEMORY = """
 import resource, sys
 import numpy as np
 from relatent.cells.tiled import Tiled
-from relatent.cells.threads import one_blas_thread
+from relatent.threads import one_blas_thread
 from relatent.data.facts import Facts
 
 def evaluate(n, dtype):

@@ -19,7 +19,6 @@ from scipy.special import expit
 
 from ..arrays import Ids, Mask, Matrix, Slices, Vector
 from ..cells.plain import dense_tensors
-from ..cells.threads import one_blas_thread
 from ..data.facts import Facts
 from ..data.heldout import HeldOut, log_loss
 from ..errors import InputError
@@ -27,6 +26,7 @@ from ..fit.contract import Estimator, check_count, check_penalty
 from ..fit.loop import Watch, run
 from ..model.links import Logistic
 from ..progress import Progress
+from ..threads import one_blas_thread
 from .clauses import (
     Candidates,
     Clause,

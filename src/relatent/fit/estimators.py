@@ -10,7 +10,6 @@ import numpy as np
 
 from ..arrays import Matrix, Slices, Vector
 from ..cells.sampled import Sampled
-from ..cells.threads import one_blas_thread
 from ..data.facts import Facts
 from ..data.heldout import HeldOut
 from ..errors import InputError
@@ -18,6 +17,7 @@ from ..model.factors import Factors
 from ..model.links import Smooth
 from ..progress import Progress
 from ..room import Needs, check_memory
+from ..threads import one_blas_thread
 from . import adam, als, losses, needs, start
 from .adam import Adam, AdamState
 from .als import Als, AlsState

@@ -24,6 +24,7 @@ from scipy.special import expit
 from ..arrays import Ids, Matrix, Slices, Vector
 from ..data.facts import Facts
 from ..errors import InputError
+from ..threads import one_blas_thread
 from . import links
 
 if TYPE_CHECKING:
@@ -81,10 +82,11 @@ def fold_in(
     A[chosen] = 0  # a folded entity is not there until it has a vector
     joined = any(np.isin(one.partner, chosen).any() for one in cells)
     solve = _Squares(factors, others, l2) if loss == "squared" else _Likelihood(factors, others, l2, random_state)
-    for _ in range(ROUNDS if joined else 1):
-        solve.look_at(A)
-        for i, listed in zip(chosen.tolist(), cells, strict=True):
-            A[i] = solve(A, i, listed)
+    with one_blas_thread():
+        for _ in range(ROUNDS if joined else 1):
+            solve.look_at(A)
+            for i, listed in zip(chosen.tolist(), cells, strict=True):
+                A[i] = solve(A, i, listed)
     about = {**factors.about, "folded_in": [*factors.about.get("folded_in", []), *names]}
     return dataclasses.replace(factors, A=A, entities=grown, about=about)
 
@@ -99,10 +101,11 @@ def pulls(factors: Factors, facts: Facts, entity: int, along: Vector) -> tuple[L
     translated = factors.entities.translate(facts.entities), factors.relations.translate(facts.relations)
     (listed,) = _listed(_within(facts, *translated), *translated, np.array([entity]))
     solve = _Squares(factors, 1.0, l2) if loss == "squared" else _Likelihood(factors, 1.0, l2, 0)
-    solve.look_at(factors.A, but=entity)
-    H, penalty = solve.curvature(factors.A, entity, listed)
-    V = _vectors(factors.A, factors.R, listed.way, listed.relation, listed.partner)
-    return listed, listed.w * (V @ _solved(H, penalty, along.astype(np.float64)))
+    with one_blas_thread():
+        solve.look_at(factors.A, but=entity)
+        H, penalty = solve.curvature(factors.A, entity, listed)
+        V = _vectors(factors.A, factors.R, listed.way, listed.relation, listed.partner)
+        return listed, listed.w * (V @ _solved(H, penalty, along.astype(np.float64)))
 
 
 def _within(facts: Facts, entity: Ids, relation: Ids) -> Facts:

@@ -251,7 +251,7 @@ def explain(
         float(factors.bias[k]),
         reasons,
         _components(factors, s, k, o, count),
-        _sentence(names, reasons, known),
+        _sentence(names, float(factors.probability(s, k, o)), reasons, known),
     )
 
 
@@ -305,22 +305,19 @@ def _most(factors: Factors, column: Vector, left_out: int, count: int = 3) -> li
     return [factors.entities[i] for i in best[:count]]
 
 
-def _sentence(cell: tuple[str, str, str], reasons: list[Reason], known: Facts) -> str:
+def _sentence(cell: tuple[str, str, str], probability: float, reasons: list[Reason], known: Facts) -> str:
     """The first reason in words, with others that share it and have what is asked."""
     claim = " ".join(cell)
     if not reasons or reasons[0].influence <= 0:
         return f"{claim}: no known fact speaks for it."
-    first = reasons[0]
-    fact = (first.subject, first.relation, first.object)
-    place = 0 if cell[0] in (first.subject, first.object) else 2  # which end of the cell the fact is about
-    own = cell[place]
-    alike = _others_with(known, fact, own, cell, place)
-    because = f"{claim}, because {' '.join(fact)}"
+    fact = reasons[0][:3]
+    place = 0 if cell[0] in (fact[0], fact[2]) else 2  # which end of the cell the fact is about
+    alike = _others_with(known, fact, cell[place], cell, place)
+    likely = f"{claim}, because " if probability >= 0.5 else f"{claim} is unlikely; what speaks for it most: "
     if not alike:
-        return f"{because}."
-    shown = " and ".join(alike[:2])
-    claims = " ".join(shown if position == place else name for position, name in enumerate(cell))
-    return f"{because}, and {claims}, of whom the same is known."
+        return f"{likely}{' '.join(fact)}."
+    claims = " ".join(" and ".join(alike[:2]) if position == place else name for position, name in enumerate(cell))
+    return f"{likely}{' '.join(fact)}, and {claims}, of whom the same is known."
 
 
 def _others_with(
