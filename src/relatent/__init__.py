@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .fit.estimators import NonnegativeRescal, Rescal, RescalALS, RescalLogit
     from .model.factors import Factors
     from .model.storage import load
+    from .serve.queries import explain, groups, similar
 
 _HOME = {
     "Facts": ".data.facts",
@@ -46,6 +47,9 @@ _HOME = {
     "MarkovLogic": ".baselines.mln",
     "Factors": ".model.factors",
     "load": ".model.storage",
+    "similar": ".serve.queries",
+    "groups": ".serve.queries",
+    "explain": ".serve.queries",
     "cross_validate": ".evaluation.folds",
     "evaluate": ".evaluation.ranks",
     "CellClassifier": ".evaluation.classifier",
@@ -73,6 +77,9 @@ __all__ = [
     "MarkovLogic",
     "Factors",
     "load",
+    "similar",
+    "groups",
+    "explain",
     "cross_validate",
     "evaluate",
     "CellClassifier",

@@ -56,7 +56,7 @@ class RelatentWarning(UserWarning):
 class VanishedWarning(RelatentWarning):
     """The penalties have shrunk the factors to nothing: every answer is the same."""
 
-    REMEDY = "the penalties are too large for so few facts; lower l2_entities and l2_relations, say to 0.1"
+    REMEDY = "the penalties are too large for so few facts an entity; lower l2_entities and l2_relations, say to 0.1"
 
 
 class ConvergenceWarning(RelatentWarning):

@@ -78,7 +78,8 @@ class Adam:
 
     def finished(self, state: AdamState) -> str | None:
         """The schedule's end."""
-        return "the learning rate has come down to zero" if state.rounds >= self.max_iter else None
+        ended = "the learning rate has come down to zero (a larger max_iter goes further)"
+        return ended if state.rounds >= self.max_iter else None
 
     def step(self, state: AdamState) -> AdamState:
         """One round. The memories of gradients are overwritten in place."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -124,6 +125,7 @@ class RescalALS(Ranked):
         self._check_room(facts)
         rank, dtype = self._size(facts)
         kept = self._checkpoint(checkpoint, facts, validation)
+        began = _announce_start(progress, self.max_iter)
         with one_blas_thread():
             begin = [self._start(facts) if kept is None or not kept.exists() else (_blank(facts, rank).A, None)]
             solver = Als(
@@ -144,6 +146,7 @@ class RescalALS(Ranked):
                 checkpoint=kept,
                 anytime=True,
                 nothing=solver.nothing,
+                spent=time.perf_counter() - began,
             )
         self.attribute_factors_ = state.V if facts.attributes is not None else None
         self._warn_if_vanished(state.A, state.R)
@@ -345,6 +348,7 @@ class Rescal(Ranked):
         rank, dtype = self._size(facts)
         layout = Layout(facts.n_entities, facts.n_relations, rank)
         kept = self._checkpoint(checkpoint, facts, validation)
+        began = _announce_start(progress, self.max_iter)
         with one_blas_thread():
             begin = [self._start(loss, facts) if kept is None or not kept.exists() else _blank(facts, rank)]
             solver = self._solver(loss, facts, layout, dtype)
@@ -357,6 +361,7 @@ class Rescal(Ranked):
                 progress=progress,
                 checkpoint=kept,
                 anytime=True,
+                spent=time.perf_counter() - began,
             )
         A, R, b = (np.array(part) for part in layout.views(state.x))
         self._warn_if_vanished(A, R)
@@ -500,6 +505,13 @@ class RescalLogit(Rescal):
             zeros=zeros,
             patience=patience,
         )
+
+
+def _announce_start(progress: Progress | None, max_iter: int) -> float:
+    """Say that the steps have not begun yet, since a start may take long; the time it is now."""
+    if progress is not None:
+        progress(0, max_iter, "looking for a start")
+    return time.perf_counter()
 
 
 def _blank(facts: Facts, rank: int) -> Parameters:

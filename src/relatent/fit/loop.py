@@ -117,11 +117,14 @@ def run(
     checkpoint: Checkpoint | None = None,
     anytime: bool = False,
     nothing: float | None = None,
+    spent: float = 0.0,
 ) -> tuple[S, Trace]:
     """Step until the objective changes by less than `tol` of itself a step; warn if that does not happen.
 
     With `nothing`, the objective of factors that are zero, a change is judged by how far below it the fit is, if that
     is less: where nearly all of the objective cannot be explained, a thousandth of it may be all there is to learn.
+
+    `spent`: seconds that finding the start took, which count as well.
 
     Ctrl-C lets the step under way finish and the checkpoint be written. Then KeyboardInterrupt is raised; but where any
     state is an answer (`anytime`) it is returned, the trace says `stopped`, and to raise is left to the caller.
@@ -133,7 +136,7 @@ def run(
             kind = type(state)
             del state  # what is read may be as large
             state, best, trace.steps = _resumed(checkpoint, kind)
-    started = time.perf_counter() - (trace.steps[-1].seconds if trace.steps else 0.0)
+    started = time.perf_counter() - (trace.steps[-1].seconds if trace.steps else spent)
     with _Interrupt() as interrupt:
         while (verdict := _ending(solver, state, trace, max_iter, tol, watch, best, interrupt.asked, nothing)) is None:
             state = solver.step(state)

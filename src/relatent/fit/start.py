@@ -20,7 +20,7 @@ from ..model.factors import Factors
 DEFAULT_RANK = 50
 _ARPACK_TAKES_RNG = "rng" in inspect.signature(scipy.sparse.linalg.eigsh).parameters  # SciPy 1.17 on
 DENSE = 600  # up to so many entities a dense eigendecomposition is as fast, and exact
-LARGE = 200_000  # beyond so many entities ARPACK takes longer than the sweeps that follow
+LARGE = 20_000  # beyond so many entities ARPACK takes longer than the sweeps that follow
 ROUNDS = 3  # products with S where entities are many: sweeps from there end as from ARPACK's vectors
 SPARE = 4  # vectors beyond the rank, at least: they keep the last ones asked for from lagging behind
 

@@ -91,21 +91,25 @@ def fold_in(
     return dataclasses.replace(factors, A=A, entities=grown, about=about)
 
 
-def pulls(factors: Factors, facts: Facts, entity: int, along: Vector) -> tuple[Listed, Vector]:
-    """How much each known fact of an entity adds to its score along a vector v: what the score would lose without it.
+def pulls(factors: Factors, facts: Facts, entity: int, along: Vector, most: int) -> tuple[Listed, Vector]:
+    """The facts of an entity that add most to its score along a vector v, and what the score would lose without each.
 
-    Were the fact false, the entity's vector would move by −w H⁻¹ v_fact, with H the curvature of its regression: to the
-    letter for least squares, to first order for the likelihood.
+    Were a fact false, the entity's vector would move by −w H⁻¹ v_fact, with H the curvature of its regression: to the
+    letter for least squares. For the likelihood that is only good enough to choose by, and those chosen are tried.
     """
     loss, l2 = _loss_of(factors), _l2_of(factors, None)
     translated = factors.entities.translate(facts.entities), factors.relations.translate(facts.relations)
     (listed,) = _listed(_within(facts, *translated), *translated, np.array([entity]))
     solve = _Squares(factors, 1.0, l2) if loss == "squared" else _Likelihood(factors, 1.0, l2, 0)
+    along = along.astype(np.float64)
     with one_blas_thread():
         solve.look_at(factors.A, but=entity)
-        H, penalty = solve.curvature(factors.A, entity, listed)
-        V = _vectors(factors.A, factors.R, listed.way, listed.relation, listed.partner)
-        return listed, listed.w * (V @ _solved(H, penalty, along.astype(np.float64)))
+        pull = solve.pull(factors.A, entity, listed, along)
+        strongest = np.argsort(-np.where(listed.x > 0, pull, -np.inf), kind="stable")[: min(most, int(listed.x.sum()))]
+        chosen = Listed(*(column[strongest] for column in listed))  # type: ignore[arg-type]
+        if isinstance(solve, _Squares):
+            return chosen, pull[strongest]
+        return chosen, solve.lost(factors.A, entity, listed, along, strongest)
 
 
 def _within(facts: Facts, entity: Ids, relation: Ids) -> Facts:
@@ -207,9 +211,10 @@ class _Squares:
         f = self._base[1] + V.T @ (listed.w * (listed.x - b) + self.others * b)
         return _solved(self._normal(V, listed), self.l2, f)
 
-    def curvature(self, A: Matrix, i: int, listed: Listed) -> tuple[Matrix, float]:
-        """Half the second derivative of the loss in a, and the penalty to add to its diagonal."""
-        return self._normal(_vectors(A, self.R, listed.way, listed.relation, listed.partner), listed), self.l2
+    def pull(self, A: Matrix, i: int, listed: Listed, along: Vector) -> Vector:
+        """What each listed cell adds to aᵀ v, (n,)."""
+        V = _vectors(A, self.R, listed.way, listed.relation, listed.partner)
+        return listed.w * (V @ _solved(self._normal(V, listed), self.l2, along))
 
     def _normal(self, V: Matrix, listed: Listed) -> Matrix:
         assert self._base is not None
@@ -251,12 +256,22 @@ class _Likelihood:
         a = newton(self._rows(A, i, listed, None), self.l2, np.zeros(A.shape[1]))
         return a if self._rows_are_few(A) else newton(self._rows(A, i, listed, a), self.l2, a)
 
-    def curvature(self, A: Matrix, i: int, listed: Listed) -> tuple[Matrix, float]:
-        """The second derivative of the loss at the entity's vector, and what its penalty adds to the diagonal."""
+    def pull(self, A: Matrix, i: int, listed: Listed, along: Vector) -> Vector:
+        """What each listed cell adds to aᵀ v, to first order, (n,)."""
         a = A[i].astype(np.float64)
-        rows = self._rows(A, i, listed, None if self._rows_are_few(A) else a)
-        p = expit(rows.V @ a + rows.b)
-        return _bent(rows, p), 2 * self.l2
+        rows = self._rows(A, i, listed, a)
+        H = _bent(rows, expit(rows.V @ a + rows.b))
+        return listed.w * (rows.V[: len(listed.x)] @ _solved(H, 2 * self.l2, along))
+
+    def lost(self, A: Matrix, i: int, listed: Listed, along: Vector, tried: Ids) -> Vector:
+        """What aᵀ v loses when one listed cell is false, for each of those tried."""
+        rows = self._rows(A, i, listed, A[i].astype(np.float64))
+        a = newton(rows, self.l2, A[i].astype(np.float64))
+        changes = []
+        for cell in tried.tolist():
+            x = np.where(np.arange(len(rows.x)) == cell, 0.0, rows.x)  # listed cells are the first rows
+            changes.append((a - newton(rows._replace(x=x), self.l2, a)) @ along)
+        return np.array(changes)
 
     def _rows_are_few(self, A: Matrix) -> bool:
         return not self.others or 2 * len(self.R) * len(A) <= ROWS

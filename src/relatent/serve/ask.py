@@ -71,7 +71,7 @@ def groups(model: Path, method: str, n_groups: int | None, seed: int, as_json: b
 def explain(model: Path, subject: str, relation: str, object_: str, known: str, count: int, as_json: bool) -> None:
     """Why the model finds a fact likely or not: the known facts that carry it, and its latent components.
 
-    Example: relatent explain presidents.relatent -s "Al Gore" -r party -t "Democratic Party" --known presidents
+    Example: relatent explain presidents.relatent -s "Al Gore" -r party -t Democratic --known presidents
     """
     from ..model.storage import load
     from . import queries, show

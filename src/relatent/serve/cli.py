@@ -165,6 +165,8 @@ def fit(
     _check_room(estimator, facts, output)
     _tell_method(estimator, facts)
     kept = None if checkpoint is None else Checkpoint(checkpoint, steps=checkpoint_steps)
+    if kept is not None and kept.exists():
+        click.echo(f"going on from {checkpoint}", err=True)
     try:
         with bar(f"fitting {model}", at_most=True) as progress:
             estimator.fit(facts, held, progress=progress, checkpoint=kept)
@@ -443,6 +445,7 @@ MANY_CELLS = 5e7  # from here on an exact fit takes a minute and more
 def _keep_what_there_is(estimator: Any, output: Path, checkpoint: Path | None) -> None:
     """After Ctrl-C: write the model learned so far, say where, and end; without a step there is nothing to write."""
     if not hasattr(estimator, "factors_"):
+        click.echo("there is no model to keep yet", err=True)
         return
     estimator.factors_.save(output)
     on = "give --checkpoint next time to be able to go on"

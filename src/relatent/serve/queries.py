@@ -28,6 +28,8 @@ from ..model.folding import Listed, pulls
 AT_ONCE = 1 << 24  # similarities worked on at a time
 GROUPINGS = ("k-means", "hierarchical", "hdbscan")
 MOST_HIERARCHICAL = 20_000  # entities: all pairs are compared
+LEAST_GAIN = 0.01  # in probability, for something to be typical of a group
+CANDIDATES = 10  # facts of either end that are tried as reasons
 TRIED = 2000  # entities that a number of groups is chosen by
 
 
@@ -214,7 +216,8 @@ def _typical(factors: Factors, members: Ids, count: int) -> list[Typical]:
             gain = here - there
             for j in np.argsort(-gain, kind="stable")[:count].tolist():
                 found.append(Typical(relation, role, factors.entities[j], float(here[j]), float(there[j])))
-    return sorted(found, key=lambda one: one.elsewhere - one.probability)[:count]
+    likelier = [one for one in found if one.probability - one.elsewhere > LEAST_GAIN]
+    return sorted(likelier, key=lambda one: one.elsewhere - one.probability)[:count]
 
 
 # --- why
@@ -238,11 +241,10 @@ def explain(
     carried: dict[tuple[str, str, str], float] = {}
     subjects, objects = _ends(factors, names[1], known)
     for entity, along in ((s, R_k @ _apart(A, o, objects)), (o, R_k.T @ _apart(A, s, subjects))):
-        listed, influence = pulls(factors, known, entity, along)
-        for fact, x, value in zip(_facts_of(factors, entity, listed), listed.x, influence.tolist(), strict=True):
-            if x:  # unobserved cells are listed too
-                carried[fact] = carried.get(fact, 0.0) + value  # one between the two counts from both ends
-    carried.pop(names, None)  # a fact is no reason for itself
+        listed, influence = pulls(factors, known, entity, along, max(CANDIDATES, 2 * count))
+        for fact, value in zip(_facts_of(factors, entity, listed), influence.tolist(), strict=True):
+            carried[fact] = carried.get(fact, 0.0) + value  # one between the two counts from both ends
+    is_known = carried.pop(names, None) is not None or _is_known(names, known)  # a fact is no reason for itself
     reasons = [Reason(*fact, value) for fact, value in sorted(carried.items(), key=lambda item: -item[1])[:count]]
     return Explanation(
         *names,
@@ -251,7 +253,7 @@ def explain(
         float(factors.bias[k]),
         reasons,
         _components(factors, s, k, o, count),
-        _sentence(names, float(factors.probability(s, k, o)), reasons, known),
+        _sentence(names, float(factors.probability(s, k, o)), is_known, reasons, known),
     )
 
 
@@ -305,15 +307,23 @@ def _most(factors: Factors, column: Vector, left_out: int, count: int = 3) -> li
     return [factors.entities[i] for i in best[:count]]
 
 
-def _sentence(cell: tuple[str, str, str], probability: float, reasons: list[Reason], known: Facts) -> str:
+def _is_known(fact: tuple[str, str, str], known: Facts) -> bool:
+    return fact[0] in _fillers(known, fact, 0)
+
+
+def _sentence(
+    cell: tuple[str, str, str], probability: float, is_known: bool, reasons: list[Reason], known: Facts
+) -> str:
     """The first reason in words, with others that share it and have what is asked."""
-    claim = " ".join(cell)
+    claim = " ".join(cell) + (" is known" if is_known else "")
     if not reasons or reasons[0].influence <= 0:
         return f"{claim}: no known fact speaks for it."
     fact = reasons[0][:3]
     place = 0 if cell[0] in (fact[0], fact[2]) else 2  # which end of the cell the fact is about
     alike = _others_with(known, fact, cell[place], cell, place)
     likely = f"{claim}, because " if probability >= 0.5 else f"{claim} is unlikely; what speaks for it most: "
+    if is_known:
+        likely = f"{claim}; what speaks for it most beside itself: "
     if not alike:
         return f"{likely}{' '.join(fact)}."
     claims = " ".join(" and ".join(alike[:2]) if position == place else name for position, name in enumerate(cell))
