@@ -308,6 +308,14 @@ def beside_pykeen(seed: int, pykeen: str | None, epochs: int = 20) -> dict[str, 
         "RescalALS": relatent.RescalALS(RANK, random_state=seed),
         "RescalLogit, exact": relatent.RescalLogit(RANK, 3.0, 3.0, method="exact", random_state=seed),
         "RescalLogit, sampled": relatent.RescalLogit(RANK, 3.0, 3.0, method="sampled", random_state=seed),
+        "RescalLogit, sampled, as many passes": relatent.RescalLogit(
+            RANK,
+            3.0,
+            3.0,
+            method="sampled",
+            max_iter=-(-epochs * adam.n_batches(train) // adam.ROUND),
+            random_state=seed,
+        ),
     }
     ours = {}
     for name, model in models.items():
