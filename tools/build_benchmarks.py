@@ -24,8 +24,8 @@ How fast, how large, how good. Each line is one run of `python benchmarks/run.py
 those files by `python tools/build_benchmarks.py`, and no number on it is typed by hand. Where memory is given, the
 measurement had a process of its own, and it is the most that process held. Where others are compared, they work on the
 same facts, from the same start if they take one, in turn on the same machine; their results are compared as well as
-their times (PyKEEN, which optimises something else, by the ranks of test facts). *Others* is the CPU time that other processes took meanwhile, as a share of all there was: the larger it
-is, the slower all times beside it are.
+their times (PyKEEN, which optimises something else, by the ranks of test facts). *Others* is the CPU time that other
+processes took meanwhile, as a share of all there was: the larger it is, the slower all times beside it are.
 """
 
 
