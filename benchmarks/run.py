@@ -42,6 +42,7 @@ BENCHMARKS = {  # name: (module, function, what it measures)
     "sampled-exact": ("scale", "sampled_exact", "the sampled fit beside the exact one on CoDEx-S and arXiv (20 min)"),
     "pykeen": ("scale", "beside_pykeen", "RESCAL of PyKEEN beside ours on CoDEx-S"),
     "ranking": ("answers", "ranking", "filtered ranks of the test facts of WN18RR, rank 64"),
+    "fold-in": ("newcomers", "fold_in", "entities that come after the fit, against a refit; among a million"),
     "reading": ("reading", "reading", "70 M named facts from TSV.gz to sorted ids; other formats, polars, each step"),
     "help": ("answers", "help_text", "time until the command line has answered --help"),
 }

@@ -27,6 +27,10 @@ def test_a_fit_that_may_converge_says_at_most():
     assert "at most" in shown([(3, 500, "")], at_most=True)
 
 
+def test_before_the_first_step_a_bar_says_what_is_going_on():
+    assert "looking for a start" in shown([], note="looking for a start")
+
+
 def test_bytes_are_shown_as_bytes():
     assert "0.5/2.0 GB" in shown([(500_000_000, 2_000_000_000, "7 facts")], in_bytes=True)
 

@@ -12,8 +12,12 @@ RECENT = 3600.0  # seconds of steps that the time left is told by: a single step
 
 
 @contextmanager
-def bar(title: str, *, at_most: bool = False, in_bytes: bool = False, console: Any = None) -> Iterator[Progress]:
+def bar(
+    title: str, *, at_most: bool = False, in_bytes: bool = False, note: str = "", console: Any = None
+) -> Iterator[Progress]:
     """A bar with the time spent and the time left; yields a function (done, total, note) to move it.
+
+    `note`: what is said until it is first moved.
 
     `at_most`: the work may end before `total`, as a fit that converges does. `in_bytes`: done and total are bytes.
     """
@@ -34,7 +38,7 @@ def bar(title: str, *, at_most: bool = False, in_bytes: bool = False, console: A
     with rich.Progress(
         *columns, console=out, transient=True, disable=not out.is_terminal, speed_estimate_period=RECENT
     ) as progress:
-        task = progress.add_task(title, total=None, note="")
+        task = progress.add_task(title, total=None, note=note)
 
         def report(done: int, total: int, note: str) -> None:
             progress.update(task, completed=done, total=total, note=note)

@@ -125,7 +125,7 @@ class RescalALS(Ranked):
         self._check_room(facts)
         rank, dtype = self._size(facts)
         kept = self._checkpoint(checkpoint, facts, validation)
-        began = _announce_start(progress, self.max_iter)
+        began = time.perf_counter()
         with one_blas_thread():
             begin = [self._start(facts) if kept is None or not kept.exists() else (_blank(facts, rank).A, None)]
             solver = Als(
@@ -348,7 +348,7 @@ class Rescal(Ranked):
         rank, dtype = self._size(facts)
         layout = Layout(facts.n_entities, facts.n_relations, rank)
         kept = self._checkpoint(checkpoint, facts, validation)
-        began = _announce_start(progress, self.max_iter)
+        began = time.perf_counter()
         with one_blas_thread():
             begin = [self._start(loss, facts) if kept is None or not kept.exists() else _blank(facts, rank)]
             solver = self._solver(loss, facts, layout, dtype)
@@ -505,13 +505,6 @@ class RescalLogit(Rescal):
             zeros=zeros,
             patience=patience,
         )
-
-
-def _announce_start(progress: Progress | None, max_iter: int) -> float:
-    """Say that the steps have not begun yet, since a start may take long; the time it is now."""
-    if progress is not None:
-        progress(0, max_iter, "looking for a start")
-    return time.perf_counter()
 
 
 def _blank(facts: Facts, rank: int) -> Parameters:

@@ -168,7 +168,7 @@ def fit(
     if kept is not None and kept.exists():
         click.echo(f"going on from {checkpoint}", err=True)
     try:
-        with bar(f"fitting {model}", at_most=True) as progress:
+        with bar(f"fitting {model}", at_most=True, note="looking for a start") as progress:
             estimator.fit(facts, held, progress=progress, checkpoint=kept)
     except KeyboardInterrupt:
         _keep_what_there_is(estimator, output, checkpoint)
