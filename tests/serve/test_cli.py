@@ -196,6 +196,8 @@ def test_info_tells_of_data_and_models(capsys, family, model):
     found = json.loads(out)
     assert code == 0
     assert (found["kind"], found["rank"], found["verified"]) == ("model", 3, True)
+    assert "not checked (--verify" in run(capsys, "info", model)[1]
+    assert "not checked" not in run(capsys, "info", model, "--verify")[1]
     code, out, _ = run(capsys, "info", model)
     assert "RescalLogit" in out
 

@@ -108,7 +108,9 @@ def info(file: str, verify: bool, as_json: bool) -> None:
 
     found = _describe(file, verify)
     about = found.get("about", {})
-    shown = {**found, "about": {k: v for k, v in about.items() if k != "learned"}} if about else found
+    shown = {**found, "about": {k: v for k, v in about.items() if k != "learned"}} if about else {**found}
+    if "verified" in shown and not verify:
+        shown["verified"] = "not checked (--verify compares the checksum)"
     answer(as_json, found, lambda: [show.values(file, _readable(shown)), *show.learned(about)])
 
 
