@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -16,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import machine
+
+from relatent.writing import beside
 
 HERE = Path(__file__).resolve().parent
 BENCHMARKS = {  # name: (module, function, what it measures)
@@ -82,7 +83,8 @@ def main() -> int:
     }
     text = json.dumps(report, indent=2, ensure_ascii=False)
     if arguments.save:
-        _write(HERE / "results" / f"{arguments.name}.json", text + "\n")
+        with beside(HERE / "results" / f"{arguments.name}.json") as file:
+            file.write_text(text + "\n", encoding="utf-8")
     print(text if arguments.json else _readable(report))
     return 0
 
@@ -118,14 +120,6 @@ def _command(arguments: argparse.Namespace) -> str:
     }
     given = [flag for flag, value in flags.items() if value]
     return " ".join(["python benchmarks/run.py", arguments.name, f"--seed {arguments.seed}", *given])
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(exist_ok=True)
-    unfinished = path.with_suffix(".unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    os.replace(unfinished, path)
 
 
 def _readable(report: dict[str, Any]) -> str:

@@ -11,6 +11,8 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib import pyplot as plt
 
+from relatent.writing import beside
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 Result = dict[str, Any]
@@ -36,7 +38,8 @@ def main() -> None:
     plots = [_growth(measured), _ranks(measured)]
     page = [INTRODUCTION, _machine(measured), _at_a_glance(measured, about), *filter(None, plots), "## Each run\n"]
     page += [_details(name, measured[name], about) for name in about if name in measured]
-    _write(DOCS / "benchmarks.md", "\n".join(page))
+    with beside(DOCS / "benchmarks.md") as file:
+        file.write_text("\n".join(page), encoding="utf-8")
 
 
 def _files() -> list[Path]:
@@ -197,13 +200,6 @@ def _panels() -> Any:
 def _save(figure: Any, name: str) -> None:
     figure.savefig(DOCS / name, metadata={"Date": None})
     plt.close(figure)
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    unfinished = path.with_suffix(".unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
 
 
 if __name__ == "__main__":

@@ -358,3 +358,19 @@ def test_times_are_whole_numbers(times, message):
 def test_times_are_one_for_each_fact():
     with pytest.raises(DataError, match=r"times must be one for each of the 1 facts, got shape \(2,\)"):
         Facts.from_arrays([0], [0], [1], times=[1, 2])
+
+
+def test_facts_can_be_told_by_the_ids_of_another_vocabulary():
+    facts = Facts.from_arrays(
+        ["Ann", "Bob", "Cid"],
+        ["likes", "likes", "owes"],
+        ["Bob", "Cid", "Ann"],
+        weights=[0.5, 2.0, 1.0],
+        unobserved=[("Bob", "owes", "Ann"), ("Cid", "likes", "Bob")],
+    )
+    there = facts.over(Names(["Zoe", "Bob", "Ann"]), Names(["owes", "likes"], what="relation"))
+    assert there.named() == [("Ann", "likes", "Bob")]  # Cid is not known there
+    assert there.triples.tolist() == [[2, 1, 1]]
+    assert there.weights.tolist() == [0.5]
+    assert there.named(there.unobserved) == [("Bob", "owes", "Ann")]
+    assert there.over(there.entities, there.relations) is there

@@ -6,24 +6,13 @@ import numpy as np
 import pytest
 
 import relatent
+from commands import run
 from relatent import Facts
-from relatent.serve.cli import main
 
 LINES = [
     f"{who}\tborn in\t{city}" for who, city in (("Ann", "Rome"), ("Bob", "Rome"), ("Cid", "Oslo"), ("Dot", "Oslo"))
 ]
 LINES += ["Ann\tcitizen of\tItaly", "Bob\tcitizen of\tItaly", "Cid\tcitizen of\tNorway", "Dot\tcitizen of\tNorway"]
-
-
-def run(capsys, *arguments):
-    """Exit code, standard output, standard error."""
-    code = 0
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        code = stop.code or 0
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 @pytest.fixture

@@ -14,23 +14,13 @@ import numpy as np
 import pytest
 
 import relatent
+from commands import run
 from relatent import room
 from relatent.errors import FitError
 from relatent.fit.optimisers import Lbfgs
 from relatent.serve.cli import cli, main
 
 FAMILY = "Ann\tparent\tBob\nBob\tparent\tCid\nAnn\tlikes\tCid\nCid\tlikes\tAnn\nBob\tlikes\tAnn\n"
-
-
-def run(capsys, *arguments):
-    """Exit code, standard output, standard error."""
-    code = 0
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        code = stop.code or 0
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 @pytest.fixture

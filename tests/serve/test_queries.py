@@ -62,15 +62,6 @@ def test_those_of_ones_own_camp_are_alike(camps):
     assert len(queries.similar(camps[1], 4, k=100)) == 19
 
 
-def test_nearest_is_what_sorting_all_cosines_gives(monkeypatch):
-    B = queries.profiles(random_factors(links.Logistic(), n=50))
-    monkeypatch.setattr(queries, "AT_ONCE", 200)
-    ids, cosines = queries.nearest(B, 3)
-    alike = B @ B.T - 10 * np.eye(50)
-    np.testing.assert_array_equal(ids, np.argsort(-alike, axis=1)[:, :3])
-    np.testing.assert_allclose(cosines, -np.sort(-alike, axis=1)[:, :3])
-
-
 # --- which belong together
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Ids, Matrix, Slices, Vector
 from ..data.facts import Facts
-from . import gram
+from . import sparse
 
 AT_ONCE = 1 << 22  # elements of the (m, N, r) array of a group of m relations
 
@@ -25,7 +25,7 @@ class Rows:
 
     def times(self, A: Matrix, values: Vector) -> Matrix:
         """X_k A of each k, (m, N, r)."""
-        return gram.sparse_product(self.starts, self.columns, self.places, values, A).reshape(-1, *A.shape)
+        return sparse.product(self.starts, self.columns, self.places, values, A).reshape(-1, *A.shape)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Group:
     def scores(self, A: Matrix, R: Slices) -> Vector:
         """a_iᵀ R_k a_j of the listed cells, R holding the group's relations."""
         Q = np.matmul(A, R.astype(A.dtype, copy=False)).reshape(-1, A.shape[1])
-        return gram.scores(Q, A, self.rows, self.columns)
+        return sparse.scores(Q, A, self.rows, self.columns)
 
 
 def listed(facts: Facts, rank: int, dtype: Any) -> list[Group]:

@@ -93,7 +93,7 @@ class Sampled:
         self._known = self.listed = _listed(facts, self.dtype)
         self._active: NDArray[np.int64] | None = None
         self.n_threads = n_threads or (numba.get_num_threads() if self._cost() > ALONE else 1)
-        self._pool = ThreadPoolExecutor(self.n_threads)
+        self.pool = ThreadPoolExecutor(self.n_threads)
 
     def _cost(self) -> float:
         """Of a call, in cells of a block."""
@@ -110,7 +110,7 @@ class Sampled:
     def draw(self, uniforms: NDArray[np.float64]) -> tuple[Drawn, Drawn]:
         """Subjects and objects of every block from numbers in [0, 1): (2 sides, 2 strata, K)."""
         many = int(self.sides.by_degree.sum() + self.sides.alike.sum()) > AT_ONCE
-        each = self._pool.map if many else map
+        each = self.pool.map if many else map
         subjects, objects = each(self._draw_side, (0, 1), (self.subjects, self.by_object), uniforms)
         return subjects, objects
 
@@ -150,7 +150,7 @@ class Sampled:
             )
             return value, dR, db, count
 
-        others = [self._pool.submit(work, share) for share in range(1, len(parts))]
+        others = [self.pool.submit(work, share) for share in range(1, len(parts))]
         shares = [work(0), *(other.result() for other in others)]
         values, dRs, dbs, counts = zip(*shares, strict=True)
         return sum(values), sum(dRs[1:], dRs[0]), sum(dbs[1:], dbs[0]), counts

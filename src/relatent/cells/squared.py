@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arrays import Matrix, Slices, Vector
 from ..data.facts import Facts
-from . import gram
+from ..model import gram
 from .listed import Group, listed
 from .reduction import Reduction
 

@@ -225,13 +225,7 @@ def _known(name: str) -> Dataset:
 def _one_vocabulary(parts: Sequence[Facts]) -> list[Facts]:
     entities = Names(sorted({name for part in parts for name in part.entities}))
     relations = Names(sorted({name for part in parts for name in part.relations}), what="relation")
-    return [_over(part, entities, relations) for part in parts]
-
-
-def _over(facts: Facts, entities: Names, relations: Names) -> Facts:
-    entity, relation = entities.translate(facts.entities), relations.translate(facts.relations)
-    s, k, o = facts.triples.T
-    return Facts.from_ids(np.stack([entity[s], relation[k], entity[o]], axis=1), entities, relations)
+    return [part.over(entities, relations) for part in parts]
 
 
 def _union(parts: Sequence[Facts]) -> Facts:
@@ -248,7 +242,7 @@ def _table(name: str) -> bytes:
 def _presidents() -> Facts:
     facts = parse_tsv(_table("presidents.tsv"), "presidents.tsv")
     listed = _table("presidents-entities.tsv").decode().splitlines()  # name, kind, was president, was vice president
-    return _over(facts, Names([line.split("\t")[0] for line in listed]), facts.relations)
+    return facts.over(Names([line.split("\t")[0] for line in listed]), facts.relations)
 
 
 def _kinships() -> Facts:

@@ -285,6 +285,25 @@ class Facts:
             times=None if self.times is None else self.times[chosen],
         )
 
+    def over(self, entities: Names, relations: Names) -> Facts:
+        """The same facts by the ids of another vocabulary; those with a name it does not have are left out."""
+        if self.entities is entities and self.relations is relations:
+            return self
+        entity, relation = entities.translate(self.entities), relations.translate(self.relations)
+        cells, hidden = (
+            _stack(entity[cells[:, 0]], relation[cells[:, 1]], entity[cells[:, 2]])
+            for cells in (self.triples, self.unobserved)
+        )
+        kept = (cells >= 0).all(axis=1)
+        return Facts.from_ids(
+            cells[kept],
+            entities,
+            relations,
+            weights=None if self.weights is None else self.weights[kept],
+            unobserved=hidden[(hidden >= 0).all(axis=1)],
+            times=None if self.times is None else self.times[kept],
+        )
+
     def without_attributes(self) -> Facts:
         """The same facts, entity attributes left out."""
         return replace(self, attributes=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -167,12 +168,50 @@ class Names(Sequence[str]):
         """For each name of `other` its id here, or −1 where it is not known."""
         if self == other:
             return np.arange(len(self))
+        if isinstance(self._names, _Longer):
+            ids = self._names.first.translate(other)
+            for position in np.flatnonzero(ids < 0).tolist():
+                ids[position] = self._names.places_of_more.get(other[position], -1)
+            return ids
         if isinstance(self._index, _Sorted):
             return self._index.places(other)
         return np.array([self._index.get(name, -1) for name in other], dtype=np.int64)
 
 
-class _Sorted(Sequence[str]):
+class _Lazy(Sequence[str]):
+    """Distinct strings that are made, or looked up, when asked for."""
+
+    @abstractmethod
+    def at(self, i: int) -> str:
+        """The string at a place that there is."""
+
+    @overload
+    def __getitem__(self, position: int) -> str: ...
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[str]: ...
+    def __getitem__(self, position: int | slice) -> str | Sequence[str]:
+        if isinstance(position, slice):
+            return tuple(self.at(i) for i in range(*position.indices(len(self))))
+        return self.at(range(len(self))[position])
+
+    @abstractmethod
+    def place(self, name: str) -> int | None:
+        """Where a string stands, if it does."""
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.place(name) is not None
+
+    @overload
+    def get(self, name: str) -> int | None: ...
+    @overload
+    def get(self, name: str, otherwise: int) -> int: ...
+    def get(self, name: str, otherwise: int | None = None) -> int | None:
+        """As a dictionary's: the place of a name, or what else is given."""
+        place = self.place(name)
+        return otherwise if place is None else place
+
+
+class _Sorted(_Lazy):
     """Distinct strings in the order of their code points, as bytes and offsets."""
 
     def __init__(self, text: NDArray[np.uint8], offsets: NDArray[np.int64]):
@@ -181,14 +220,7 @@ class _Sorted(Sequence[str]):
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    @overload
-    def __getitem__(self, position: int) -> str: ...
-    @overload
-    def __getitem__(self, position: slice) -> Sequence[str]: ...
-    def __getitem__(self, position: int | slice) -> str | Sequence[str]:
-        if isinstance(position, slice):
-            return tuple(self[i] for i in range(*position.indices(len(self))))
-        i = range(len(self))[position]
+    def at(self, i: int) -> str:
         return self.text[self.offsets[i] : self.offsets[i + 1]].tobytes().decode()
 
     def __iter__(self) -> Iterator[str]:
@@ -202,17 +234,9 @@ class _Sorted(Sequence[str]):
             else:
                 yield from [text[start:stop].decode() for start, stop in cuts]
 
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self.get(name) is not None
-
-    @overload
-    def get(self, name: str) -> int | None: ...
-    @overload
-    def get(self, name: str, otherwise: int) -> int: ...
-    def get(self, name: str, otherwise: int | None = None) -> int | None:
-        """The place of a name."""
+    def place(self, name: str) -> int | None:
         place = bisect_left(self, name)
-        return place if place < len(self) and self[place] == name else otherwise
+        return place if place < len(self) and self.at(place) == name else None
 
     def places(self, names: Iterable[str]) -> Ids:
         """The place of each name, −1 where it is not here."""
@@ -235,7 +259,7 @@ class _Sorted(Sequence[str]):
         return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.text, other.text)
 
 
-class _Longer(Sequence[str]):
+class _Longer(_Lazy):
     """Names, and a few more after them."""
 
     def __init__(self, first: Names, more: tuple[str, ...]):
@@ -245,31 +269,15 @@ class _Longer(Sequence[str]):
     def __len__(self) -> int:
         return len(self.first) + len(self.more)
 
-    @overload
-    def __getitem__(self, position: int) -> str: ...
-    @overload
-    def __getitem__(self, position: slice) -> Sequence[str]: ...
-    def __getitem__(self, position: int | slice) -> str | Sequence[str]:
-        if isinstance(position, slice):
-            return tuple(self[i] for i in range(*position.indices(len(self))))
-        i = range(len(self))[position]
+    def at(self, i: int) -> str:
         return self.first[i] if i < len(self.first) else self.more[i - len(self.first)]
 
     def __iter__(self) -> Iterator[str]:
         return chain(self.first, self.more)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self.places_of_more or name in self.first
-
-    @overload
-    def get(self, name: str) -> int | None: ...
-    @overload
-    def get(self, name: str, otherwise: int) -> int: ...
-    def get(self, name: str, otherwise: int | None = None) -> int | None:
-        """The place of a name."""
-        if name in self.places_of_more:
-            return self.places_of_more[name]
-        return self.first.id(name) if name in self.first else otherwise
+    def place(self, name: str) -> int | None:
+        found = self.places_of_more.get(name)
+        return self.first._index.get(name) if found is None else found
 
 
 def _encodable(name: str) -> str | None:

@@ -148,17 +148,18 @@ def evaluate(
     """
     known = (known,) if isinstance(known, Facts) else tuple(known)
     _check_arguments(factors, test, batch_size, hits)
-    entities = _Ids(factors.entities, test.entities, test.triples[:, [0, 2]])
-    relations = _Ids(factors.relations, test.relations, test.triples[:, 1])
-    if entities.n_unseen and entities.n_unseen == len(np.unique(test.triples[:, [0, 2]])):
+    entities = _with_those_of(factors.entities, test.entities, test.triples[:, [0, 2]])
+    relations = _with_those_of(factors.relations, test.relations, test.triples[:, 1])
+    n_unseen = len(entities) - len(factors.entities)
+    if n_unseen and n_unseen == len(np.unique(test.triples[:, [0, 2]])):
         warnings.warn(
             "the model knows no entity of the test facts: are they of the same data?", DataWarning, stacklevel=2
         )
     cells = [_translated(facts, entities, relations) for facts in (test, *known)]
-    scorer = _Scorer(factors, entities.n, batch_size)
+    scorer = _Scorer(factors, len(entities), batch_size)
     optimistic, pessimistic = np.empty((2, len(test), 2), np.int64)
     for column in (0, 1):
-        questions = _questions(cells, column, entities.n)
+        questions = _questions(cells, column, len(entities))
         for rows, better, tied in _answer(scorer, questions, column):
             optimistic[rows, column] = 1 + better
             pessimistic[rows, column] = 1 + better + tied
@@ -170,8 +171,8 @@ def evaluate(
         np.array(test.triples[:, 1]),
         test.relations,
         tuple(hits),
-        entities.n_unseen + relations.n_unseen,
-        _n_isolated(cells, entities.n),
+        n_unseen + len(relations) - len(factors.relations),
+        _n_isolated(cells, len(entities)),
     )
 
 
@@ -201,29 +202,16 @@ def _as_dict(quality: Quality) -> dict[str, Any]:
 # --- one vocabulary for the model, the test facts and the known facts
 
 
-class _Ids:
-    """The model's ids, followed by one for each name that only the test facts use."""
-
-    def __init__(self, model: Names, names: Names, used: Ids):
-        unknown = np.unique(used)
-        unknown = unknown[model.translate(names)[unknown] < 0]
-        self.model = model
-        self.extra = {names[i]: len(model) + position for position, i in enumerate(unknown.tolist())}
-        self.n_unseen = len(self.extra)
-        self.n = len(model) + self.n_unseen
-
-    def of(self, names: Names) -> Ids:
-        """For each name its id, or −1 where neither model nor test facts use it."""
-        ids = self.model.translate(names)
-        if self.extra:
-            for position in np.flatnonzero(ids < 0).tolist():
-                ids[position] = self.extra.get(names[position], -1)
-        return ids
+def _with_those_of(model: Names, names: Names, used: Ids) -> Names:
+    """The model's names, followed by those that only the test facts use."""
+    used = np.unique(used)
+    unseen = used[model.translate(names)[used] < 0]
+    return model.extended([names[i] for i in unseen.tolist()])
 
 
-def _translated(facts: Facts, entities: _Ids, relations: _Ids) -> Ids:
+def _translated(facts: Facts, entities: Names, relations: Names) -> Ids:
     """The facts as rows subject, relation, object, those with names out of reach left out."""
-    entity, relation = entities.of(facts.entities), relations.of(facts.relations)
+    entity, relation = entities.translate(facts.entities), relations.translate(facts.relations)
     cells = np.stack([entity[facts.subjects], relation[facts.triples[:, 1]], entity[facts.objects]])
     within = (cells >= 0).all(axis=0)
     return cells if within.all() else cells[:, within]

@@ -6,7 +6,6 @@ over the whole fit: noise then averages out, and there is nothing to judge conve
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,7 +68,6 @@ class Adam:
         self.window = max_iter + 1  # estimates are too noisy to judge a change by
         self._dA: Slices = np.zeros((cells.n_threads, layout.n, layout.r), cells.dtype)
         self._found = np.empty((cells.n_threads, FOUND_A_STEP), np.int64)
-        self._pool = ThreadPoolExecutor(cells.n_threads)
 
     def start(self, x: Vector) -> AdamState:
         """The state before the first round."""
@@ -143,7 +141,7 @@ class Adam:
         if len(flat[0]) < AT_ONCE:
             _adam(*flat, parts, *numbers)  # type: ignore[call-arg]
         else:
-            list(self._pool.map(work, range(len(self._dA))))
+            list(self.cells.pool.map(work, range(len(self._dA))))
 
     def _renewed(
         self, A: Matrix, R: Slices, b: Vector, active: NDArray[np.int64], found: NDArray[np.int64]

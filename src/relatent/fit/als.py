@@ -20,10 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Matrix, Slices, Vector
-from ..cells import gram, stream
+from ..cells import stream
 from ..cells.listed import AT_ONCE, Group, listed
 from ..cells.stream import Stream
 from ..data.facts import Facts
+from ..model import gram
 
 MANY = 1 << 20  # facts: from here on what is gathered outweighs what a call costs
 
@@ -74,7 +75,7 @@ class Als:
 
     def step(self, state: AlsState) -> AlsState:
         """One sweep: A from the sums of the last visit, then every R_k from A."""
-        A = state.F @ inverse(state.E, self.lambdas[0] / self.w_max).astype(self.dtype)
+        A = state.F @ gram.inverse(state.E, self.lambdas[0] / self.w_max).astype(self.dtype)
         return self.visit(A, state.R, state.V)
 
     def visit(self, A: Matrix, R_old: Slices, V_old: Matrix) -> AlsState:
@@ -172,7 +173,7 @@ class Als:
         known = ~np.isnan(self.D)
         wide = A.astype(np.float64)
         D = np.where(known, self.D, wide @ V_old)
-        V = inverse(G, self.lambdas[2]) @ (wide.T @ D)
+        V = gram.inverse(G, self.lambdas[2]) @ (wide.T @ D)
         fitted = wide @ V
         loss = float(np.sum((self.D[known] - fitted[known]) ** 2))
         return V, np.where(known, self.D, fitted), loss
@@ -209,11 +210,3 @@ def update_relations(M: Slices, g: Vector, U: Matrix, l2: float) -> Slices:
     rotated = U.T @ M @ U
     usable = scale > scale.max(initial=0) * np.finfo(np.float64).eps * len(g)
     return U @ np.divide(rotated, scale, out=np.zeros_like(rotated), where=usable) @ U.T  # type: ignore[no-any-return]
-
-
-def inverse(E: Matrix, l2: float) -> Matrix:
-    """(E + l2 I)⁻¹ for symmetric E ≥ 0; the pseudo-inverse where that is singular."""
-    values, U = np.linalg.eigh(E)
-    values = np.maximum(values, 0) + l2
-    usable = values > values.max(initial=0) * np.finfo(np.float64).eps * len(values)
-    return U @ (np.divide(1, values, out=np.zeros_like(values), where=usable)[:, None] * U.T)  # type: ignore[no-any-return]

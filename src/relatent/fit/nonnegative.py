@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Matrix, Slices
-from ..cells import gram
 from ..cells.listed import listed
 from ..data.facts import Facts
+from ..model import gram
 
 TINY = 1e-12  # keeps quotients finite; where the numerator is 0 as well, the factor stays 0
 NOTHING = 1e-9  # of the largest entry: what is below is on its way to 0, and denormal numbers are very slow

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 import scipy.sparse.linalg
 
 from ..arrays import Matrix, Slices, Vector
-from ..cells import gram
 from ..cells.stream import Stream, padded_width
 from ..data.facts import Facts
 from ..errors import InputError
+from ..model import gram
 from ..model.factors import Factors
 
 DEFAULT_RANK = 50

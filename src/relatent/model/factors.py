@@ -21,6 +21,7 @@ from ..arrays import Ids, Matrix, Slices, Vector
 from ..data.facts import Facts
 from ..data.names import Names
 from ..errors import InputError
+from . import folding
 from .links import Link, Logistic
 
 CELLS_AT_ONCE = 1 << 16  # rows gathered together in score: two (cells, r) arrays stay in cache-friendly reach
@@ -160,39 +161,7 @@ class Factors:
             [here[place].id(there[place][a]) for a in answers if there[place][a] in here[place]], dtype=np.int64
         )
 
-    def fold_in(
-        self,
-        facts: Facts,
-        *,
-        entities: Sequence[str] | None = None,
-        others: float = 1.0,
-        l2_entities: float | None = None,
-        random_state: int = 0,
-    ) -> Factors:
-        """New factors with vectors for the entities that `facts` brings, without fitting again.
-
-        All other vectors and the relations stay as they are. For least squares and the logistic likelihood.
-
-        Parameters
-        ----------
-        facts : Facts
-            All that is known of those entities, by name; relations must be the model's.
-        entities : sequence of str or None
-            Whose vectors to find. None: those the model does not know. A known entity gets a new vector from these
-            facts alone, so give its old facts as well.
-        others : float
-            How much a cell that is not listed counts as false: 1 as in a fit, 0 not at all, as for an entity of which
-            a few facts are known and the rest is open.
-        l2_entities : float or None
-            The penalty on the new vectors; None: that of the fit.
-        random_state : int
-            For the draw of zeros where there are very many.
-        """
-        from .folding import fold_in
-
-        return fold_in(
-            self, facts, entities=entities, others=others, l2_entities=l2_entities, random_state=random_state
-        )
+    fold_in = folding.fold_in
 
     def save(self, path: str | Path) -> None:
         """Write one safe file, whole or not at all."""

@@ -25,7 +25,7 @@ from ..arrays import Ids, Matrix, Slices, Vector
 from ..data.facts import Facts
 from ..errors import InputError
 from ..threads import one_blas_thread
-from . import links
+from . import gram, links
 
 if TYPE_CHECKING:
     from .factors import Factors
@@ -67,21 +67,40 @@ def fold_in(
     l2_entities: float | None = None,
     random_state: int = 0,
 ) -> Factors:
-    """The factors with vectors for the entities that `facts` brings; see `Factors.fold_in`."""
+    """New factors with vectors for the entities that `facts` brings, without fitting again.
+
+    All other vectors and the relations stay as they are. For least squares and the logistic likelihood.
+
+    Parameters
+    ----------
+    facts : Facts
+        All that is known of those entities, by name; relations must be the model's.
+    entities : sequence of str or None
+        Whose vectors to find. None: those the model does not know. A known entity gets a new vector from these
+        facts alone, so give its old facts as well.
+    others : float
+        How much a cell that is not listed counts as false: 1 as in a fit, 0 not at all, as for an entity of which
+        a few facts are known and the rest is open.
+    l2_entities : float or None
+        The penalty on the new vectors; None: that of the fit.
+    random_state : int
+        For the draw of zeros where there are very many.
+    """
     if not isinstance(facts, Facts):
         raise InputError(f"fold_in takes Facts, got {type(facts).__name__}; see relatent.read and Facts.from_arrays")
     if not 0 <= others <= 1:
         raise InputError(f"others must be between 0 and 1, got {others}")
-    loss, l2 = _loss_of(factors), _l2_of(factors, l2_entities)
+    l2 = _l2_of(factors, l2_entities)
+    solve = _solver(factors, others, l2, random_state)
     names = _chosen(factors, facts, entities)
+    factors.relations.ids(list(facts.relations))  # every one of them must be the model's
     grown = factors.entities.extended([name for name in names if name not in factors.entities])
     chosen = grown.ids(names)
-    cells = _listed(facts, grown.translate(facts.entities), factors.relations.ids(list(facts.relations)), chosen)
+    cells = _listed(facts.over(grown, factors.relations), chosen)
     A = np.zeros((len(grown), factors.rank), factors.A.dtype)
     A[: len(factors.A)] = factors.A
     A[chosen] = 0  # a folded entity is not there until it has a vector
     joined = any(np.isin(one.partner, chosen).any() for one in cells)
-    solve = _Squares(factors, others, l2) if loss == "squared" else _Likelihood(factors, others, l2, random_state)
     with one_blas_thread():
         for _ in range(ROUNDS if joined else 1):
             solve.look_at(A)
@@ -97,28 +116,19 @@ def pulls(factors: Factors, facts: Facts, entity: int, along: Vector, most: int)
     Were a fact false, the entity's vector would move by −w H⁻¹ v_fact, with H the curvature of its regression: to the
     letter for least squares. For the likelihood that is only good enough to choose by, and those chosen are tried.
     """
-    loss, l2 = _loss_of(factors), _l2_of(factors, None)
-    translated = factors.entities.translate(facts.entities), factors.relations.translate(facts.relations)
-    (listed,) = _listed(_within(facts, *translated), *translated, np.array([entity]))
-    solve = _Squares(factors, 1.0, l2) if loss == "squared" else _Likelihood(factors, 1.0, l2, 0)
-    along = along.astype(np.float64)
+    (listed,) = _listed(facts.over(factors.entities, factors.relations), np.array([entity]))
+    solve = _solver(factors, 1.0, _l2_of(factors, None), 0)
     with one_blas_thread():
         solve.look_at(factors.A, but=entity)
-        pull = solve.pull(factors.A, entity, listed, along)
-        strongest = np.argsort(-np.where(listed.x > 0, pull, -np.inf), kind="stable")[: min(most, int(listed.x.sum()))]
-        chosen = Listed(*(column[strongest] for column in listed))  # type: ignore[arg-type]
-        if isinstance(solve, _Squares):
-            return chosen, pull[strongest]
-        return chosen, solve.lost(factors.A, entity, listed, along, strongest)
+        strongest, lost = solve.pulls(factors.A, entity, listed, along.astype(np.float64), most)
+    return Listed(*(column[strongest] for column in listed)), lost  # type: ignore[arg-type]
 
 
-def _within(facts: Facts, entity: Ids, relation: Ids) -> Facts:
-    """The facts and unobserved cells whose three names have ids."""
-    known, hidden = (
-        (entity[cells[:, 0]] >= 0) & (relation[cells[:, 1]] >= 0) & (entity[cells[:, 2]] >= 0)
-        for cells in (facts.triples, facts.unobserved)
-    )
-    return dataclasses.replace(facts.subset(known), unobserved=np.asfortranarray(facts.unobserved[hidden]))
+def _solver(factors: Factors, others: float, l2: float, random_state: int) -> _Squares | _Likelihood:
+    """How vectors are found: by the loss the factors were fitted with."""
+    if _loss_of(factors) == "squared":
+        return _Squares(factors, others, l2)
+    return _Likelihood(factors, others, l2, random_state)
 
 
 def _loss_of(factors: Factors) -> str:
@@ -158,18 +168,24 @@ def _chosen(factors: Factors, facts: Facts, entities: Sequence[str] | None) -> l
     return names
 
 
-def _listed(facts: Facts, entity: Ids, relation: Ids, chosen: Ids) -> list[Listed]:
-    """The listed cells of each chosen entity, both ways; `entity` and `relation` give ids for those of the facts."""
+def _listed(facts: Facts, chosen: Ids) -> list[Listed]:
+    """The listed cells of each chosen entity, both ways."""
     triples = np.concatenate([facts.triples, facts.unobserved])
     x = np.repeat([1.0, 0.0], [len(facts), len(facts.unobserved)])
     w = np.concatenate([facts.confidences, np.zeros(len(facts.unobserved))])
-    s, k, o = entity[triples[:, 0]], relation[triples[:, 1]], entity[triples[:, 2]]
+    s, k, o = triples.T
     found = []
     for i in chosen.tolist():
         here = [np.flatnonzero((s == i) & (o != i)), np.flatnonzero((o == i) & (s != i))]
         rows, partner = np.concatenate(here), np.concatenate([o[here[0]], s[here[1]]])
         found.append(Listed(np.repeat([0, 1], [len(part) for part in here]), k[rows], partner, x[rows], w[rows]))
     return found
+
+
+def _strongest(pull: Vector, listed: Listed, most: int) -> Ids:
+    """The facts among listed cells that pull most, so many at most."""
+    order: Ids = np.argsort(-np.where(listed.x > 0, pull, -np.inf), kind="stable")
+    return order[: min(most, int(listed.x.sum()))]
 
 
 def _vectors(A: Matrix, R: Slices, way: NDArray[np.int64], relation: Ids, partner: Ids) -> Matrix:
@@ -196,13 +212,13 @@ class _Squares:
     def look_at(self, A: Matrix, *, but: int | None = None) -> None:
         """Σ over all cells of v vᵀ, and of −b v; those beside one entity may be left out."""
         r = A.shape[1]
-        E, f = np.zeros((r, r)), np.zeros(r)
+        E: Matrix = np.zeros((r, r))
+        f: Vector = np.zeros(r)
         if self.others:
             own = np.zeros(r) if but is None else A[but].astype(np.float64)
-            G, total = _gram(A) - np.outer(own, own), A.sum(axis=0, dtype=np.float64) - own
-            for R_k, b_k in zip(self.R, self.bias, strict=True):
-                E += R_k @ G @ R_k.T + R_k.T @ G @ R_k
-                f -= b_k * (R_k @ total + R_k.T @ total)
+            G, total = gram.product(A, A) - np.outer(own, own), A.sum(axis=0, dtype=np.float64) - own
+            E = gram.quadratic(self.R, G).normal
+            f = -self.bias @ (self.R @ total + self.R.transpose(0, 2, 1) @ total)
         self._base = (self.others * E, self.others * f)
 
     def __call__(self, A: Matrix, i: int, listed: Listed) -> Vector:
@@ -211,10 +227,12 @@ class _Squares:
         f = self._base[1] + V.T @ (listed.w * (listed.x - b) + self.others * b)
         return _solved(self._normal(V, listed), self.l2, f)
 
-    def pull(self, A: Matrix, i: int, listed: Listed, along: Vector) -> Vector:
-        """What each listed cell adds to aᵀ v, (n,)."""
+    def pulls(self, A: Matrix, i: int, listed: Listed, along: Vector, most: int) -> tuple[Ids, Vector]:
+        """The facts that add most to aᵀ v, and what it would lose without each."""
         V = _vectors(A, self.R, listed.way, listed.relation, listed.partner)
-        return listed.w * (V @ _solved(self._normal(V, listed), self.l2, along))
+        pull = listed.w * (V @ _solved(self._normal(V, listed), self.l2, along))
+        strongest = _strongest(pull, listed, most)
+        return strongest, pull[strongest]
 
     def _normal(self, V: Matrix, listed: Listed) -> Matrix:
         assert self._base is not None
@@ -222,21 +240,10 @@ class _Squares:
         return E
 
 
-def _gram(A: Matrix) -> Matrix:
-    """AᵀA in float64, block by block."""
-    G = np.zeros((A.shape[1], A.shape[1]))
-    for low in range(0, len(A), ROWS):
-        block = A[low : low + ROWS].astype(np.float64)
-        G += block.T @ block
-    return G
-
-
 def _solved(E: Matrix, l2: float, f: Vector) -> Vector:
-    """(E + l2 I)⁻¹ f; the solution of least norm where there are many."""
-    values, U = np.linalg.eigh(E)
-    values = np.maximum(values, 0) + l2
-    usable = values > values.max(initial=0) * np.finfo(np.float64).eps * len(values)
-    return U @ np.divide(U.T @ f, values, out=np.zeros(len(values)), where=usable)  # type: ignore[no-any-return]
+    """(E + l2 I)⁻¹ f."""
+    solution: Vector = gram.inverse(E, l2) @ f
+    return solution
 
 
 # --- the likelihood
@@ -256,22 +263,18 @@ class _Likelihood:
         a = newton(self._rows(A, i, listed, None), self.l2, np.zeros(A.shape[1]))
         return a if self._rows_are_few(A) else newton(self._rows(A, i, listed, a), self.l2, a)
 
-    def pull(self, A: Matrix, i: int, listed: Listed, along: Vector) -> Vector:
-        """What each listed cell adds to aᵀ v, to first order, (n,)."""
+    def pulls(self, A: Matrix, i: int, listed: Listed, along: Vector, most: int) -> tuple[Ids, Vector]:
+        """The facts that add most to aᵀ v to first order, and what it does lose when each is false."""
         a = A[i].astype(np.float64)
         rows = self._rows(A, i, listed, a)
         H = _bent(rows, expit(rows.V @ a + rows.b))
-        return listed.w * (rows.V[: len(listed.x)] @ _solved(H, 2 * self.l2, along))
-
-    def lost(self, A: Matrix, i: int, listed: Listed, along: Vector, tried: Ids) -> Vector:
-        """What aᵀ v loses when one listed cell is false, for each of those tried."""
-        rows = self._rows(A, i, listed, A[i].astype(np.float64))
-        a = newton(rows, self.l2, A[i].astype(np.float64))
-        changes = []
-        for cell in tried.tolist():
-            x = np.where(np.arange(len(rows.x)) == cell, 0.0, rows.x)  # listed cells are the first rows
-            changes.append((a - newton(rows._replace(x=x), self.l2, a)) @ along)
-        return np.array(changes)
+        pull = listed.w * (rows.V[: len(listed.x)] @ _solved(H, 2 * self.l2, along))  # listed cells are the first rows
+        strongest = _strongest(pull, listed, most)
+        best, lost = newton(rows, self.l2, a), []
+        for cell in strongest.tolist():
+            x = np.where(np.arange(len(rows.x)) == cell, 0.0, rows.x)
+            lost.append((best - newton(rows._replace(x=x), self.l2, best)) @ along)
+        return strongest, np.array(lost)
 
     def _rows_are_few(self, A: Matrix) -> bool:
         return not self.others or 2 * len(self.R) * len(A) <= ROWS

@@ -1,4 +1,4 @@
-"""How every command answers: one JSON document, or tables for a person."""
+"""What commands share: how they answer, by one JSON document or by tables for a person, and the options for it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
+seed_option = click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
 
 
 def answer(as_json: bool, document: dict[str, Any], tables: Callable[[], Sequence[Any]]) -> None:

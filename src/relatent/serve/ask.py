@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from .answer import answer, json_option
+from .answer import answer, json_option, seed_option
 
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 
@@ -45,7 +45,7 @@ def similar(model: Path, entity: str, k: int, as_json: bool) -> None:
     help="How entities are grouped.",
 )
 @click.option("--groups", "n_groups", type=click.IntRange(min=1), help="How many groups.  [default: chosen]")
-@click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
+@seed_option
 @json_option
 def groups(model: Path, method: str, n_groups: int | None, seed: int, as_json: bool) -> None:
     """Groups of entities that belong together, and what is typical of each.
@@ -96,7 +96,7 @@ def explain(model: Path, subject: str, relation: str, object_: str, known: str, 
     type=click.FloatRange(0, 1),
     help="How much a cell that DATA does not list counts as false; 0: it is unknown.",
 )
-@click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
+@seed_option
 @json_option
 def fold_in(
     model: Path, data: str, output: Path, entities: tuple[str, ...], others: float, seed: int, as_json: bool

@@ -13,10 +13,9 @@ import click
 
 from .. import __version__
 from ..errors import DownloadError, InputError, RelatentError, RelatentWarning
-from .answer import answer, json_option
+from .answer import answer, json_option, seed_option
 from .ask import COMMANDS
 
-seed_option = click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
 model_option = click.option(
     "--model",
     type=click.Choice(["als", "logit", "rescal", "nonnegative", "irm", "mrc", "mln"]),

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from ..arrays import Ids, Matrix, Vector
 from ..data.facts import Facts
 from ..errors import InputError
+from ..model import gram
 from ..model.factors import Factors
 from ..model.folding import Listed, pulls
 
-AT_ONCE = 1 << 24  # similarities worked on at a time
 GROUPINGS = ("k-means", "hierarchical", "hdbscan")
 MOST_HIERARCHICAL = 20_000  # entities: all pairs are compared
 LEAST_GAIN = 0.01  # in probability, for something to be typical of a group
@@ -96,8 +96,7 @@ def profiles(factors: Factors) -> Matrix:
     """A row of unit length for each entity, (N, r): the product of two is how alike the model's scores of both are."""
     A = factors.A.astype(np.float64)
     centred = A - A.mean(axis=0)
-    G = centred.T @ centred
-    E = sum((R_k @ G @ R_k.T + R_k.T @ G @ R_k for R_k in factors.R.astype(np.float64)), np.zeros_like(G))
+    E = gram.quadratic(factors.R.astype(np.float64), gram.product(centred, centred)).normal
     g, U = np.linalg.eigh(E)
     B = A @ (U * np.sqrt(np.maximum(g, 0)))
     return B / np.maximum(np.linalg.norm(B, axis=1, keepdims=True), np.finfo(np.float64).tiny)  # type: ignore[no-any-return]
@@ -115,22 +114,6 @@ def similar(factors: Factors, entity: str | int, k: int = 10) -> list[Similar]:
     return [Similar(factors.entities[j], float(alike[j])) for j in best.tolist()]
 
 
-def nearest(B: Matrix, k: int = 1) -> tuple[Ids, Matrix]:
-    """For each row of unit length the k others nearest to it and their cosines, (N, k) both, best first."""
-    n = len(B)
-    ids, cosines = np.empty((n, k), np.int64), np.empty((n, k))
-    step = max(1, AT_ONCE // n)
-    for low in range(0, n, step):
-        rows = slice(low, min(low + step, n))
-        alike = B[rows] @ B.T
-        alike[np.arange(len(alike)), np.arange(rows.start, rows.stop)] = -np.inf
-        best = np.argpartition(-alike, k - 1, axis=1)[:, :k]
-        order = np.argsort(-np.take_along_axis(alike, best, axis=1), axis=1, kind="stable")
-        ids[rows] = np.take_along_axis(best, order, axis=1)
-        cosines[rows] = np.take_along_axis(alike, ids[rows], axis=1)
-    return ids, cosines
-
-
 # --- which belong together
 
 
@@ -142,8 +125,9 @@ def groups(
     `n_groups`: for k-means and hierarchical; None: as many, from 2 to 20, as stand apart best (silhouette). HDBSCAN
     finds their number itself and leaves out entities that belong nowhere.
     """
-    labels = group_labels(factors, method, n_groups, random_state)
+    _check_grouping(len(factors.entities), method, n_groups)
     B = profiles(factors)
+    labels = _labels(B, method, n_groups, random_state)
     found = []
     sizes = np.bincount(labels[labels >= 0])
     for number, label in enumerate(np.argsort(-sizes, kind="stable").tolist()):
@@ -155,24 +139,23 @@ def groups(
     return found
 
 
-def group_labels(
-    factors: Factors, method: str = "k-means", n_groups: int | None = None, random_state: int = 0
-) -> NDArray[np.int64]:
-    """The group of each entity, −1 where it has none."""
-    n = len(factors.entities)
+def _check_grouping(n: int, method: str, n_groups: int | None) -> None:
     if method not in GROUPINGS:
         raise InputError(f"method must be one of {', '.join(GROUPINGS)}, got {method!r}")
     if n_groups is not None and not 1 <= n_groups <= n:
         raise InputError(f"n_groups must be between 1 and {n}, the number of entities, got {n_groups}")
     if method == "hierarchical" and n > MOST_HIERARCHICAL:
         raise InputError(f"hierarchical groups compare all pairs of {n} entities; take method='k-means'")
-    B = profiles(factors)
+    if method == "hdbscan" and n_groups is not None:
+        raise InputError("hdbscan finds the number of groups itself; leave n_groups out")
+
+
+def _labels(B: Matrix, method: str, n_groups: int | None, random_state: int) -> NDArray[np.int64]:
+    """The group of each row, −1 where it has none."""
     if method == "hdbscan":
-        if n_groups is not None:
-            raise InputError("hdbscan finds the number of groups itself; leave n_groups out")
         from sklearn.cluster import HDBSCAN
 
-        labels: NDArray[np.int64] = HDBSCAN(min_cluster_size=min(5, n), copy=True).fit_predict(B).astype(np.int64)
+        labels: NDArray[np.int64] = HDBSCAN(min_cluster_size=min(5, len(B)), copy=True).fit_predict(B).astype(np.int64)
         return labels
     return _clustered(B, method, n_groups or _best_number(B, method, random_state), random_state)
 
@@ -239,33 +222,25 @@ def explain(
     names = (factors.entities[s], factors.relations[k], factors.entities[o])
     A, R_k = factors.A.astype(np.float64), factors.R[k].astype(np.float64)
     carried: dict[tuple[str, str, str], float] = {}
-    subjects, objects = _ends(factors, names[1], known)
+    aligned = known.over(factors.entities, factors.relations)
+    rows = slice(aligned.starts[k], aligned.starts[k + 1])
+    subjects, objects = np.unique(aligned.subjects[rows]), np.unique(aligned.objects[rows])  # of the relation
     for entity, along in ((s, R_k @ _apart(A, o, objects)), (o, R_k.T @ _apart(A, s, subjects))):
-        listed, influence = pulls(factors, known, entity, along, max(CANDIDATES, 2 * count))
+        listed, influence = pulls(factors, aligned, entity, along, max(CANDIDATES, 2 * count))
         for fact, value in zip(_facts_of(factors, entity, listed), influence.tolist(), strict=True):
             carried[fact] = carried.get(fact, 0.0) + value  # one between the two counts from both ends
     is_known = carried.pop(names, None) is not None or _is_known(names, known)  # a fact is no reason for itself
     reasons = [Reason(*fact, value) for fact, value in sorted(carried.items(), key=lambda item: -item[1])[:count]]
+    probability = float(factors.probability(s, k, o))
     return Explanation(
         *names,
         float(factors.score(s, k, o)),
-        float(factors.probability(s, k, o)),
+        probability,
         float(factors.bias[k]),
         reasons,
         _components(factors, s, k, o, count),
-        _sentence(names, float(factors.probability(s, k, o)), is_known, reasons, known),
+        _sentence(names, probability, is_known, reasons, known),
     )
-
-
-def _ends(factors: Factors, relation: str, known: Facts) -> tuple[Ids, Ids]:
-    """Ids of the relation's known subjects and of its known objects."""
-    if relation not in known.relations:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    k = known.relations.id(relation)
-    rows = slice(known.starts[k], known.starts[k + 1])
-    here = factors.entities.translate(known.entities)
-    subjects, objects = (np.unique(here[column[rows]]) for column in (known.subjects, known.objects))
-    return subjects[subjects >= 0], objects[objects >= 0]
 
 
 def _apart(A: Matrix, entity: int, others: Ids) -> Vector:

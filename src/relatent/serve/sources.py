@@ -5,8 +5,6 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
-import numpy as np
-
 from ..data.catalog import datasets, load_dataset, load_splits
 from ..data.facts import Facts
 from ..data.read import read
@@ -40,13 +38,10 @@ def open_facts(source: str, *, split: str = "all") -> Facts:
 
 def over_vocabulary(facts: Facts, like: Facts) -> Facts:
     """The validation facts whose names the training facts know, with the ids they have there."""
-    entities, relations = like.entities.translate(facts.entities), like.relations.translate(facts.relations)
-    s, k, o = facts.triples.T
-    triples = np.stack([entities[s], relations[k], entities[o]], axis=1)
-    kept = (triples >= 0).all(axis=1)
-    if not kept.any():
+    found = facts.over(like.entities, like.relations)
+    if not len(found):
         raise InputError("no validation fact has all its names in the training facts")
-    if not kept.all():
-        text = f"{(~kept).sum()} validation facts have names that no training fact has: left out"
+    if left_out := len(facts) - len(found):
+        text = f"{left_out} validation facts have names that no training fact has: left out"
         warnings.warn(text, DataWarning, stacklevel=2)
-    return Facts.from_ids(triples[kept], like.entities, like.relations)
+    return found

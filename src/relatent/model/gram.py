@@ -11,13 +11,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-from ..arrays import Ids, Matrix, Slices, Vector
+from ..arrays import Matrix, Slices
 
 ROWS = 1 << 15  # rows turned into float64 at a time
-FAST = {"contract", "reassoc", "nsz"}
 
 
 def product(A: Matrix, B: Matrix) -> Matrix:
@@ -44,37 +41,9 @@ def quadratic(R: Slices, G: Matrix) -> Quadratic:
     return Quadratic(float(np.sum(backward * G)), (R @ G @ R_t).sum(axis=0) + backward)
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
-def _scores(Q, A, rows, columns, theta):  # type: ignore[no-untyped-def]
-    r = A.shape[1]
-    for c in range(len(rows)):
-        q, a = Q[rows[c]], A[columns[c]]
-        total = Q.dtype.type(0)
-        for p in range(r):
-            total += q[p] * a[p]
-        theta[c] = total
-
-
-def scores(Q: Matrix, A: Matrix, rows: Ids, columns: Ids) -> Vector:
-    """q_i · a_j for the cells (rows[c], columns[c])."""
-    theta = np.empty(len(rows), A.dtype)
-    _scores(np.ascontiguousarray(Q), A, rows, columns, theta)
-    return theta
-
-
-@njit(nogil=True, cache=True, fastmath=FAST)
-def _sparse_product(starts, columns, places, values, A, Y):  # type: ignore[no-untyped-def]
-    r = A.shape[1]
-    for i in range(len(starts) - 1):
-        y = Y[i]
-        for c in range(starts[i], starts[i + 1]):
-            a, v = A[columns[c]], values[places[c]]
-            for p in range(r):
-                y[p] += v * a[p]
-
-
-def sparse_product(starts: NDArray[np.int64], columns: Ids, places: Ids, values: Vector, A: Matrix) -> Matrix:
-    """X A for X in compressed rows; its value at position c is values[places[c]]."""
-    Y = np.zeros((len(starts) - 1, A.shape[1]), A.dtype)
-    _sparse_product(starts, columns, places, values, A, Y)
-    return Y
+def inverse(E: Matrix, l2: float) -> Matrix:
+    """(E + l2 I)⁻¹ for symmetric E ≥ 0; the pseudo-inverse where that is singular."""
+    values, U = np.linalg.eigh(E)
+    values = np.maximum(values, 0) + l2
+    usable = values > values.max(initial=0) * np.finfo(np.float64).eps * len(values)
+    return U @ (np.divide(1, values, out=np.zeros_like(values), where=usable)[:, None] * U.T)  # type: ignore[no-any-return]
