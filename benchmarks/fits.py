@@ -22,9 +22,10 @@ from timing import bar, summary, timed
 import relatent
 from relatent.cells import plain
 from relatent.cells.tiled import Tiled
-from relatent.fit import adam, losses, start
+from relatent.fit import adam, losses, penalties, start
+from relatent.fit.lbfgs import LbfgsSearch
 from relatent.fit.objective import Layout, PenalisedLikelihood
-from relatent.fit.optimisers import Lbfgs
+from relatent.host import Host
 from relatent.threads import one_blas_thread
 
 STEPS, RANK, L2 = 150, 50, 1.0
@@ -106,7 +107,9 @@ def exact_optimisers(seed: int, evaluations: int = 250, rank: int = 32, l2: floa
     """Objective of CoDEx-S after equally many exact sums: L-BFGS, and Adam along a cosine at several rates."""
     facts = relatent.load_splits("codex-s")[0]
     layout = Layout(facts.n_entities, facts.n_relations, rank)
-    likelihood = PenalisedLikelihood(Tiled(facts), layout, l2_entities=l2, l2_relations=l2, bias=True)
+    likelihood = PenalisedLikelihood(
+        Tiled(facts), layout, penalties.L2(l2, l2).bound(facts, Host()), bias=True, on=Host()
+    )
     model = relatent.RescalLogit(rank, l2, l2, random_state=seed)
     with one_blas_thread():
         x = layout.pack(*model._start(losses.Logistic(), facts), np.float32)
@@ -120,7 +123,7 @@ def exact_optimisers(seed: int, evaluations: int = 250, rank: int = 32, l2: floa
 
 
 def _lbfgs_within(likelihood: PenalisedLikelihood, x: Array, evaluations: int) -> float:
-    solver = Lbfgs(likelihood)
+    solver = LbfgsSearch(likelihood)
     state = solver.start(x)
     while state.evaluations < evaluations:
         state = solver.step(state)
@@ -172,7 +175,8 @@ def lbfgs(seed: int) -> dict[str, Any]:
 
 def _compare(facts: relatent.Facts, seed: int, repeats: int) -> dict[str, Any]:
     layout = Layout(facts.n_entities, facts.n_relations, RANK)
-    likelihood = PenalisedLikelihood(Tiled(facts), layout, l2_entities=L2, l2_relations=L2, bias=True)
+    penalty = penalties.L2(L2, L2).bound(facts, Host())
+    likelihood = PenalisedLikelihood(Tiled(facts), layout, penalty, bias=True, on=Host())
     x = layout.pack(*start.normal(facts, RANK, seed), losses.Logistic().bias(*start.ones_and_zeros(facts)), np.float32)
     optimisers: dict[str, Optimiser] = {"ours": _ours, "SciPy": _scipys}
     runs: dict[str, list[Run]] = {name: [] for name in optimisers}
@@ -203,7 +207,7 @@ def _run(optimiser: Optimiser, likelihood: PenalisedLikelihood, x: Array) -> Run
 
 
 def _ours(objective: Any, x: Array) -> tuple[int, float]:
-    solver = Lbfgs(objective)
+    solver = LbfgsSearch(objective)
     state = solver.start(x)
     for _ in range(STEPS):
         state = solver.step(state)

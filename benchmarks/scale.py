@@ -25,7 +25,8 @@ from relatent.data.facts import cells_of, sorted_unique
 from relatent.evaluation.curves import measure
 from relatent.fit import adam, start
 from relatent.fit.losses import Logistic
-from relatent.fit.objective import Layout, sum_of_squares
+from relatent.fit.objective import Layout
+from relatent.host import dot
 from relatent.model.planted import Planted, heldout_cells, planted, uniform
 from relatent.threads import one_blas_thread
 
@@ -83,7 +84,7 @@ def _passes(facts: Facts, rank: int, seed: int, passes: int) -> dict[str, Any]:
     x = layout.pack(*start.normal(facts, rank, seed), bias, np.float32)
     preparing, cells = timed(lambda: Sampled(facts, n_batches=adam.n_batches(facts)))
     options: dict[str, Any] = {"l2_entities": L2, "l2_relations": L2, "bias": True, "random_state": seed}
-    solver = adam.Adam(cells, layout, max_iter=1000, **options)
+    solver = adam.SampledAdam(cells, layout, max_iter=1000, **options)
     state, seconds = solver.start(x), []
     del x
     rounds = -(-cells.n_batches // adam.ROUND)
@@ -107,13 +108,13 @@ def _passes(facts: Facts, rank: int, seed: int, passes: int) -> dict[str, Any]:
     }
 
 
-def _rounds(solver: adam.Adam, state: adam.AdamState, count: int) -> adam.AdamState:
+def _rounds(solver: adam.SampledAdam, state: adam.AdamState, count: int) -> adam.AdamState:
     for _ in range(count):
         state = solver.step(state)
     return state
 
 
-def _parts(solver: adam.Adam, x: Any) -> dict[str, float]:
+def _parts(solver: adam.SampledAdam, x: Any) -> dict[str, float]:
     """Seconds a pass of the listed cells, and of the blocks: what a step with tiny blocks takes, and what is left."""
     cells, sides = solver.cells, solver.cells.sides
     one = np.ones_like(sides.alike)
@@ -253,7 +254,7 @@ def _side_by_side(train: Facts, validation: Facts, test: Facts, seed: int) -> di
         with one_blas_thread():
             value = exact_sum(factors.A, factors.R, factors.bias).value
         found[method] = {
-            "objective": value + l2 * (sum_of_squares(factors.A) + sum_of_squares(factors.R)),
+            "objective": value + l2 * (dot(factors.A, factors.A) + dot(factors.R, factors.R)),
             "test_log_loss": judges[1](factors),
             "fit_seconds": seconds,
             "iterations": len(model.trace_),

@@ -1,5 +1,8 @@
 """pytest puts this folder on the path of imports, so that tests can say `import worlds`."""
 
+from functools import cache
+from importlib.util import find_spec
+
 import pytest
 
 from relatent.threads import one_blas_thread
@@ -10,3 +13,19 @@ def single_blas():
     """As a fit runs: the tiles are the threads."""
     with one_blas_thread():
         yield
+
+
+@cache
+def has_gpu() -> bool:
+    """Whether there is a CUDA device, and what it takes to use it."""
+    if find_spec("torch") is None or find_spec("triton") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+def pytest_runtest_setup(item):
+    """Tests that need a GPU say so where there is none."""
+    if item.get_closest_marker("gpu") is not None and not has_gpu():
+        pytest.skip("needs a CUDA device and relatent[gpu]")

@@ -21,6 +21,9 @@ ESTIMATORS = {
     "als": relatent.RescalALS(rank=4, l2_entities=0.1, l2_relations=0.1, tol=1e-3),
     "logit": relatent.RescalLogit(rank=4, l2_entities=0.1, l2_relations=0.1, tol=1e-4),
     "sampled": relatent.RescalLogit(rank=4, l2_entities=0.1, l2_relations=0.1, method="sampled", max_iter=100),
+    "adam": relatent.RescalLogit(
+        rank=4, l2_entities=0.1, l2_relations=0.1, optimiser=relatent.Adam(0.1), method="exact", max_iter=100
+    ),
     "squared": relatent.Rescal(rank=4, loss="squared", l2_entities=0.1, l2_relations=0.1, tol=1e-4),
     "hinge": relatent.Rescal(rank=4, loss="hinge", l2_entities=0.1, l2_relations=0.1, tol=1e-4),
     "poisson": relatent.Rescal(rank=4, loss="poisson", l2_entities=0.1, l2_relations=0.1, tol=1e-4),
@@ -37,16 +40,24 @@ def kind(request):
     return request.param
 
 
-@pytest.fixture(params=["float32", "float64"])
+SCHEDULED = ("sampled", "adam")  # kinds that end with a schedule
+
+
+@pytest.fixture(params=["float32", "float64", pytest.param("cuda", marks=pytest.mark.gpu)])
 def make(request, kind):
-    """Makes estimators of one kind in one precision."""
+    """Makes estimators of one kind in one precision; on a GPU, those that can go there."""
+    place = {"dtype": request.param}
+    if request.param == "cuda":
+        if kind not in ("als", "logit", "adam"):
+            pytest.skip("for the CPU only")
+        place = {"dtype": "float32", "device": "cuda"}
 
     def make(**settings):
-        if kind == "sampled" and "max_iter" in settings:  # a schedule, not a bound: what others may take, it would
+        if kind in SCHEDULED and "max_iter" in settings:  # a schedule, not a bound: what others may take, it would
             settings["max_iter"] = min(settings["max_iter"], 600)
-        return clone(ESTIMATORS[kind]).set_params(**{"dtype": request.param, **settings})
+        return clone(ESTIMATORS[kind]).set_params(**(place | settings))
 
-    make.dtype = request.param
+    make.dtype = place["dtype"]
     make.kind = kind
     return make
 
@@ -213,7 +224,7 @@ def test_every_start_leads_to_a_fit(make, init):
 
 @pytest.mark.parametrize("unobserved", [0, 400])
 def test_a_warm_start_goes_on_from_where_the_factors_are(make, unobserved):
-    if make.kind == "sampled":
+    if make.kind in SCHEDULED:
         pytest.skip(by_schedule)
     facts = random_facts(20, 3, 150, unobserved=unobserved)
     with pytest.warns(ConvergenceWarning):
@@ -309,7 +320,7 @@ def test_factors_of_another_world_cannot_start_a_fit(make):
 
 
 def test_too_few_steps_warn_with_the_remedy(make):
-    if make.kind == "sampled":
+    if make.kind in SCHEDULED:
         pytest.skip(by_schedule)
     with pytest.warns(ConvergenceWarning, match="stopped at max_iter=2, .* raise max_iter or tol"):
         estimator = make(max_iter=2, tol=0).fit(FACTS)
@@ -462,7 +473,7 @@ def test_after_ctrl_c_the_factors_so_far_are_there_and_loops_around_the_fit_stop
     assert estimator.n_iter_ == 3
     assert estimator.factors_.about["fit"]["verdict"] == estimator.trace_.verdict
     assert not estimator.trace_.converged
-    if make.kind == "sampled":
+    if make.kind in SCHEDULED:
         return  # with three rounds it would have another schedule
     with pytest.warns(ConvergenceWarning):
         same = make(tol=0.0, max_iter=3).fit(FACTS)

@@ -16,6 +16,7 @@ MODELS = {
     "als": relatent.RescalALS(rank=4, **PENALTIES),
     "logit": relatent.RescalLogit(rank=4, **PENALTIES),
     "categorical": relatent.Rescal(rank=4, loss="categorical", **PENALTIES),
+    "softmax": relatent.Rescal(rank=4, loss="softmax", **PENALTIES),
     "nonnegative": relatent.NonnegativeRescal(rank=4, **PENALTIES),
     "irm": relatent.IRM(burn_in=10, n_samples=4),
     "mrc": relatent.MRC(),

@@ -16,7 +16,10 @@ MODULES = {".".join(path.relative_to(SOURCE).with_suffix("").parts): path for pa
 LAYERS = {"data": 0, "model": 1, "cells": 2, "fit": 3, "baselines": 4, "evaluation": 5, "serve": 6}
 SHARED = {
     "arrays",
+    "device",
     "errors",
+    "host",
+    "kernels",
     "progress",
     "room",
     "threads",

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from .evaluation.folds import cross_validate
     from .evaluation.ranks import evaluate
     from .fit.estimators import NonnegativeRescal, Rescal, RescalALS, RescalLogit
+    from .fit.losses import Softmax
+    from .fit.optimisers import Adam, Lbfgs
+    from .fit.penalties import L2, N3, Dura
     from .model.factors import Factors
     from .model.storage import load
     from .serve.queries import explain, groups, similar
@@ -42,6 +45,12 @@ _HOME = {
     "RescalLogit": ".fit.estimators",
     "Rescal": ".fit.estimators",
     "NonnegativeRescal": ".fit.estimators",
+    "Softmax": ".fit.losses",
+    "Dura": ".fit.penalties",
+    "N3": ".fit.penalties",
+    "L2": ".fit.penalties",
+    "Adam": ".fit.optimisers",
+    "Lbfgs": ".fit.optimisers",
     "IRM": ".baselines.irm",
     "MRC": ".baselines.mrc",
     "MarkovLogic": ".baselines.mln",
@@ -72,6 +81,12 @@ __all__ = [
     "RescalLogit",
     "Rescal",
     "NonnegativeRescal",
+    "Softmax",
+    "Dura",
+    "N3",
+    "L2",
+    "Adam",
+    "Lbfgs",
     "IRM",
     "MRC",
     "MarkovLogic",

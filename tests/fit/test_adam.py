@@ -12,7 +12,7 @@ from interruptions import InterruptedFitError, assert_same_fit, interrupt_at
 from relatent.cells.plain import logistic
 from relatent.cells.sampled import Sampled
 from relatent.fit import adam, contract, estimators
-from relatent.fit.adam import Adam
+from relatent.fit.adam import SampledAdam
 from relatent.fit.checkpoint import Checkpoint
 from relatent.fit.objective import Layout
 from worlds import blocks, random_facts
@@ -24,7 +24,7 @@ SAMPLED = relatent.RescalLogit(4, 0.1, 0.1, method="sampled", max_iter=30)
 def solver(facts, rank=3, **settings):
     layout = Layout(facts.n_entities, facts.n_relations, rank)
     rules = {"l2_entities": 0.1, "l2_relations": 0.2, "bias": True, "max_iter": 10, "random_state": 0} | settings
-    return Adam(Sampled(facts, np.float64), layout, **rules)
+    return SampledAdam(Sampled(facts, np.float64), layout, **rules)
 
 
 def started(facts, rank=3):

@@ -8,6 +8,8 @@ import relatent
 from relatent.cells.plain import dense_tensors, logistic, squared
 from relatent.errors import RelatentWarning
 from relatent.fit.objective import Layout, PenalisedLikelihood
+from relatent.fit.penalties import L2, N3, Dura
+from relatent.host import Host
 from relatent.model.links import Logistic, Smooth
 from worlds import all_scores, cliques, random_facts, relative_error
 
@@ -136,17 +138,19 @@ def test_a_symmetric_world_gets_symmetric_probabilities():
     assert relative_error(theta, theta.T) < 0.01
 
 
-def test_the_penalised_likelihood_has_the_gradient_of_its_value():
+@pytest.mark.parametrize("penalty", [L2(0.3, 0.7), Dura(0.2), N3(0.1)], ids=repr)
+def test_the_penalised_likelihood_has_the_gradient_of_its_value(penalty):
     facts = random_facts(8, 2, 30, unobserved=20, weighted=True)
     layout = Layout(8, 2, 3)
     rng = np.random.default_rng(0)
     x = rng.normal(size=8 * 3 + 2 * 9 + 2)
 
-    def evaluator(A, R, b):
+    def evaluator(A, R, b, *, value):
         return logistic(facts, A, R, b)
 
     for bias in (True, False):
-        objective = PenalisedLikelihood(evaluator, layout, l2_entities=0.3, l2_relations=0.7, bias=bias)
+        on = Host("float64")
+        objective = PenalisedLikelihood(evaluator, layout, penalty.bound(facts, on), bias=bias, on=on)
         _, gradient = objective(x)
         free = len(x) if bias else len(x) - 2
         numeric = scipy.optimize.approx_fprime(x, lambda y: objective(y)[0], 1e-6)[:free]  # noqa: B023

@@ -17,7 +17,7 @@ import relatent
 from commands import run
 from relatent import room
 from relatent.errors import FitError
-from relatent.fit.optimisers import Lbfgs
+from relatent.fit.lbfgs import LbfgsSearch
 from relatent.serve.cli import cli, main
 
 FAMILY = "Ann\tparent\tBob\nBob\tparent\tCid\nAnn\tlikes\tCid\nCid\tlikes\tAnn\nBob\tlikes\tAnn\n"
@@ -449,7 +449,7 @@ def test_ctrl_c_leaves_a_usable_model_and_the_same_command_goes_on(capsys, tmp_p
     arguments = ("fit", "kinships", "--rank", 5)
     assert run(capsys, *arguments, "-o", whole)[0] == 0
     with monkeypatch.context() as patch:
-        press_in_step(patch, 4, Lbfgs)
+        press_in_step(patch, 4, LbfgsSearch)
         code, out, err = run(capsys, *arguments, "-o", output, "--checkpoint", state)
     assert (code, out) == (130, "")
     assert err.splitlines()[1:] == [
@@ -464,7 +464,7 @@ def test_ctrl_c_leaves_a_usable_model_and_the_same_command_goes_on(capsys, tmp_p
 
 
 def test_ctrl_c_without_a_checkpoint_says_how_to_be_able_to_go_on(capsys, tmp_path, monkeypatch):
-    press_in_step(monkeypatch, 2, Lbfgs)
+    press_in_step(monkeypatch, 2, LbfgsSearch)
     code, _, err = run(capsys, *LONG, "-o", tmp_path / "m.relatent")
     assert code == 130
     assert "give --checkpoint next time to be able to go on" in err
@@ -475,7 +475,7 @@ def test_ctrl_c_before_the_first_step_writes_nothing(capsys, tmp_path, monkeypat
     def pressed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Lbfgs, "start", pressed)
+    monkeypatch.setattr(LbfgsSearch, "start", pressed)
     code, out, err = run(capsys, *LONG, "-o", tmp_path / "m.relatent", "--checkpoint", tmp_path / "state")
     assert (code, out, err.split("\n")[0]) == (130, "", "there is no model to keep yet")
     assert not list(tmp_path.iterdir())
@@ -506,7 +506,7 @@ def test_where_half_the_work_is_no_model_ctrl_c_writes_none(capsys, tmp_path, mo
 )
 def test_ctrl_c_in_one_of_many_fits_ends_them_all(capsys, tmp_path, monkeypatch, arguments):
     monkeypatch.chdir(tmp_path)
-    press_in_step(monkeypatch, 3, Lbfgs)
+    press_in_step(monkeypatch, 3, LbfgsSearch)
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (130, "")
     assert err.endswith("stopped\n")
@@ -540,7 +540,7 @@ def test_a_failed_fit_leaves_no_file(capsys, family, tmp_path, monkeypatch):
     def broken(*_):
         raise FitError("the objective became nan at step 1; raise the penalties")
 
-    monkeypatch.setattr(Lbfgs, "step", broken)
+    monkeypatch.setattr(LbfgsSearch, "step", broken)
     code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 2)
     assert (code, err) == (1, "error: the objective became nan at step 1; raise the penalties\n")
     assert os.listdir(tmp_path) == ["family.tsv"]

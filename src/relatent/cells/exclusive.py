@@ -57,18 +57,18 @@ class Exclusive:
         self.shares = [tiles[len(tiles) * t // n_threads : len(tiles) * (t + 1) // n_threads] for t in range(n_threads)]
         self._pool = ThreadPoolExecutor(n_threads - 1) if n_threads > 1 else None
 
-    def __call__(self, A: Matrix, R: Slices, b: Vector) -> Reduction:
-        """Σ of the loss and its derivatives."""
+    def __call__(self, A: Matrix, R: Slices, b: Vector, *, value: bool = True) -> Reduction:
+        """Σ of the loss and its derivatives; the value costs next to nothing here."""
         A, R, b = (np.ascontiguousarray(array, self.dtype) for array in (A, R, b))
         others = [self._pool.submit(_reduce, share, A, R, b) for share in self.shares[1:]] if self._pool else []
-        value, dA, dR, db = _reduce(self.shares[0], A, R, b)
+        total, dA, dR, db = _reduce(self.shares[0], A, R, b)
         for other in others:
             part = other.result()
-            value += part.value
+            total += part.value
             dA += part.dA
             dR += part.dR
             db += part.db
-        return Reduction(value, dA, dR, db)
+        return Reduction(total, dA, dR, db)
 
 
 def _reduce(tiles: list[Tile], A: Matrix, R: Slices, b: Vector) -> Reduction:

@@ -27,8 +27,8 @@ class SquaredSum:
         self._groups: list[Group] = []
         self._rank = 0
 
-    def __call__(self, A: Matrix, R: Slices, b: Vector) -> Reduction:
-        """Σ of the loss and its derivatives."""
+    def __call__(self, A: Matrix, R: Slices, b: Vector, *, value: bool = True) -> Reduction:
+        """Σ of the loss and its derivatives; the value costs nothing here."""
         A = np.ascontiguousarray(A, self.dtype)
         if A.shape[1] != self._rank:  # groups are as large as the rank allows
             self._rank = A.shape[1]
@@ -39,7 +39,7 @@ class SquaredSum:
         R_t = R.transpose(0, 2, 1)
         sums = R @ s @ s  # Σ_ij θ without bias, (K,)
         GRG = G @ R @ G
-        value = float(np.sum(GRG * R) + np.sum(b * (2 * sums + n * n * b)))
+        total = float(np.sum(GRG * R) + np.sum(b * (2 * sums + n * n * b)))
         dR = 2 * GRG + 2 * b[:, None, None] * np.outer(s, s)
         db = 2 * sums + 2 * n * n * b
         normal = (R @ G @ R_t + R_t @ G @ R).sum(axis=0)
@@ -50,11 +50,11 @@ class SquaredSum:
             t = group.scores(A, R[k]).astype(np.float64)
             bias = b[k][group.rows // n]
             t += bias
-            value += float(np.sum(group.w * (group.x - t) ** 2) - np.sum(t * t))
+            total += float(np.sum(group.w * (group.x - t) ** 2) - np.sum(t * t))
             slope = 2 * (group.w * (t - group.x) - t)
             own, narrow = slope.astype(self.dtype), R[k].astype(self.dtype)
             Y = group.forward.times(A, own)
             dR[k] += gram.product(A, Y)
             db[k] += np.bincount(group.rows // n, weights=slope, minlength=k.stop - k.start)
             dA += (Y @ narrow.transpose(0, 2, 1) + group.backward.times(A, own) @ narrow).sum(axis=0)
-        return Reduction(value, dA, dR.astype(self.dtype), db.astype(self.dtype))
+        return Reduction(total, dA, dR.astype(self.dtype), db.astype(self.dtype))

@@ -43,6 +43,10 @@ class HeldOut:
             np.repeat([1.0, weight], [len(validation), len(zeros)]),
         )
 
+    def facts(self, like: Facts) -> Facts:
+        """The true ones among the cells, over the vocabulary of other facts."""
+        return Facts.from_ids(self.cells[self.truth], like.entities, like.relations)
+
     def log_loss(self, factors: Any) -> float:
         """Mean −log likelihood of the truth under a model's probabilities."""
         return log_loss(self.truth, np.asarray(factors.probability(*self.cells.T), np.float64), self.weights)

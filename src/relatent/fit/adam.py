@@ -9,20 +9,19 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ..arrays import Matrix, Slices, Vector
 from ..cells.sampled import Sampled
 from ..data.facts import Facts, cells_of, sorted_unique
+from ..host import TINY, adam_update, dot
 from ..model.factors import scores
-from .objective import Layout, sum_of_squares
+from .objective import Layout
 
 ROUND = 4  # steps of Adam in a step of the loop
 RATE = 0.1  # a step at the start, in sizes of A, or of R: with many entities the one is small and the other large
 RATE_OF_BIAS = 0.05  # log-odds
 MOMENTUM, MEMORY = 0.9, 0.95  # of the gradient and of its square: a short one forgets a rare, large draw soon
-TINY = 1e-8
 LEAST_BATCH = 8192  # facts
 AT_ONCE = 1 << 16  # numbers that are updated sooner than threads are woken
 FOUND_A_STEP = 1 << 16  # zeros that may be found worth listing, a thread
@@ -48,7 +47,7 @@ class AdamState(NamedTuple):
     rounds: int
 
 
-class Adam:
+class SampledAdam:
     """Rounds of Adam with a cosine schedule; each step draws its own cells."""
 
     def __init__(
@@ -84,12 +83,12 @@ class Adam:
         self.cells.activate(state.active)  # in force already, but at the start and when a fit is taken up again
         x, found = state.x.copy(), [state.found]
         A, R, b = self.layout.views(x)
-        rates = (*(RATE * np.sqrt(sum_of_squares(part) / part.size) for part in (A, R)), RATE_OF_BIAS)
+        rates = (*(RATE * np.sqrt(dot(part, part) / part.size) for part in (A, R)), RATE_OF_BIAS)
         losses = [
             self._descend(x, state.mean, state.square, rates, t, found)
             for t in range(state.rounds * ROUND + 1, (state.rounds + 1) * ROUND + 1)
         ]
-        penalties = (l2 * sum_of_squares(part) for l2, part in zip(self.lambdas, (A, R), strict=True))
+        penalties = (l2 * dot(part, part) for l2, part in zip(self.lambdas, (A, R), strict=True))
         objective = float(np.mean(losses)) + sum(penalties)
         active, fresh = state.active, sorted_unique(np.concatenate(found))
         if len(fresh) * RELIST > len(self.cells.listed.subjects):
@@ -136,10 +135,10 @@ class Adam:
 
         def work(share: int) -> None:
             here = slice(edges[share], edges[share + 1])
-            _adam(*(array[here] for array in flat), parts[:, here], *numbers)  # type: ignore[call-arg]
+            adam_update(*(array[here] for array in flat), parts[:, here], *numbers)  # type: ignore[call-arg]
 
         if len(flat[0]) < AT_ONCE:
-            _adam(*flat, parts, *numbers)  # type: ignore[call-arg]
+            adam_update(*flat, parts, *numbers)  # type: ignore[call-arg]
         else:
             list(self.cells.pool.map(work, range(len(self._dA))))
 
@@ -153,17 +152,3 @@ class Adam:
         most = ACTIVE_A_FACT * self.cells.n_facts
         least = FORGET if len(theta) <= most else max(FORGET, float(np.partition(theta, -most - 1)[-most - 1]))
         return zeros[theta > least]
-
-
-@njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"})
-def _adam(x, mean, square, parts, l2, rate, momentum, memory, tiny):  # type: ignore[no-untyped-def]
-    """One pass over everything: the arrays are longer than the cache."""
-    one = x.dtype.type(1)
-    for i in range(len(x)):
-        g = l2 * x[i]
-        for part in range(len(parts)):
-            g += parts[part, i]
-            parts[part, i] = 0
-        mean[i] = momentum * mean[i] + (one - momentum) * g
-        square[i] = memory * square[i] + (one - memory) * g * g
-        x[i] -= rate * mean[i] / (np.sqrt(square[i]) + tiny)

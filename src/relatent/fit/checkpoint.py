@@ -76,7 +76,7 @@ class Checkpoint:
 
     def check_room(self, state: Any, *, twice: bool) -> None:
         """Refuse a disk without room for two of them: the last is there until the next is whole."""
-        of_one = sum(np.asarray(value).nbytes for value in state) * (2 if twice else 1)
+        of_one = sum(getattr(value, "nbytes", 8) for value in state) * (2 if twice else 1)
         there = self.path.stat().st_size if self.exists() else 0
         check_disk(self.path.parent, 2 * of_one - there, f"the checkpoint {self.path.name}")
 
@@ -165,4 +165,6 @@ def _note(file: Any) -> dict[str, Any]:
 
 def _array(value: Any) -> NDArray[Any]:
     """What the file holds: an array as it is, a number as an array without axes."""
+    if hasattr(value, "cpu"):  # on a GPU
+        value = value.cpu().numpy()
     return np.ascontiguousarray(value) if isinstance(value, np.ndarray) else np.asarray(value)

@@ -14,21 +14,25 @@ from ..cells.sampled import Sampled
 from ..data.facts import Facts
 from ..data.heldout import HeldOut
 from ..errors import InputError
+from ..host import Host
 from ..model.factors import Factors
 from ..model.links import Smooth
 from ..progress import Progress
 from ..room import Needs, check_memory
 from ..threads import one_blas_thread
-from . import adam, als, losses, needs, start
-from .adam import Adam, AdamState
+from . import adam, als, losses, needs, optimisers, penalties, start
+from .adam import AdamState, SampledAdam
 from .als import Als, AlsState
 from .checkpoint import Checkpoint
 from .contract import Estimator
+from .descent import DescentState
+from .lbfgs import LbfgsState
 from .loop import Watch, run
 from .losses import Loss, is_exclusive
 from .nonnegative import Nonnegative, NonnegativeState
 from .objective import Layout, Parameters, PenalisedLikelihood
-from .optimisers import Lbfgs, LbfgsState
+from .optimisers import Lbfgs, Optimiser
+from .penalties import Penalty
 
 G = TypeVar("G", bound="Rescal")
 
@@ -280,16 +284,17 @@ class NonnegativeRescal(Ranked):
 class Rescal(Ranked):
     """RESCAL with a loss of your choice, over all observed cells, with fact weights and masks.
 
-    Minimises Σ w loss(x, θ) + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k, by L-BFGS; the logistic loss also
-    by Adam on sampled zeros.
+    Minimises Σ w loss(x, θ) + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k, by L-BFGS or Adam; the logistic loss
+    also by Adam on sampled zeros.
 
     Parameters
     ----------
     rank : number of latent components; None is 50, or the number of entities if that is less
     loss : "logistic" (the Bernoulli likelihood), "squared", "hinge" (smoothed), "poisson" (counts, `Facts.times`),
-        "categorical" (a pair has one relation or none), or an object like those in `relatent.fit.losses`
-    l2_entities, l2_relations, bias, method, max_iter, tol, init, device, dtype, zeros, patience, random_state :
-        as in `RescalLogit`
+        "categorical" (a pair has one relation or none), "softmax" (who else could stand there: the best for ranking;
+        no bias, and no probabilities but by `Calibrated`), or an object like those in `relatent.fit.losses`
+    l2_entities, l2_relations, bias, method, max_iter, tol, init, device, dtype, zeros, patience, penalty, optimiser,
+        random_state : as in `RescalLogit`
 
     >>> import relatent
     >>> facts = relatent.Facts.from_arrays(["Ann", "Bob"], ["likes", "likes"], ["Bob", "Ann"])
@@ -315,6 +320,8 @@ class Rescal(Ranked):
         *,
         zeros: str = "all",
         patience: int = 10,
+        penalty: Penalty | None = None,
+        optimiser: Optimiser | None = None,
     ):
         self.rank = rank
         self.loss = loss
@@ -330,6 +337,8 @@ class Rescal(Ranked):
         self.random_state = random_state
         self.zeros = zeros
         self.patience = patience
+        self.penalty = penalty
+        self.optimiser = optimiser
 
     def fit(
         self: G,
@@ -349,21 +358,25 @@ class Rescal(Ranked):
         layout = Layout(facts.n_entities, facts.n_relations, rank)
         kept = self._checkpoint(checkpoint, facts, validation)
         began = time.perf_counter()
+        on = self._place(dtype)
         with one_blas_thread():
             begin = [self._start(loss, facts) if kept is None or not kept.exists() else _blank(facts, rank)]
-            solver = self._solver(loss, facts, layout, dtype)
+            solver = self._solver(loss, facts, layout, on)
             state, trace = run(
                 solver,
-                solver.start(layout.pack(*begin.pop(), dtype)),  # nothing of it is held while the run lasts
+                solver.start(
+                    on.place(layout.pack(*begin.pop(), on.dtype))
+                ),  # nothing of it is held while the run lasts
                 max_iter=self.max_iter,
                 tol=self.tol,
-                watch=self._watch(loss, facts, validation, layout),
+                watch=self._watch(loss, facts, validation, layout, on),
                 progress=progress,
                 checkpoint=kept,
                 anytime=True,
                 spent=time.perf_counter() - began,
+                on=on,
             )
-        A, R, b = (np.array(part) for part in layout.views(state.x))
+        A, R, b = (np.array(part) for part in layout.views(on.fetch(state.x)))
         self._warn_if_vanished(A, R)
         return self._finish(facts, A, R, b, loss.link, trace, exclusive=is_exclusive(loss), method=self.method_)
 
@@ -373,12 +386,16 @@ class Rescal(Ranked):
             begin = max(start.needs(facts, rank), als.needs(facts, rank, np.float32))
         if self.method_for(facts) == "sampled":
             return max(begin, needs.sampled(facts, rank, dtype))
+        if self.device != "cpu":
+            return begin + needs.placed(facts, rank)
         return max(begin, needs.likelihood(losses.resolve(self.loss), facts, rank, dtype))
 
     def method_for(self, facts: Facts) -> str:
         """How these facts are fitted; "auto" is "exact" if one sum over all cells takes a second or two."""
         if self.method != "auto":
             return self.method
+        if self.device != "cpu" or self.optimiser is not None or self.penalty is not None:
+            return "exact"
         if type(losses.resolve(self.loss)) is not losses.Logistic:
             return "exact"
         flop = 6.0 * facts.n_cells * self._size(facts)[0]
@@ -387,31 +404,56 @@ class Rescal(Ranked):
     def _check_own(self, loss: Loss) -> None:
         if self.method not in ("auto", "exact", "sampled"):
             raise InputError(f"method must be 'auto', 'exact' or 'sampled', got {self.method!r}")
-        if self.method == "sampled" and type(loss) is not losses.Logistic:
-            raise InputError(f"method='sampled' is for the logistic loss, got {loss.name!r}; take method='exact'")
         if self.zeros not in ("all", "typed"):
             raise InputError(f"zeros must be 'all' or 'typed', got {self.zeros!r}")
-        if self.zeros == "typed" and (self.method == "exact" or type(loss) is not losses.Logistic):
-            raise InputError("zeros='typed' needs method='sampled' and the logistic loss")
-        if self.device != "cpu":
-            raise InputError(f"device must be 'cpu', got {self.device!r}")
+        if self.method == "sampled":
+            self._check_sampled(loss)
+        on_gpu = self.device != "cpu"
+        if self.zeros == "typed" and type(loss) is not losses.Logistic:
+            raise InputError("zeros='typed' is for the logistic loss")
+        if self.zeros == "typed" and self.method == "exact" and not on_gpu:
+            raise InputError("zeros='typed' needs method='sampled', or a GPU")
+        if on_gpu and type(loss) not in (losses.Logistic, losses.Softmax):
+            raise InputError(f"on a GPU the loss must be 'logistic' or 'softmax', got {loss.name!r}; take device='cpu'")
         if not isinstance(self.bias, (bool, np.bool_)):
             raise InputError(f"bias must be True or False, got {self.bias!r}")
+        if self.optimiser is not None:
+            optimisers.check(self.optimiser)
+        penalties.resolve(self.penalty, self.l2_entities, self.l2_relations)
 
-    def _solver(self, loss: Loss, facts: Facts, layout: Layout, dtype: np.dtype[Any]) -> Any:
+    def _check_sampled(self, loss: Loss) -> None:
+        if type(loss) is not losses.Logistic:
+            raise InputError(f"method='sampled' is for the logistic loss, got {loss.name!r}; take method='exact'")
+        for name in ("penalty", "optimiser"):
+            if getattr(self, name) is not None:
+                raise InputError(f"method='sampled' has its own {name}; leave {name} out, or take method='exact'")
+        if self.device != "cpu":
+            raise InputError("method='sampled' is for the CPU: on a GPU all cells are summed; take method='exact'")
+
+    def _size(self, facts: Facts) -> tuple[int, np.dtype[Any]]:
+        if self.device == "cpu":
+            return super()._size(facts)
+        if self.dtype not in ("float32", "tf32"):
+            raise InputError(f"on a GPU dtype must be 'float32' or 'tf32', got {self.dtype!r}")
+        rank = self.init.rank if isinstance(self.init, Factors) else start.resolve_rank(self.rank, facts.n_entities)
+        return rank, np.dtype(np.float32)
+
+    def _place(self, dtype: np.dtype[Any]) -> Any:
+        """Where the arrays of the fit are."""
+        return Host(dtype) if self.device == "cpu" else gpu(self.device, half=self.dtype == "float32")
+
+    def _solver(self, loss: Loss, facts: Facts, layout: Layout, on: Any) -> Any:
         """L-BFGS or Adam."""
-        l2_entities, l2_relations = self.l2_entities, self.l2_relations
         if self.method_ == "exact":
-            cells = losses.evaluator(loss, facts, dtype)
-            return Lbfgs(
-                PenalisedLikelihood(cells, layout, l2_entities=l2_entities, l2_relations=l2_relations, bias=self.bias)
-            )
-        sampled = Sampled(facts, dtype, n_batches=adam.n_batches(facts), typed=self.zeros == "typed")
-        return Adam(
-            sampled,
+            cells = losses.evaluator(loss, facts, on, typed=self.zeros == "typed")
+            penalty = penalties.resolve(self.penalty, self.l2_entities, self.l2_relations)
+            objective = PenalisedLikelihood(cells, layout, penalty.bound(facts, on), bias=self.bias, on=on)
+            return (self.optimiser or Lbfgs()).solver(objective, on, self.max_iter)
+        return SampledAdam(
+            Sampled(facts, on.dtype, n_batches=adam.n_batches(facts), typed=self.zeros == "typed"),
             layout,
-            l2_entities=l2_entities,
-            l2_relations=l2_relations,
+            l2_entities=self.l2_entities,
+            l2_relations=self.l2_relations,
             bias=self.bias,
             max_iter=self.max_iter,
             random_state=self.random_state,
@@ -430,14 +472,20 @@ class Rescal(Ranked):
         A, R = least_squares_start(facts, rank, self.random_state, sweeps=ALS_SWEEPS if self.init == "als" else 0)
         return *start.balanced(A, R * loss.steepness, self.l2_entities, self.l2_relations), b
 
-    def _watch(self, loss: Loss, facts: Facts, validation: Facts | HeldOut | None, layout: Layout) -> Watch | None:
+    def _watch(
+        self, loss: Loss, facts: Facts, validation: Facts | HeldOut | None, layout: Layout, on: Any
+    ) -> Watch | None:
         if validation is None:
             return None
         heldout = HeldOut.of(validation, facts, self.random_state)
+        if isinstance(loss, losses.Softmax):  # its scores are no log-odds: the loss itself, of the facts held out
+            cells = losses.evaluator(loss, heldout.facts(facts), on)
+            return Watch(lambda state: cells(*layout.views(state.x)).value, every=5, patience=self.patience)
 
-        def held_out_loss(state: LbfgsState | AdamState) -> float:
+        def held_out_loss(state: LbfgsState | DescentState | AdamState) -> float:
             names = (facts.entities, facts.relations)
-            return heldout.log_loss(Factors(*layout.views(state.x), *names, loss.link, exclusive=is_exclusive(loss)))
+            factors = Factors(*layout.views(on.fetch(state.x)), *names, loss.link, exclusive=is_exclusive(loss))
+            return heldout.log_loss(factors)
 
         return Watch(held_out_loss, every=5, patience=self.patience)
 
@@ -456,13 +504,16 @@ class RescalLogit(Rescal):
     bias : whether each relation has a bias b_k (not penalised)
     method : "exact"; "sampled"; "auto" is exact where one sum over all cells takes a second or two (`method_` tells)
     max_iter, tol : steps at most; stop when the objective changes by less than tol of itself a step, over ten steps.
-        Sampled: rounds of four steps, over which the learning rate falls to zero; tol has no part in it
+        Sampled, and by Adam: rounds of four steps, over which the learning rate falls to zero; tol has no part in it
     init : "als", "eigen", "random", or Factors to start from
-    device : "cpu"
-    dtype : "float32" or "float64"
+    device : "cpu", or "cuda" (needs `pip install 'relatent[gpu]'`): exact sums on a GPU; the result is NumPy's
+    dtype : "float32" or "float64"; on a GPU "float32" (scores from float16 factors, sums in float32: gradients good to
+        1e-3) or "tf32" (slower, a little finer)
     zeros : "all"; or "typed": only cells between entities that have facts as subjects of the relation and entities that
-        have facts as its objects count, and others are taken as unobserved (sampled only)
+        have facts as its objects count, and others are taken as unobserved (sampled, or on a GPU)
     patience : looks at the validation cells, one every five steps, without improvement before the fit stops
+    penalty : `Dura(weight)`, `N3(weight)` or `L2(…)`, in place of l2_entities and l2_relations
+    optimiser : `Lbfgs()` or `Adam(lr)`, for exact sums; None is L-BFGS
     random_state : seed of the start and of what is sampled
 
     >>> import relatent
@@ -488,6 +539,8 @@ class RescalLogit(Rescal):
         *,
         zeros: str = "all",
         patience: int = 10,
+        penalty: Penalty | None = None,
+        optimiser: Optimiser | None = None,
     ):
         super().__init__(
             rank,
@@ -504,7 +557,19 @@ class RescalLogit(Rescal):
             random_state,
             zeros=zeros,
             patience=patience,
+            penalty=penalty,
+            optimiser=optimiser,
         )
+
+
+def gpu(name: str, *, half: bool = True) -> Any:
+    """A GPU to work on."""
+    try:
+        from .. import device
+    except ImportError as problem:
+        raise InputError(f"device={name!r} needs PyTorch and Triton: pip install 'relatent[gpu]'") from problem
+    device.check(name)
+    return device.Device(name, half=half)
 
 
 def _blank(facts: Facts, rank: int) -> Parameters:

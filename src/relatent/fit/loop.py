@@ -118,13 +118,14 @@ def run(
     anytime: bool = False,
     nothing: float | None = None,
     spent: float = 0.0,
+    on: Any = None,
 ) -> tuple[S, Trace]:
     """Step until the objective changes by less than `tol` of itself a step; warn if that does not happen.
 
     With `nothing`, the objective of factors that are zero, a change is judged by how far below it the fit is, if that
     is less: where nearly all of the objective cannot be explained, a thousandth of it may be all there is to learn.
 
-    `spent`: seconds that finding the start took, which count as well.
+    `spent`: seconds that finding the start took, which count as well. `on`: where a state's arrays belong, if on a GPU.
 
     Ctrl-C lets the step under way finish and the checkpoint be written. Then KeyboardInterrupt is raised; but where any
     state is an answer (`anytime`) it is returned, the trace says `stopped`, and to raise is left to the caller.
@@ -133,9 +134,9 @@ def run(
     if checkpoint is not None:
         checkpoint.check_room(state, twice=watch is not None)
         if checkpoint.exists():
-            kind = type(state)
+            kind, placed = type(state), _placed(state)
             del state  # what is read may be as large
-            state, best, trace.steps = _resumed(checkpoint, kind)
+            state, best, trace.steps = _resumed(checkpoint, kind, placed, on)
     started = time.perf_counter() - (trace.steps[-1].seconds if trace.steps else spent)
     with _Interrupt() as interrupt:
         while (verdict := _ending(solver, state, trace, max_iter, tol, watch, best, interrupt.asked, nothing)) is None:
@@ -217,10 +218,19 @@ def _scale(objective: float, nothing: float | None) -> float:
     return max(scale, np.finfo(float).tiny)
 
 
-def _resumed(checkpoint: Checkpoint, kind: type[S]) -> tuple[S, _Best, list[Step]]:
+def _placed(state: Any) -> list[str]:
+    """Which parts of a state are on a GPU."""
+    return [name for name, value in state._asdict().items() if hasattr(value, "cpu")]
+
+
+def _resumed(checkpoint: Checkpoint, kind: type[S], placed: list[str], on: Any) -> tuple[S, _Best, list[Step]]:
     """The state that was kept, the one that did best, and the steps so far."""
     kept = checkpoint.load(kind)
-    return kept.state, _Best(kept.best, *kept.looks), [Step(*step) for step in kept.steps]
+
+    def back(state: Any) -> Any:
+        return state and state._replace(**{name: on.place(getattr(state, name)) for name in placed})
+
+    return back(kept.state), _Best(back(kept.best), *kept.looks), [Step(*step) for step in kept.steps]
 
 
 def _ending(

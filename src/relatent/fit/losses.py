@@ -18,10 +18,12 @@ from scipy.special import expit
 
 from ..arrays import Vector
 from ..cells.exclusive import Exclusive
+from ..cells.softmax import SoftmaxSum
 from ..cells.squared import SquaredSum
 from ..cells.tiled import Tiled
 from ..data.facts import Facts
 from ..errors import InputError
+from ..host import Host
 from ..model import links
 
 
@@ -147,8 +149,30 @@ class Categorical:
         return Logistic().bias(ones, zeros)
 
 
+@dataclass(frozen=True)
+class Softmax:
+    """−log of the softmax over all objects and over all subjects, summed over facts: trained for ranking.
+
+    `relations`: weight of −log of the softmax over relations. θ says who is likelier than whom, not how likely: there
+    is no bias, and for probabilities wrap the estimator in `Calibrated`.
+    """
+
+    relations: float = 0.0
+    name: ClassVar[str] = "softmax"
+    link: ClassVar[links.Link] = links.Logistic()
+    steepness: ClassVar[float] = 4.0
+
+    def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
+        """There is none: what a cell costs depends on the other cells of its row."""
+        raise NotImplementedError("the softmax loss is a sum over rows; see cells.softmax")
+
+    def bias(self, ones: Vector, zeros: Vector) -> Vector:
+        """None: it would cancel."""
+        return np.zeros_like(ones)
+
+
 LOSSES: dict[str, Callable[[], Loss]] = {
-    loss.name: loss for loss in (Logistic, Squared, SmoothHinge, Poisson, Categorical)
+    loss.name: loss for loss in (Logistic, Squared, SmoothHinge, Poisson, Categorical, Softmax)
 }
 
 
@@ -169,11 +193,18 @@ def is_exclusive(loss: Loss) -> bool:
     return type(loss) is Categorical
 
 
-def evaluator(loss: Loss, facts: Facts, dtype: Any) -> Any:
-    """The quickest exact sum of this loss over all observed cells, as a function of A, R and b.
+def evaluator(loss: Loss, facts: Facts, on: Any, *, typed: bool = False) -> Any:
+    """The quickest exact sum of this loss over all observed cells, as a function of A, R and b, for arrays of `on`.
 
     By the very type: a loss of one's own may descend from one of these and state another `at`.
     """
+    if type(loss) is Softmax:
+        return SoftmaxSum(facts, on, relations=loss.relations)
+    if not isinstance(on, Host):
+        from ..cells.fused import Fused
+
+        return Fused(facts, on, typed=typed)
+    dtype = on.dtype
     if type(loss) is Logistic:
         return Tiled(facts, dtype)
     if type(loss) is Squared:

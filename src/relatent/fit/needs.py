@@ -16,9 +16,10 @@ from ..cells.listed import AT_ONCE
 from ..cells.sampled import STRIP
 from ..cells.tiled import COLUMNS, ROWS
 from ..data.facts import Facts
+from ..host import ROOM as SCORES
 from .adam import ACTIVE_A_FACT
-from .losses import Categorical, Logistic, Loss, Squared
-from .optimisers import PAIRS
+from .lbfgs import PAIRS
+from .losses import Categorical, Logistic, Loss, Softmax, Squared
 
 LAID_OUT, LAYING_OUT = 48, 34  # bytes a cell of the layout for products; more while that of a group is made
 BY_TILE = 66  # bytes a cell while cells are sorted by tile
@@ -35,9 +36,22 @@ def likelihood(loss: Loss, facts: Facts, rank: int, dtype: Any) -> int:
         return vectors + _laid_out(facts, rank) + 4 * item * _group(facts, rank)
     if type(loss) is Categorical:
         return vectors + max(80 * cells, 40 * cells + 3 * tile)
+    if type(loss) is Softmax:
+        return vectors + by_row(facts, rank, item)
     starts = 16 * k * -(-n // COLUMNS) * -(-n // ROWS)  # of every tile
     made, kept = BY_TILE * cells, (8 + 2 * item) * cells + (1 if type(loss) is Logistic else 6) * tile
     return max(made, vectors + kept) + starts
+
+
+def by_row(facts: Facts, rank: int, item: int) -> int:
+    """Sums along the rows of facts: indices of both sides, four matrices of a side's rows, and some rows of scores."""
+    return 100 * _cells(facts) + 5 * item * len(facts) * rank + 3 * item * SCORES
+
+
+def placed(facts: Facts, rank: int) -> int:
+    """A fit on a GPU, in this machine's memory: the factors that go there and come back, and indices on their way."""
+    numbers = facts.n_entities * rank + facts.n_relations * (rank * rank + 1)
+    return 3 * 8 * numbers + 100 * _cells(facts)
 
 
 def sampled(facts: Facts, rank: int, dtype: Any) -> int:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from ..arrays import Matrix, Slices, Vector
 from ..cells.reduction import Reduction
+from .penalties import Bound
 
-Evaluator = Callable[[Matrix, Slices, Vector], Reduction]
+Evaluator = Callable[..., Reduction]  # A, R, b, and whether the value is wanted
 
 
 class Parameters(NamedTuple):
@@ -33,7 +33,7 @@ class Layout(NamedTuple):
         """One vector of the three."""
         return np.concatenate([A.ravel(), R.ravel(), b]).astype(dtype)
 
-    def views(self, x: Vector) -> Parameters:
+    def views(self, x: Any) -> Parameters:
         """The three, as views of the vector."""
         n, k, r = self
         return Parameters(
@@ -42,38 +42,19 @@ class Layout(NamedTuple):
 
 
 class PenalisedLikelihood:
-    """loss over cells + λ_A ‖A‖² + λ_R Σ_k ‖R_k‖²; the bias is not penalised, and stands still if there is none."""
+    """loss over cells + what large factors cost; the bias is not penalised, and stands still if there is none."""
 
-    def __init__(self, evaluator: Evaluator, layout: Layout, *, l2_entities: float, l2_relations: float, bias: bool):
-        self.evaluator, self.layout, self.bias = evaluator, layout, bias
-        self.lambdas = (l2_entities, l2_relations)
+    def __init__(self, evaluator: Evaluator, layout: Layout, penalty: Bound, *, bias: bool, on: Any):
+        self.evaluator, self.layout, self.penalty, self.bias, self.on = evaluator, layout, penalty, bias, on
 
-    def __call__(self, x: Vector) -> tuple[float, Vector]:
-        """The objective and its gradient."""
+    def __call__(self, x: Any, *, value: bool = True) -> tuple[float, Any]:
+        """The objective, NaN if it is not wanted, and its gradient."""
         A, R, b = self.layout.views(x)
-        loss, dA, dR, db = self.evaluator(A, R, b)
-        l2_entities, l2_relations = self.lambdas
-        value = loss + l2_entities * sum_of_squares(A) + l2_relations * sum_of_squares(R)
-        gradient = np.empty_like(x)
-        for part, derivative, factor, l2 in zip(
-            self.layout.views(gradient), (dA, dR, db), (A, R, b), (*self.lambdas, 0), strict=True
-        ):
-            np.multiply(factor, 2 * l2, out=part)
-            part += derivative
+        loss, dA, dR, db = self.evaluator(A, R, b, value=value)
+        gradient = self.on.zeros(x.shape, x)
+        parts = self.layout.views(gradient)
+        for part, derivative in zip(parts, (dA, dR, db), strict=True):
+            part[:] = derivative
         if not self.bias:
-            self.layout.views(gradient).b[:] = 0
-        return value, gradient
-
-
-def sum_of_squares(array: Vector) -> float:
-    """In float64, as objectives are."""
-    return float(_sum_of_squares(array.reshape(-1)))
-
-
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
-def _sum_of_squares(values):  # type: ignore[no-untyped-def]
-    """In float64: the line search compares objectives that differ in the seventh digit."""
-    total = 0.0
-    for i in range(len(values)):
-        total += np.float64(values[i]) * np.float64(values[i])
-    return total
+            parts.b[:] = 0
+        return loss + self.penalty(A, R, parts.A, parts.R), gradient

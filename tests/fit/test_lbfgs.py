@@ -4,8 +4,8 @@ import scipy.optimize
 from scipy.special import expit
 
 from relatent.errors import FitError
+from relatent.fit.lbfgs import LbfgsSearch
 from relatent.fit.loop import run
-from relatent.fit.optimisers import Lbfgs
 
 
 def rosenbrock(x):
@@ -27,7 +27,7 @@ def quadratic(n=30, dtype="float64", condition=100.0):
 
 
 def minimise(objective, x, *, max_iter=500, tol=0.0, memory=10):
-    solver = Lbfgs(objective, memory=memory)
+    solver = LbfgsSearch(objective, memory=memory)
     return run(solver, solver.start(x), max_iter=max_iter, tol=tol)
 
 
@@ -119,7 +119,7 @@ def test_an_endless_descent_stays_finite_or_is_an_error():
 
 def test_a_memory_that_points_uphill_is_forgotten():
     objective, _ = quadratic()
-    solver = Lbfgs(objective)
+    solver = LbfgsSearch(objective)
     state = solver.step(solver.start(np.ones(30)))
     assert state.kept == 1
     spoilt = state._replace(Y=-state.Y, curvature=-state.curvature)  # bent the wrong way: −H g climbs

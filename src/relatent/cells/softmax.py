@@ -1,0 +1,45 @@
+"""The softmax likelihood of facts, exactly: who else could stand there, among all entities.
+
+    value = Σ over facts w [log Σ_j exp θ_skj − θ_sko] + w [log Σ_i exp θ_iko − θ_sko]
+                         + c w [log Σ_k' exp θ_sk'o − θ_sko]
+
+Only the rows (subject, relation) and (relation, object) that occur in facts are summed, each once however many facts
+it has; unobserved cells are no rivals. The last term, of weight c, asks for the relation (`contest`). The bias of a
+relation would cancel in the first two and is left out of all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..data.facts import Facts
+from .contest import Contest
+from .reduction import Reduction
+from .rows import Rows
+
+
+class SoftmaxSum:
+    """Value and gradient of the softmax likelihood of some facts; arrays are those of `on`, a `Host` or a `Device`."""
+
+    def __init__(self, facts: Facts, on: Any, *, relations: float = 0.0):
+        self.rows = [Rows(facts, turned, on) for turned in (False, True)]
+        self.contest = Contest(facts, relations, on) if relations else None
+
+    def __call__(self, A: Any, R: Any, b: Any, *, value: bool = True) -> Reduction:
+        """Σ of the loss and its derivatives; b has no part in it. Without `value` the sum is NaN."""
+        dA, dR, total = 0 * A, 0 * R, 0.0
+        for side in self.rows:
+            X = side.own(A)
+            Q = side.times(X, R)
+            among_all, dQ, dA_side = side.attend(Q, A)
+            true = side.gathered(A)  # (m, r): Σ w a of the facts
+            if value:
+                total += among_all - side.on.dot(Q, true)
+            dQ = side.totals * dQ - true
+            dA += dA_side - side.scattered(Q) + side.spread(side.times(dQ, R, back=True))
+            side.add_outer(X, dQ, dR)
+        if self.contest is not None:
+            total += self.contest.add(A, R, dA, dR)
+        return Reduction(total if value else np.nan, dA, dR, 0 * b)

@@ -1,0 +1,109 @@
+"""What large factors cost, each penalty stated once: value and slopes in A and R.
+
+A penalty is a small object given to `Rescal(penalty=…)` in place of λ_A ‖A‖² + λ_R Σ ‖R_k‖². Bound to facts it is a
+function that adds its slopes to dA and dR and returns its value, on NumPy arrays or on a GPU's alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..cells.rows import Rows
+from ..data.facts import Facts
+from ..errors import InputError
+
+Bound = Callable[[Any, Any, Any, Any], float]  # A, R, dA, dR → value
+
+
+class Penalty(Protocol):
+    """What factors cost beside the loss."""
+
+    def bound(self, facts: Facts, on: Any) -> Bound:
+        """The penalty on models of these facts, with arrays of `on`, a `Host` or a `Device`."""
+
+
+@dataclass(frozen=True)
+class L2:
+    """λ_A ‖A‖² + λ_R Σ ‖R_k‖²: the paper's."""
+
+    entities: float = 1.0
+    relations: float = 1.0
+
+    def bound(self, facts: Facts, on: Any) -> Bound:
+        """Without a look at the facts."""
+
+        def add(A: Any, R: Any, dA: Any, dR: Any) -> float:
+            dA += 2 * self.entities * A
+            dR += 2 * self.relations * R
+            return self.entities * on.dot(A, A) + self.relations * on.dot(R, R)  # type: ignore[no-any-return]
+
+        return add
+
+
+@dataclass(frozen=True)
+class Dura:
+    """weight · Σ over facts |a_s|² + |a_o|² + |a_s R_k|² + |R_k a_o|² (Zhang, Cai & Wang 2020).
+
+    What a row (subject, relation) costs does not depend on the object, so it is worked out once and counted as often as
+    it has facts: A and R_k of frequent entities and relations are held down more.
+    """
+
+    weight: float = 0.05
+
+    def bound(self, facts: Facts, on: Any) -> Bound:
+        """On the rows of both sides that occur in facts."""
+        sides = [Rows(facts, turned, on) for turned in (False, True)]
+
+        def add(A: Any, R: Any, dA: Any, dR: Any) -> float:
+            total = 0.0
+            for side in sides:
+                X = side.own(A)
+                Q = side.times(X, R)
+                weighted = 2 * self.weight * side.totals
+                dX, dQ = weighted * X, weighted * Q
+                total += (on.dot(X, dX) + on.dot(Q, dQ)) / 2
+                dA += side.spread(dX + side.times(dQ, R, back=True))
+                side.add_outer(X, dQ, dR)
+            return total
+
+        return add
+
+
+@dataclass(frozen=True)
+class N3:
+    """weight · Σ over facts ‖a_s‖₃³ + ‖a_o‖₃³ + ‖R_k‖₃³, entry by entry (Lacroix, Usunier & Obozinski 2018)."""
+
+    weight: float = 0.01
+
+    def bound(self, facts: Facts, on: Any) -> Bound:
+        """Entities and relations count as often as they occur in facts."""
+        n, (s, k, o), w = facts.n_entities, facts.triples.T, facts.confidences
+        degree = np.bincount(s, w, n) + np.bincount(o, w, n)
+        of_entities = on.place(degree[:, None])
+        of_relations = on.place(np.bincount(k, w, facts.n_relations)[:, None, None])
+
+        def add(A: Any, R: Any, dA: Any, dR: Any) -> float:
+            total = 0.0
+            for x, dx, count in ((A, dA, of_entities), (R, dR, of_relations)):
+                slope = 3 * self.weight * count * x * abs(x)
+                dx += slope
+                total += on.dot(x, slope) / 3
+            return total
+
+        return add
+
+
+def resolve(penalty: Penalty | None, l2_entities: float, l2_relations: float) -> Penalty:
+    """The penalty given, checked; without one the squares by λ_A and λ_R."""
+    if penalty is None:
+        return L2(l2_entities, l2_relations)
+    if isinstance(penalty, type) or not hasattr(penalty, "bound"):
+        raise InputError(f"penalty must be an object such as relatent.Dura(0.05) or relatent.N3(0.01), got {penalty!r}")
+    weight = getattr(penalty, "weight", 0.0)
+    if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
+        raise InputError(f"a penalty's weight must be a finite number of at least 0, got {weight!r}")
+    return penalty

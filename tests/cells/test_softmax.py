@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+
+from relatent import host
+from relatent.cells import contest, plain
+from relatent.cells.rows import Rows, side_of
+from relatent.cells.softmax import SoftmaxSum
+from relatent.data.facts import Facts
+from relatent.host import Host
+from worlds import random_facts, random_parameters, relative_error
+
+pytestmark = pytest.mark.usefixtures("single_blas")
+
+TOLERANCE = {"float32": 1e-4, "float64": 1e-9}
+
+
+def assert_same(got, wanted, tolerance):
+    assert abs(got.value - wanted.value) <= tolerance * max(abs(wanted.value), 1)
+    for name in ("dA", "dR", "db"):
+        assert relative_error(getattr(got, name), getattr(wanted, name)) <= tolerance, name
+
+
+def world(n=12, k=3):
+    """A tenth of the cells are facts, with weights down to 0; a fifth is unobserved."""
+    return random_facts(n, k, max(1, n * n * k // 10), unobserved=n * n * k // 5, weighted=True)
+
+
+def typed(parameters, dtype):
+    return [array.astype(dtype) for array in parameters]
+
+
+@pytest.mark.parametrize("relations", [0.0, 0.7])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("n", "k", "r"), [(1, 1, 1), (2, 3, 2), (12, 3, 4), (13, 1, 5), (30, 7, 3)])
+def test_rows_give_what_the_plain_twin_gives(n, k, r, dtype, relations):
+    facts = world(n, k)
+    parameters = typed(random_parameters(facts, r), dtype)
+    got = SoftmaxSum(facts, Host(dtype), relations=relations)(*parameters)
+    assert_same(got, plain.softmax(facts, *parameters, relations), TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize(("room", "facts_at_once"), [(1, 1), (40, 7), (10**6, 10**6)])
+def test_neither_chunks_nor_blocks_change_more_than_the_rounding(monkeypatch, room, facts_at_once):
+    monkeypatch.setattr(host, "ROOM", room)
+    monkeypatch.setattr(contest, "ROOM", room)
+    monkeypatch.setattr(contest, "FACTS", facts_at_once)
+    facts = world()
+    parameters = random_parameters(facts, 4)
+    got = SoftmaxSum(facts, Host("float64"), relations=0.5)(*parameters)
+    assert_same(got, plain.softmax(facts, *parameters, 0.5), 1e-9)
+
+
+def test_a_row_with_many_facts_is_summed_once():
+    facts = Facts.from_arrays([0, 0, 0, 1], [0, 0, 0, 0], [1, 2, 3, 3])
+    assert Rows(facts, False, Host()).n_rows == 2
+    assert Rows(facts, True, Host()).n_rows == 3
+    assert Rows(facts, False, Host()).totals.ravel().tolist() == [3, 1]
+
+
+def test_an_unobserved_cell_is_no_rival():
+    facts = Facts.from_arrays([0], [0], [1], n_entities=3, unobserved=[[0, 0, 2]])
+    hidden = SoftmaxSum(facts, Host("float64"))
+    A, R, b = random_parameters(facts, 2)
+    before = hidden(A, R, b)
+    assert before.dR[0] @ A[2] @ A[2] != 0  # the subject's side still has entity 2 as a rival
+    assert side_of(facts, False).hidden == ([0], [2])
+    assert [ids.tolist() for ids in side_of(facts, True).hidden] == [[], []]
+
+
+def test_without_the_value_the_gradient_is_the_same():
+    facts = world()
+    parameters = random_parameters(facts, 4)
+    cells = SoftmaxSum(facts, Host("float64"), relations=1.0)
+    with_value, without = cells(*parameters), cells(*parameters, value=False)
+    assert np.isnan(without.value)
+    np.testing.assert_array_equal(with_value.dA, without.dA)
+    np.testing.assert_array_equal(with_value.dR, without.dR)
+
+
+def test_the_bias_has_no_part_in_it():
+    facts = world()
+    A, R, b = random_parameters(facts, 4)
+    cells = SoftmaxSum(facts, Host("float64"), relations=1.0)
+    assert cells(A, R, b).value == cells(A, R, b + 3).value
+    assert not cells(A, R, b).db.any()
