@@ -21,6 +21,7 @@ from .errors import InputError
 from .host import TINY
 
 ROOM = 1 << 30  # bytes of scores at a time
+ROWS = 1 << 18  # of A in float64 at a time
 UNIT = 64  # columns of a product come in multiples of this
 
 
@@ -87,15 +88,16 @@ class Sums:
 
         self.starts, self.index, self.weights = put(starts, np.int64), put(index, np.int64), put(weights, np.float32)
 
-    def __call__(self, X: Tensor) -> Tensor:
-        """Σ w x over each segment, (g, r)."""
+    def __call__(self, X: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Σ w x over each segment, (g, r); with other weights, if given."""
+        weights = self.weights if weights is None else weights
         if X.is_cuda:
             from . import kernels
 
-            return kernels.sums(X, self.starts, self.index, self.weights)
+            return kernels.sums(X, self.starts, self.index, weights)
         segment = torch.repeat_interleave(torch.arange(len(self.starts) - 1), self.starts.diff())
         out = X.new_zeros(len(self.starts) - 1, X.shape[1])
-        return out.index_add_(0, segment, self.weights[:, None] * X[self.index])
+        return out.index_add_(0, segment, weights[:, None] * X[self.index])
 
 
 class Device:
@@ -133,6 +135,14 @@ class Device:
     def dot(self, a: Tensor, b: Tensor) -> float:
         """a · b in float64."""
         return float(torch.dot(a.reshape(-1).double(), b.reshape(-1).double()))
+
+    def gram(self, A: Tensor) -> NDArray[Any]:
+        """AᵀA in float64, in this machine's memory."""
+        G = torch.zeros(A.shape[1], A.shape[1], dtype=torch.float64, device=A.device)
+        for rows in A.split(ROWS):
+            wide = rows.double()
+            G += wide.T @ wide
+        return self.fetch(G)
 
     def softmax(self, S: Tensor) -> tuple[Tensor, Tensor]:
         """The softmax along the last axis, and log Σ exp there, in float64."""

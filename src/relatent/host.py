@@ -45,10 +45,10 @@ class Sums:
     def __init__(self, starts: Ids, index: Ids, weights: Vector):
         self.starts, self.index, self.weights = starts, index, weights  # (g + 1,), (n,), (n,)
 
-    def __call__(self, X: Matrix) -> Matrix:
-        """Σ w x over each segment, (g, r)."""
+    def __call__(self, X: Matrix, weights: Vector | None = None) -> Matrix:
+        """Σ w x over each segment, (g, r); with other weights, if given."""
         out = np.zeros((len(self.starts) - 1, X.shape[1]), X.dtype)
-        _add_sums(X, self.starts, self.index, self.weights, out)
+        _add_sums(X, self.starts, self.index, self.weights if weights is None else weights, out)
         return out
 
 
@@ -85,6 +85,11 @@ class Host:
     def dot(self, a: Vector, b: Vector) -> float:
         """a · b in float64."""
         return dot(a, b)
+
+    def gram(self, A: Matrix) -> Matrix:
+        """AᵀA in float64, in this machine's memory."""
+        wide = A.astype(np.float64)
+        return wide.T @ wide
 
     def softmax(self, S: Matrix) -> tuple[Matrix, Vector]:
         """The softmax along the last axis, S being used up, and log Σ exp there, in float64."""

@@ -3,7 +3,7 @@ import pytest
 
 from relatent import host
 from relatent.cells import contest, plain
-from relatent.cells.rows import Rows, side_of
+from relatent.cells.rows import Rows
 from relatent.cells.softmax import SoftmaxSum
 from relatent.data.facts import Facts
 from relatent.host import Host
@@ -52,9 +52,9 @@ def test_neither_chunks_nor_blocks_change_more_than_the_rounding(monkeypatch, ro
 
 def test_a_row_with_many_facts_is_summed_once():
     facts = Facts.from_arrays([0, 0, 0, 1], [0, 0, 0, 0], [1, 2, 3, 3])
-    assert Rows(facts, False, Host()).n_rows == 2
-    assert Rows(facts, True, Host()).n_rows == 3
-    assert Rows(facts, False, Host()).totals.ravel().tolist() == [3, 1]
+    by_subject, by_object = Rows.of_facts(facts, Host())
+    assert by_subject.totals.ravel().tolist() == [3, 1]
+    assert by_object.totals.ravel().tolist() == [1, 1, 2]
 
 
 def test_an_unobserved_cell_is_no_rival():
@@ -63,8 +63,9 @@ def test_an_unobserved_cell_is_no_rival():
     A, R, b = random_parameters(facts, 2)
     before = hidden(A, R, b)
     assert before.dR[0] @ A[2] @ A[2] != 0  # the subject's side still has entity 2 as a rival
-    assert side_of(facts, False).hidden == ([0], [2])
-    assert [ids.tolist() for ids in side_of(facts, True).hidden] == [[], []]
+    by_subject, by_object = Rows.of_facts(facts, Host())
+    assert [ids.tolist() for ids in by_subject.hidden(facts)] == [[0], [2]]
+    assert [ids.tolist() for ids in by_object.hidden(facts)] == [[], []]
 
 
 def test_without_the_value_the_gradient_is_the_same():

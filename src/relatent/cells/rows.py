@@ -16,46 +16,25 @@ from ..data.facts import Facts
 
 
 class Side(NamedTuple):
-    """The cells of some facts by row; `turned`: by (relation, object)."""
+    """Cells by row; `turned`: by (relation, object)."""
 
     turned: bool
+    order: Ids  # (n,) in which the cells are taken
     bounds: Ids  # (K + 1,) where the rows of each relation begin
+    keys: Ids  # (m,) a number for each row, k · N + entity
     entity: Ids  # (m,) of each row
     starts: Ids  # (m + 1,) where the cells of each row begin
     row: Ids  # (n,) of each cell
     target: Ids  # (n,) the other entity of each cell
-    weights: Vector  # (n,) of the facts
-    hidden: tuple[Ids, Ids]  # rows and other entities of cells that are neither true nor false, by row
 
 
-def side_of(facts: Facts, turned: bool) -> Side:
-    """The rows by subject, or by object."""
-    n, k = facts.n_entities, facts.n_relations
-    known = facts.confidences > 0
-    keys, target = _row_keys(facts.triples[known], n, turned)
-    weights = facts.confidences[known]
-    if turned:
-        order = np.lexsort((target, keys))
-        keys, target, weights = keys[order], target[order], weights[order]
-    rows, starts, row = np.unique(keys, return_index=True, return_inverse=True)
-    return Side(
-        turned,
-        np.searchsorted(rows // n, np.arange(k + 1)),
-        rows % n,
-        np.append(starts, len(keys)),
-        row,
-        target,
-        weights,
-        _hidden(np.concatenate([facts.unobserved, facts.triples[~known]]), rows, n, turned),
-    )
-
-
-def _hidden(cells: Triples, rows: Ids, n: int, turned: bool) -> tuple[Ids, Ids]:
-    """The row and other entity of each cell that lies in one of the rows, sorted by row."""
+def side_of(cells: Triples, n: int, k: int, turned: bool) -> Side:
+    """The rows by subject, or by object, of some cells among n entities and k relations."""
     keys, target = _row_keys(cells, n, turned)
-    keys, target = keys[np.isin(keys, rows)], target[np.isin(keys, rows)]
-    order = np.argsort(keys, kind="stable")
-    return np.searchsorted(rows, keys[order]), target[order]
+    order = np.lexsort((target, keys))
+    rows, starts, row = np.unique(keys[order], return_index=True, return_inverse=True)
+    bounds = np.searchsorted(rows // n, np.arange(k + 1))
+    return Side(turned, order, bounds, rows, rows % n, np.append(starts, len(keys)), row, target[order])
 
 
 def _row_keys(cells: Triples, n: int, turned: bool) -> tuple[Ids, Ids]:
@@ -67,17 +46,24 @@ def _row_keys(cells: Triples, n: int, turned: bool) -> tuple[Ids, Ids]:
 class Rows:
     """Sums along the rows of one side; arrays are those of `on`, a `Host` or a `Device`."""
 
-    def __init__(self, facts: Facts, turned: bool, on: Any):
-        side = side_of(facts, turned)
-        n, m = facts.n_entities, len(side.entity)
-        self.turned, self.on, self.n_rows = turned, on, m
-        self.entity, self.hidden = on.place(side.entity), tuple(on.place(ids) for ids in side.hidden)
-        totals = np.bincount(side.row, weights=side.weights, minlength=m).astype(np.float64)
-        self.totals = on.place(totals[:, None])  # (m, 1) weight of each row's facts together
+    def __init__(self, cells: Triples, weights: Vector, n: int, k: int, turned: bool, on: Any):
+        side = side_of(cells, n, k, turned)
+        m, weights = len(side.entity), weights[side.order]
+        self.side, self.on, self.n = side, on, n
+        self.entity = on.place(side.entity)
+        totals = np.bincount(side.row, weights=weights, minlength=m).astype(np.float64)
+        self.totals = on.place(totals[:, None])  # (m, 1) weight of each row's cells together
         self._products = on.products(side.bounds)
-        self._by_row = on.sums(side.starts, side.target, side.weights)
-        self._by_target = on.sums(*_by(side.target, n, side.row, side.weights))
+        self._by_row = on.sums(side.starts, side.target, weights)
+        self._by_target = on.sums(*_by(side.target, n, side.row, weights))
         self._by_entity = on.sums(*_by(side.entity, n, np.arange(m), np.ones(m)))
+
+    @classmethod
+    def of_facts(cls, facts: Facts, on: Any) -> list[Rows]:
+        """Both sides of the facts that are believed at all."""
+        known = facts.confidences > 0
+        shape = (facts.n_entities, facts.n_relations)
+        return [cls(facts.triples[known], facts.confidences[known], *shape, turned, on) for turned in (False, True)]
 
     def own(self, A: Any) -> Any:
         """Each row's entity, (m, r)."""
@@ -85,15 +71,15 @@ class Rows:
 
     def times(self, X: Any, R: Any, *, back: bool = False) -> Any:
         """Each row times R_k, or R_kᵀ on the turned side; `back`: the transpose of that."""
-        return self._products.times(X, R, self.turned != back)
+        return self._products.times(X, R, self.side.turned != back)
 
     def add_outer(self, X: Any, dQ: Any, dR: Any) -> None:
         """Add Σ x dqᵀ over the rows of each relation to dR_k, or its transpose on the turned side."""
-        self._products.add_outer(*((dQ, X) if self.turned else (X, dQ)), dR)
+        self._products.add_outer(*((dQ, X) if self.side.turned else (X, dQ)), dR)
 
-    def gathered(self, A: Any) -> Any:
-        """Σ w a over the cells of each row, (m, r)."""
-        return self._by_row(A)
+    def gathered(self, A: Any, values: Any = None) -> Any:
+        """Σ w a over the cells of each row, (m, r); `values` in place of w, in the order of the side."""
+        return self._by_row(A, values)
 
     def scattered(self, Q: Any) -> Any:
         """Σ w q over the cells that an entity is the other end of, (N, r)."""
@@ -103,9 +89,14 @@ class Rows:
         """The sum of the rows of each entity, (N, r)."""
         return self._by_entity(X)
 
-    def attend(self, Q: Any, A: Any) -> tuple[float, Any, Any]:
-        """The softmax P over all entities along each row: Σ totals · log Σ exp, P A and Pᵀ diag(totals) Q."""
-        return self.on.attend(Q, A, self.totals, self.hidden)  # type: ignore[no-any-return]
+    def hidden(self, facts: Facts) -> tuple[Any, Any]:
+        """Rows and other entities of unobserved cells that lie in one of the rows, sorted by row."""
+        doubted = facts.triples[facts.confidences == 0]
+        keys, target = _row_keys(np.concatenate([facts.unobserved, doubted]), self.n, self.side.turned)
+        inside = np.isin(keys, self.side.keys)
+        order = np.argsort(keys[inside], kind="stable")
+        rows = np.searchsorted(self.side.keys, keys[inside][order])
+        return self.on.place(rows), self.on.place(target[inside][order])
 
 
 def _by(key: Ids, n: int, index: Ids, weights: Vector) -> tuple[Ids, Ids, Vector]:

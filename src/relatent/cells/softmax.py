@@ -24,19 +24,20 @@ class SoftmaxSum:
     """Value and gradient of the softmax likelihood of some facts; arrays are those of `on`, a `Host` or a `Device`."""
 
     def __init__(self, facts: Facts, on: Any, *, relations: float = 0.0):
-        self.rows = [Rows(facts, turned, on) for turned in (False, True)]
+        self.sides = [(side, side.hidden(facts)) for side in Rows.of_facts(facts, on)]
+        self.on = on
         self.contest = Contest(facts, relations, on) if relations else None
 
     def __call__(self, A: Any, R: Any, b: Any, *, value: bool = True) -> Reduction:
         """Σ of the loss and its derivatives; b has no part in it. Without `value` the sum is NaN."""
         dA, dR, total = 0 * A, 0 * R, 0.0
-        for side in self.rows:
+        for side, hidden in self.sides:
             X = side.own(A)
             Q = side.times(X, R)
-            among_all, dQ, dA_side = side.attend(Q, A)
+            among_all, dQ, dA_side = self.on.attend(Q, A, side.totals, hidden)
             true = side.gathered(A)  # (m, r): Σ w a of the facts
             if value:
-                total += among_all - side.on.dot(Q, true)
+                total += among_all - self.on.dot(Q, true)
             dQ = side.totals * dQ - true
             dA += dA_side - side.scattered(Q) + side.spread(side.times(dQ, R, back=True))
             side.add_outer(X, dQ, dR)

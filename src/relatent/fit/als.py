@@ -51,13 +51,17 @@ class Als:
     def __init__(
         self, facts: Facts, rank: int, *, l2_entities: float, l2_relations: float, l2_attributes: float, dtype: Any
     ):
+        self._describe(facts, l2_entities, l2_relations, l2_attributes)
         self.dtype = np.dtype(dtype)
-        self.lambdas = (l2_entities, l2_relations, l2_attributes)
+        self.stream = Stream(facts, rank, self.dtype) if _streams(facts, rank) else None
+        self.groups = listed(facts, rank, self.dtype) if self.stream is None else []
+
+    def _describe(self, facts: Facts, *lambdas: float) -> None:
+        """What sweeps need to know of the facts beside their cells."""
+        self.lambdas = lambdas
         self.n_relations, self.counts = facts.n_relations, facts.counts()
         self.w_max = 1.0 if facts.weights is None else max(1.0, float(facts.weights.max(initial=0)))
         self.exact = _exact(facts)
-        self.stream = Stream(facts, rank, self.dtype) if _streams(facts, rank) else None
-        self.groups = listed(facts, rank, self.dtype) if self.stream is None else []
         self.D = facts.attributes
         known = len(facts) if facts.weights is None else float(facts.weights.sum())
         self.nothing = known + (0.0 if self.D is None else float(np.nansum(self.D**2)))  # objective of zero factors

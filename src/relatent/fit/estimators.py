@@ -23,6 +23,7 @@ from ..threads import one_blas_thread
 from . import adam, als, losses, needs, optimisers, penalties, start
 from .adam import AdamState, SampledAdam
 from .als import Als, AlsState
+from .als_rows import AlsRows
 from .checkpoint import Checkpoint
 from .contract import Estimator
 from .descent import DescentState
@@ -82,6 +83,7 @@ class RescalALS(Ranked):
     init : "eigen", "random", or Factors to start from
     dtype : "float32" or "float64", the type of A; sums are float64
     patience : sweeps without improvement before a fit with validation cells stops
+    device : "cpu", or "cuda" (needs `pip install 'relatent[gpu]'`, float32 only); the result is NumPy's
     random_state : seed of the start
 
     >>> import relatent
@@ -104,6 +106,7 @@ class RescalALS(Ranked):
         *,
         l2_attributes: float = 10.0,
         patience: int = 10,
+        device: str = "cpu",
     ):
         self.rank = rank
         self.l2_entities = l2_entities
@@ -115,6 +118,7 @@ class RescalALS(Ranked):
         self.random_state = random_state
         self.l2_attributes = l2_attributes
         self.patience = patience
+        self.device = device
 
     def fit(
         self,
@@ -132,33 +136,43 @@ class RescalALS(Ranked):
         began = time.perf_counter()
         with one_blas_thread():
             begin = [self._start(facts) if kept is None or not kept.exists() else (_blank(facts, rank).A, None)]
-            solver = Als(
-                facts,
-                rank,
-                l2_entities=self.l2_entities,
-                l2_relations=self.l2_relations,
-                l2_attributes=self.l2_attributes,
-                dtype=dtype,
-            )
+            solver, on = self._solver(facts, rank, dtype)
             state, trace = run(
                 solver,
                 solver.start(*begin.pop()),  # nothing of it is held while the run lasts
                 max_iter=self.max_iter,
                 tol=self.tol,
-                watch=least_squares_watch(facts, validation, self.random_state, self.patience),
+                watch=least_squares_watch(facts, validation, self.random_state, self.patience, on),
                 progress=progress,
                 checkpoint=kept,
                 anytime=True,
                 nothing=solver.nothing,
                 spent=time.perf_counter() - began,
+                on=on,
             )
+        A = on.fetch(state.A)
         self.attribute_factors_ = state.V if facts.attributes is not None else None
-        self._warn_if_vanished(state.A, state.R)
-        return self._finish(facts, state.A, state.R, np.zeros(facts.n_relations), Smooth(), trace)
+        self._warn_if_vanished(A, state.R)
+        return self._finish(facts, A, state.R, np.zeros(facts.n_relations), Smooth(), trace)
+
+    def _solver(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> tuple[Als, Any]:
+        """The sweeps, and where their arrays are."""
+        if self.device == "cpu":
+            return Als(facts, rank, **self._lambdas(), dtype=dtype), Host(dtype)
+        if dtype != np.float32:
+            raise InputError(f"on a GPU dtype must be 'float32', got {self.dtype!r}")
+        on = gpu(self.device)
+        return AlsRows(facts, rank, **self._lambdas(), on=on), on
+
+    def _lambdas(self) -> dict[str, float]:
+        names = ("l2_entities", "l2_relations", "l2_attributes")
+        return {name: getattr(self, name) for name in names}
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         begin = start.needs(facts, rank) if self.init == "eigen" else 0
         attributes = 0 if facts.attributes is None else 4 * 8 * facts.attributes.size  # known, filled, fitted, D Vᵀ
+        if self.device != "cpu":
+            return max(begin, needs.placed(facts, rank) + attributes)
         return max(begin, als.needs(facts, rank, dtype) + attributes)
 
     def _start(self, facts: Facts) -> tuple[Matrix, Slices | None]:
@@ -593,7 +607,7 @@ def least_squares_start(facts: Facts, rank: int, random_state: int, *, sweeps: i
 
 
 def least_squares_watch(
-    facts: Facts, validation: Facts | HeldOut | None, random_state: int, patience: int
+    facts: Facts, validation: Facts | HeldOut | None, random_state: int, patience: int, on: Any = None
 ) -> Watch | None:
     """A look at the validation cells after every sweep."""
     if validation is None:
@@ -602,6 +616,7 @@ def least_squares_watch(
 
     def loss(state: AlsState | NonnegativeState) -> float:
         b = np.zeros(facts.n_relations)
-        return heldout.log_loss(Factors(state.A, state.R, b, facts.entities, facts.relations, Smooth()))
+        A = state.A if on is None else on.fetch(state.A)
+        return heldout.log_loss(Factors(A, state.R, b, facts.entities, facts.relations, Smooth()))
 
     return Watch(loss, every=1, patience=patience)

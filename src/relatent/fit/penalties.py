@@ -56,7 +56,7 @@ class Dura:
 
     def bound(self, facts: Facts, on: Any) -> Bound:
         """On the rows of both sides that occur in facts."""
-        sides = [Rows(facts, turned, on) for turned in (False, True)]
+        sides = Rows.of_facts(facts, on)
 
         def add(A: Any, R: Any, dA: Any, dR: Any) -> float:
             total = 0.0
