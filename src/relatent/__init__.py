@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .fit.losses import Softmax
     from .fit.optimisers import Adam, Lbfgs
     from .fit.penalties import L2, N3, Dura
+    from .fit.presets import preset
     from .model.factors import Factors
     from .model.storage import load
     from .serve.queries import explain, groups, similar
@@ -45,6 +46,7 @@ _HOME = {
     "RescalLogit": ".fit.estimators",
     "Rescal": ".fit.estimators",
     "NonnegativeRescal": ".fit.estimators",
+    "preset": ".fit.presets",
     "Softmax": ".fit.losses",
     "Dura": ".fit.penalties",
     "N3": ".fit.penalties",
@@ -81,6 +83,7 @@ __all__ = [
     "RescalLogit",
     "Rescal",
     "NonnegativeRescal",
+    "preset",
     "Softmax",
     "Dura",
     "N3",

@@ -136,6 +136,23 @@ class Device:
         """a · b in float64."""
         return float(torch.dot(a.reshape(-1).double(), b.reshape(-1).double()))
 
+    def product(self, x: Tensor, y: Tensor) -> Tensor:
+        """x y, rounded no more than scores are."""
+        with tf32(True):
+            return x @ y
+
+    def narrow(self, x: Tensor) -> Tensor:
+        """An array of the work in the type of the work."""
+        return x.float()
+
+    def widened(self, x: Tensor) -> Tensor:
+        """An array of the work in float64."""
+        return x.double()
+
+    def wide(self, x: NDArray[Any]) -> Tensor:
+        """An array of float64 on the device."""
+        return torch.tensor(np.asarray(x, np.float64), device=self.device)
+
     def gram(self, A: Tensor) -> NDArray[Any]:
         """AᵀA in float64, in this machine's memory."""
         G = torch.zeros(A.shape[1], A.shape[1], dtype=torch.float64, device=A.device)
@@ -166,14 +183,14 @@ class Device:
         step = max(1, ROOM // (4 * width))
         for low in range(0, len(Q), step):
             here = slice(low, min(low + step, len(Q)))
-            S = self._product(queries[here], keys.T)
+            S = self._scores(queries[here], keys.T)
             if len(hidden[0]):
                 edges = torch.tensor([here.start, here.stop], device=S.device)
                 first, last = torch.searchsorted(hidden[0], edges).tolist()
                 S[hidden[0][first:last] - low, hidden[1][first:last]] = -torch.inf
             P, logs[here] = self._softmax(S, n)
-            dQ[here] = self._product(P, keys)
-            dA += self._product(P.T, weighted[here])
+            dQ[here] = self._scores(P, keys)
+            dA += self._scores(P.T, weighted[here])
         unit = 2.0**-15 if self.half else 1.0
         dQ, dA = dQ * unit, dA[:n] * (size * unit)
         value = self.dot(c[:, 0], logs)
@@ -184,7 +201,7 @@ class Device:
     def _narrow(self, x: Tensor) -> Tensor:
         return x.half() if self.half else x
 
-    def _product(self, x: Tensor, y: Tensor) -> Tensor:
+    def _scores(self, x: Tensor, y: Tensor) -> Tensor:
         """x y in float32."""
         if x.dtype == torch.float32:
             return x @ y

@@ -86,6 +86,22 @@ class Host:
         """a · b in float64."""
         return dot(a, b)
 
+    def product(self, x: Matrix, y: Matrix) -> Matrix:
+        """x y."""
+        return x @ y
+
+    def narrow(self, x: Any) -> Any:
+        """An array of the work in the type of the work."""
+        return x.astype(self.dtype, copy=False)
+
+    def widened(self, x: Any) -> Any:
+        """An array of the work in float64."""
+        return x.astype(np.float64)
+
+    def wide(self, x: NDArray[Any]) -> Any:
+        """An array of float64 where the work is done."""
+        return np.asarray(x, np.float64)
+
     def gram(self, A: Matrix) -> Matrix:
         """AᵀA in float64, in this machine's memory."""
         wide = A.astype(np.float64)

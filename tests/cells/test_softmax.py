@@ -4,7 +4,7 @@ import pytest
 from relatent import host
 from relatent.cells import contest, plain
 from relatent.cells.rows import Rows
-from relatent.cells.softmax import SoftmaxSum
+from relatent.cells.softmax import SoftmaxSum, by_degree
 from relatent.data.facts import Facts
 from relatent.host import Host
 from worlds import random_facts, random_parameters, relative_error
@@ -84,3 +84,15 @@ def test_the_bias_has_no_part_in_it():
     cells = SoftmaxSum(facts, Host("float64"), relations=1.0)
     assert cells(A, R, b).value == cells(A, R, b + 3).value
     assert not cells(A, R, b).db.any()
+
+
+def test_hubs_count_by_their_degree_and_a_fact_counts_once_on_average():
+    facts = random_facts(12, 3, 60)
+    weights = by_degree(facts, 0.9)
+    degree = np.bincount(facts.triples[:, [0, 2]].ravel(), minlength=12)
+    assert np.array_equal(np.argsort(weights, kind="stable"), np.argsort(degree, kind="stable"))
+    assert weights[facts.triples[:, [0, 2]]].mean() == pytest.approx(1)
+    np.testing.assert_allclose(by_degree(facts, 0.0), 1)
+    parameters = random_parameters(facts, 4)
+    got = SoftmaxSum(facts, Host("float64"), hubs=0.9)(*parameters)
+    assert_same(got, plain.softmax(facts, *parameters, of_target=weights), 1e-9)

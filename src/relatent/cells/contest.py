@@ -26,6 +26,7 @@ class Block(NamedTuple):
     objects: Any
     relations: Any
     weights: Any
+    places: tuple[Any, Any]  # (m, 1) and (1, d): all subjects and facts of the block
     hidden: tuple[Any, Any, Any]  # subject, fact and relation of the block that take no part
     by_object: Any  # sums of the m · d places, by object: (N, r)
 
@@ -43,23 +44,25 @@ class Contest:
         flat = R.swapaxes(0, 1).reshape(r, k * r)  # [R_1 … R_K]
         if r not in self.blocks:
             self.blocks = {r: _blocks(self.facts, max(1, ROOM // (k * r)), self.on)}
+        product = self.on.product
         for block in self.blocks[r]:
             X, a = A[block.subjects], A[block.objects]  # (m, r), (m, d, r)
             m, d = block.weights.shape
-            Z = (X @ flat).reshape(m, k, r)
-            S = a @ Z.swapaxes(1, 2)  # (m, d, K)
-            S[block.hidden] = -np.inf
-            places = (np.arange(m)[:, None], np.arange(d)[None, :], block.relations)
+            Z = product(X, flat).reshape(m, k, r)
+            S = product(a, Z.swapaxes(1, 2))  # (m, d, K)
+            if len(block.hidden[0]):
+                S[block.hidden] = -np.inf
+            places = (*block.places, block.relations)
             true = S[places]
             P, logs = self.on.softmax(S)
             w = self.weight * block.weights
             total += float((w * (logs - true)).sum())
             P[places] -= 1
             P *= w[:, :, None]
-            dZ = (P.swapaxes(1, 2) @ a).reshape(m, k * r)
-            dA[block.subjects] += dZ @ flat.T  # each subject is in one block
-            dA += block.by_object((P @ Z).reshape(m * d, r))
-            dR += (X.T @ dZ).reshape(r, k, r).swapaxes(0, 1)
+            dZ = product(P.swapaxes(1, 2), a).reshape(m, k * r)
+            dA[block.subjects] += product(dZ, flat.T)  # each subject is in one block
+            dA += block.by_object(product(P, Z).reshape(m * d, r))
+            dR += product(X.T, dZ).reshape(r, k, r).swapaxes(0, 1)
         return total
 
 
@@ -94,6 +97,7 @@ def _block(subjects: Ids, objects: Ids, relations: Ids, weights: Vector, unknown
         on.place(objects),
         on.place(relations),
         on.place(weights),
+        (on.place(np.arange(len(objects))[:, None]), on.place(np.arange(objects.shape[1])[None, :])),
         tuple(on.place(ids) for ids in _hidden(subjects, objects, relations, unknown, n)),
         on.sums(starts, order, np.ones(len(order))),
     )

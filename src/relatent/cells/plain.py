@@ -26,15 +26,19 @@ def cellwise(loss: CellLoss, facts: Facts, A: Matrix, R: Slices, b: Vector) -> R
     return Reduction(float(np.sum(W * values)), *_gradient(W * slopes, A, R))
 
 
-def softmax(facts: Facts, A: Matrix, R: Slices, b: Vector, relations: float = 0.0) -> Reduction:
+def softmax(
+    facts: Facts, A: Matrix, R: Slices, b: Vector, relations: float = 0.0, of_target: Vector | None = None
+) -> Reduction:
     """Σ over facts −log of the softmax over objects, over subjects and, weighted, over relations."""
     A, R, b = (np.asarray(array, np.float64) for array in (A, R, b))
     _, W = dense_tensors(facts)
     T = _scores(A, R, np.zeros_like(b))
     rivals = np.where(W > 0, T, -np.inf)  # what is not known does not compete
     value, D = 0.0, np.zeros_like(T)
+    v = np.ones(len(A)) if of_target is None else of_target
     for (s, k, o), w in zip(facts.triples.tolist(), facts.confidences.tolist(), strict=True):
-        for weight, line in ((w, (k, s, slice(None))), (w, (k, slice(None), o)), (w * relations, (slice(None), s, o))):
+        lines = ((w * v[o], (k, s, slice(None))), (w * v[s], (k, slice(None), o)), (w * relations, (slice(None), s, o)))
+        for weight, line in lines:
             if weight:
                 total = np.logaddexp.reduce(rivals[line])
                 value += weight * (total - T[k, s, o])

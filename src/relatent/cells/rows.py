@@ -59,11 +59,15 @@ class Rows:
         self._by_entity = on.sums(*_by(side.entity, n, np.arange(m), np.ones(m)))
 
     @classmethod
-    def of_facts(cls, facts: Facts, on: Any) -> list[Rows]:
-        """Both sides of the facts that are believed at all."""
+    def of_facts(cls, facts: Facts, on: Any, of_target: Vector | None = None) -> list[Rows]:
+        """Both sides of the facts that are believed at all; `of_target`: a weight of the entity at the other end."""
         known = facts.confidences > 0
-        shape = (facts.n_entities, facts.n_relations)
-        return [cls(facts.triples[known], facts.confidences[known], *shape, turned, on) for turned in (False, True)]
+        cells, weights, shape = facts.triples[known], facts.confidences[known], (facts.n_entities, facts.n_relations)
+        targets = np.ones(facts.n_entities) if of_target is None else of_target
+        return [
+            cls(cells, weights * targets[cells[:, other]], *shape, turned, on)
+            for turned, other in ((False, 2), (True, 0))
+        ]
 
     def own(self, A: Any) -> Any:
         """Each row's entity, (m, r)."""

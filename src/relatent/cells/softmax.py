@@ -4,7 +4,8 @@
                          + c w [log Σ_k' exp θ_sk'o − θ_sko]
 
 Only the rows (subject, relation) and (relation, object) that occur in facts are summed, each once however many facts
-it has; unobserved cells are no rivals. The last term, of weight c, asks for the relation (`contest`). The bias of a
+it has; unobserved cells are no rivals. A fact may count by how many facts the entity asked for has (`hubs`). The last
+term, of weight c, asks for the relation (`contest`). The bias of a
 relation would cancel in the first two and is left out of all.
 """
 
@@ -14,17 +15,26 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Vector
 from ..data.facts import Facts
 from .contest import Contest
 from .reduction import Reduction
 from .rows import Rows
 
 
+def by_degree(facts: Facts, hubs: float) -> Vector:
+    """How much an answer counts, (N,): all alike, or in part by the number of its facts; 1 for a fact's on average."""
+    ends = facts.triples[:, [0, 2]]
+    degree = np.bincount(ends.ravel(), minlength=facts.n_entities)
+    weights = 1 - hubs + hubs * degree / max(degree.max(initial=0), 1)
+    return weights / weights[ends].mean()  # type: ignore[no-any-return]
+
+
 class SoftmaxSum:
     """Value and gradient of the softmax likelihood of some facts; arrays are those of `on`, a `Host` or a `Device`."""
 
-    def __init__(self, facts: Facts, on: Any, *, relations: float = 0.0):
-        self.sides = [(side, side.hidden(facts)) for side in Rows.of_facts(facts, on)]
+    def __init__(self, facts: Facts, on: Any, *, relations: float = 0.0, hubs: float = 0.0):
+        self.sides = [(side, side.hidden(facts)) for side in Rows.of_facts(facts, on, by_degree(facts, hubs))]
         self.on = on
         self.contest = Contest(facts, relations, on) if relations else None
 

@@ -210,7 +210,6 @@ def update_relations(M: Slices, g: Vector, U: Matrix, l2: float) -> Slices:
 
     With l2 = 0 and A of deficient rank there are many minima; the one of least norm is taken.
     """
-    scale = np.outer(g, g) + l2
-    rotated = U.T @ M @ U
-    usable = scale > scale.max(initial=0) * np.finfo(np.float64).eps * len(g)
-    return U @ np.divide(rotated, scale, out=np.zeros_like(rotated), where=usable) @ U.T  # type: ignore[no-any-return]
+    scale = g[:, None] * g + l2
+    usable = 1.0 * (scale > scale.max() * np.finfo(np.float64).eps * len(g))  # arrays may be on a GPU
+    return U @ (U.T @ M @ U * usable / (scale + (1 - usable))) @ U.T  # type: ignore[no-any-return]

@@ -5,7 +5,7 @@ X_k A has a row for each subject of the relation that has facts, and only those 
     M_k = AᵀX_kA = Σ over rows a_s y_sᵀ,  y_s = Σ a_o over the row's cells
     Σ_k X_k A R_kᵀ + X_kᵀ A R_k          = y_s R_kᵀ and z_o R_k, added up by entity
 
-R_k, the objective and everything r × r stay on the host in float64.
+M_k, R_k and everything r × r are float64; only eigenvectors are found on the host.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class AlsRows(Als):
     def start(self, A: Matrix, R: Slices | None = None) -> AlsState:
         """The state before the first sweep: the best R for the given A. `R` helps only where cells are unobserved."""
         r = A.shape[1]
-        R = np.zeros((self.n_relations, r, r)) if R is None else R.astype(np.float64)
+        R = np.zeros((self.n_relations, r, r)) if R is None else R
         V = np.zeros((r, 0 if self.D is None else self.D.shape[1]))
-        return self.visit(self.on.place(np.asarray(A, np.float64)), R, V)
+        return self.visit(self.on.place(np.asarray(A, np.float64)), self.on.wide(R), V)
 
     def step(self, state: AlsState) -> AlsState:
         """One sweep: A from the sums of the last visit, then every R_k from A."""
@@ -60,27 +60,28 @@ class AlsRows(Als):
         on, w_max, (l2_entities, l2_relations, l2_attributes) = self.on, self.w_max, self.lambdas
         G = on.gram(A)
         g, U = np.linalg.eigh(G)
+        G_on = on.wide(G)
         X = self.by_subject.own(A)
         values = self._values(self._scores(X, A, R_old))
         Y = self.by_subject.gathered(A, values)
         M = self._projected(X, Y)
         if self._alpha:
-            M += self._alpha * (G @ R_old @ G)
-        R = update_relations(M, np.maximum(g, 0), U, l2_relations / w_max)
-        theta_squared, E = gram.quadratic(R, G)
+            M += self._alpha * (G_on @ R_old @ G_on)
+        R = update_relations(M, on.wide(np.maximum(g, 0)), on.wide(U), l2_relations / w_max)
+        theta_squared, normal = gram.quadratic(R, G_on)
         if self.exact:
-            objective = float(self.counts.sum()) - 2 * float(np.sum(M * R)) + theta_squared
+            objective = float(self.counts.sum()) - 2 * on.dot(M, R) + theta_squared
         else:
             theta = self._scores(X, A, R)
             off = self.x - theta
             objective = theta_squared + on.dot(self.w * off, off) - on.dot(theta, theta)
             values = self._values(theta)  # the majoriser touches at the newest point
             Y = self.by_subject.gathered(A, values)
-        objective += l2_relations * float(np.sum(R**2)) + l2_entities * float(np.trace(G))
-        R_on, mirrored = on.place(R), None if values is None else values[self.to_objects]
-        F = self.by_subject.spread(self.by_subject.times(Y, R_on, back=True))
-        Z = self.by_object.gathered(A, mirrored)
-        F += self.by_object.spread(self.by_object.times(Z, R_on, back=True))
+        objective += l2_relations * on.dot(R, R) + l2_entities * float(np.trace(G))
+        E, narrow = on.fetch(normal), on.narrow(R)
+        F = self.by_subject.spread(self.by_subject.times(Y, narrow, back=True))
+        Z = self.by_object.gathered(A, None if values is None else values[self.to_objects])
+        F += self.by_object.spread(self.by_object.times(Z, narrow, back=True))
         if self._alpha:
             F += A @ on.place(self._alpha * E)
         V = V_old
@@ -92,17 +93,17 @@ class AlsRows(Als):
         return AlsState(A, R, V, objective, F, E)
 
     def _projected(self, X: Matrix, Y: Matrix) -> Slices:
-        """Σ x yᵀ over the rows of each relation, in float64 on the host."""
+        """Σ x yᵀ over the rows of each relation, then in float64."""
         r = X.shape[1]
         M = self.on.zeros((self.n_relations, r, r), X)
         self.by_subject.add_outer(X, Y, M)
-        return self.on.fetch(M).astype(np.float64)  # type: ignore[no-any-return]
+        return self.on.widened(M)  # type: ignore[no-any-return]
 
     def _scores(self, X: Matrix, A: Matrix, R: Slices) -> Any:
         """θ at the listed cells; None where they are not asked for."""
         if self.exact:
             return None
-        Q = self.by_subject.times(X, self.on.place(R))
+        Q = self.by_subject.times(X, self.on.narrow(R))
         theta = self.on.zeros(self.x.shape, A)
         for low in range(0, len(theta), CELLS):
             here = slice(low, low + CELLS)

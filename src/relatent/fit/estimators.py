@@ -150,10 +150,10 @@ class RescalALS(Ranked):
                 spent=time.perf_counter() - began,
                 on=on,
             )
-        A = on.fetch(state.A)
+        A, R = on.fetch(state.A), on.fetch(state.R)
         self.attribute_factors_ = state.V if facts.attributes is not None else None
-        self._warn_if_vanished(A, state.R)
-        return self._finish(facts, A, state.R, np.zeros(facts.n_relations), Smooth(), trace)
+        self._warn_if_vanished(A, R)
+        return self._finish(facts, A, R, np.zeros(facts.n_relations), Smooth(), trace)
 
     def _solver(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> tuple[Als, Any]:
         """The sweeps, and where their arrays are."""
@@ -479,10 +479,11 @@ class Rescal(Ranked):
             given = start.checked_factors(self.init, facts, self.rank)
             return given.A, given.R, given.bias if self.bias else b
         rank = start.resolve_rank(self.rank, facts.n_entities)
-        if self.init == "random":
-            return *start.normal(facts, rank, self.random_state), b
+        if self.init in ("random", "small"):
+            numbers = start.normal if self.init == "random" else start.small
+            return *numbers(facts, rank, self.random_state), b
         if self.init not in ("als", "eigen"):
-            raise InputError(f"init must be 'als', 'eigen', 'random' or Factors, got {self.init!r}")
+            raise InputError(f"init must be 'als', 'eigen', 'random', 'small' or Factors, got {self.init!r}")
         A, R = least_squares_start(facts, rank, self.random_state, sweeps=ALS_SWEEPS if self.init == "als" else 0)
         return *start.balanced(A, R * loss.steepness, self.l2_entities, self.l2_relations), b
 
@@ -519,7 +520,7 @@ class RescalLogit(Rescal):
     method : "exact"; "sampled"; "auto" is exact where one sum over all cells takes a second or two (`method_` tells)
     max_iter, tol : steps at most; stop when the objective changes by less than tol of itself a step, over ten steps.
         Sampled, and by Adam: rounds of four steps, over which the learning rate falls to zero; tol has no part in it
-    init : "als", "eigen", "random", or Factors to start from
+    init : "als", "eigen", "random", "small" (random, with small R: for Adam), or Factors to start from
     device : "cpu", or "cuda" (needs `pip install 'relatent[gpu]'`): exact sums on a GPU; the result is NumPy's
     dtype : "float32" or "float64"; on a GPU "float32" (scores from float16 factors, sums in float32: gradients good to
         1e-3) or "tf32" (slower, a little finer)
@@ -616,7 +617,7 @@ def least_squares_watch(
 
     def loss(state: AlsState | NonnegativeState) -> float:
         b = np.zeros(facts.n_relations)
-        A = state.A if on is None else on.fetch(state.A)
-        return heldout.log_loss(Factors(A, state.R, b, facts.entities, facts.relations, Smooth()))
+        A, R = (part if on is None else on.fetch(part) for part in (state.A, state.R))
+        return heldout.log_loss(Factors(A, R, b, facts.entities, facts.relations, Smooth()))
 
     return Watch(loss, every=1, patience=patience)

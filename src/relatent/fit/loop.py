@@ -228,7 +228,12 @@ def _resumed(checkpoint: Checkpoint, kind: type[S], placed: list[str], on: Any) 
     kept = checkpoint.load(kind)
 
     def back(state: Any) -> Any:
-        return state and state._replace(**{name: on.place(getattr(state, name)) for name in placed})
+        if state is None:
+            return None
+        arrays = {name: getattr(state, name) for name in placed}
+        return state._replace(
+            **{name: on.wide(x) if x.dtype == np.float64 else on.place(x) for name, x in arrays.items()}
+        )
 
     return back(kept.state), _Best(back(kept.best), *kept.looks), [Step(*step) for step in kept.steps]
 

@@ -153,11 +153,13 @@ class Categorical:
 class Softmax:
     """−log of the softmax over all objects and over all subjects, summed over facts: trained for ranking.
 
-    `relations`: weight of −log of the softmax over relations. θ says who is likelier than whom, not how likely: there
-    is no bias, and for probabilities wrap the estimator in `Calibrated`.
+    `relations`: weight of −log of the softmax over relations. `hubs`: from 0 to 1, how much a fact counts by the number
+    of facts of the entity asked for. θ says who is likelier than whom, not how likely: there is no bias, and for
+    probabilities wrap the estimator in `Calibrated`.
     """
 
     relations: float = 0.0
+    hubs: float = 0.0
     name: ClassVar[str] = "softmax"
     link: ClassVar[links.Link] = links.Logistic()
     steepness: ClassVar[float] = 4.0
@@ -199,7 +201,7 @@ def evaluator(loss: Loss, facts: Facts, on: Any, *, typed: bool = False) -> Any:
     By the very type: a loss of one's own may descend from one of these and state another `at`.
     """
     if type(loss) is Softmax:
-        return SoftmaxSum(facts, on, relations=loss.relations)
+        return SoftmaxSum(facts, on, relations=loss.relations, hubs=loss.hubs)
     if not isinstance(on, Host):
         from ..cells.fused import Fused
 

@@ -117,6 +117,12 @@ def normal(facts: Facts, rank: int, random_state: int) -> tuple[Matrix, Slices]:
     )
 
 
+def small(facts: Facts, rank: int, random_state: int) -> tuple[Matrix, Slices]:
+    """Numbers so small that relations with few facts, which Adam hardly moves, add no noise to θ."""
+    A, R = normal(facts, rank, random_state)
+    return A, R / 10
+
+
 def positive(facts: Facts, rank: int, random_state: int) -> tuple[Matrix, Slices]:
     """Uniform numbers for A and R, in the size at which θ has the mean of x."""
     rng = np.random.default_rng(random_state)

@@ -36,9 +36,9 @@ class Quadratic(NamedTuple):
 
 def quadratic(R: Slices, G: Matrix) -> Quadratic:
     """Σ θ² over all cells of the relations, and the matrix of the normal equations for A."""
-    R_t = R.transpose(0, 2, 1)
+    R_t = R.swapaxes(1, 2)  # arrays may be on a GPU
     backward = (R_t @ G @ R).sum(axis=0)
-    return Quadratic(float(np.sum(backward * G)), (R @ G @ R_t).sum(axis=0) + backward)
+    return Quadratic(float((backward * G).sum()), (R @ G @ R_t).sum(axis=0) + backward)
 
 
 def inverse(E: Matrix, l2: float) -> Matrix:

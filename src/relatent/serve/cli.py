@@ -31,6 +31,23 @@ calibrate_option = click.option(
 )
 
 
+def _small_object(context: click.Context, option: click.Parameter, text: str | None) -> Any:
+    """A penalty or an optimiser from NAME=NUMBER."""
+    if text is None:
+        return None
+    from ..fit.optimisers import Adam, Lbfgs
+    from ..fit.penalties import N3, Dura
+
+    kinds: dict[str, Any] = {"dura": Dura, "n3": N3} if option.name == "penalty" else {"adam": Adam, "lbfgs": Lbfgs}
+    name, _, number = text.partition("=")
+    if name not in kinds:
+        raise click.BadParameter(f"must be one of {', '.join(kinds)}, got {name!r}")
+    try:
+        return kinds[name](*([float(number)] if number and name != "lbfgs" else []))
+    except ValueError:
+        raise click.BadParameter(f"{name} takes a number, got {number!r}") from None
+
+
 def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The settings of the estimators, by the names they have in Python."""
     for option in reversed(
@@ -38,7 +55,7 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--rank", type=int, help="Latent components.  [default: 50, or N if less]"),
             click.option(
                 "--loss",
-                type=click.Choice(["logistic", "squared", "hinge", "poisson", "categorical"]),
+                type=click.Choice(["logistic", "squared", "hinge", "poisson", "categorical", "softmax"]),
                 help="What a cell costs, rescal only.  [default: logistic]",
             ),
             click.option("--l2-entities", type=float, help="λ_A.  [default: als 10, others 1]"),
@@ -47,14 +64,28 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--max-iter", type=int, help="Steps at most.  [default: 500]"),
             click.option("--tol", type=float, help="Relative change to stop at.  [default: als 1e-4, logit 1e-5]"),
             click.option(
-                "--init", type=click.Choice(["als", "eigen", "random"]), help="Start.  [default: als eigen, logit als]"
+                "--init",
+                type=click.Choice(["als", "eigen", "random", "small"]),
+                help="Start.  [default: als eigen, logit als]",
             ),
             click.option(
                 "--bias/--no-bias", default=None, help="A bias for each relation, logit only.  [default: bias]"
             ),
-            click.option("--dtype", type=click.Choice(["float32", "float64"]), help="[default: float32]"),
+            click.option("--dtype", type=click.Choice(["float32", "float64", "tf32"]), help="[default: float32]"),
             click.option("--method", help="How cells are summed, logit only: auto, exact, sampled.  [default: auto]"),
-            click.option("--device", help="Where to compute, logit only: cpu.  [default: cpu]"),
+            click.option("--device", help="Where to compute, als, logit and rescal: cpu, cuda.  [default: cpu]"),
+            click.option(
+                "--penalty",
+                callback=_small_object,
+                metavar="dura=X|n3=X",
+                help="In place of λ, logit and rescal only: weight of DURA or N3, summed over facts.",
+            ),
+            click.option(
+                "--optimiser",
+                callback=_small_object,
+                metavar="adam=RATE|lbfgs",
+                help="For exact sums, logit and rescal only.  [default: lbfgs]",
+            ),
             click.option(
                 "--set",
                 "others",
@@ -118,6 +149,7 @@ def info(file: str, verify: bool, as_json: bool) -> None:
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Model file to write.")
 @model_option
 @_settings_options
+@click.option("--preset", help="Settings for a known benchmark, such as fb15k-237-softmax; other options change them.")
 @click.option("--validation", help="Facts to stop by: the fit that predicts these best is kept.")
 @click.option(
     "--checkpoint",
@@ -136,6 +168,7 @@ def fit(
     output: Path,
     model: str,
     calibrate: str | None,
+    preset: str | None,
     validation: str | None,
     checkpoint: Path | None,
     checkpoint_steps: int | None,
@@ -160,7 +193,7 @@ def fit(
         raise click.UsageError("--checkpoint and --output must be different files")
     if checkpoint is None and checkpoint_steps is not None:
         raise click.UsageError("--checkpoint-steps needs --checkpoint FILE")
-    estimator = _estimator(model, settings, seed, calibrate)
+    estimator = _estimator(model, settings, seed, calibrate, preset)
     facts = open_facts(data, split="train")
     held = None if validation is None else over_vocabulary(open_facts(validation, split="valid"), facts)
     _check_room(estimator, facts, output)
@@ -396,11 +429,14 @@ TABLE1_NOTES = (
 # --- between the options and the library
 
 
-def _estimator(model: str, settings: dict[str, Any], seed: int, calibrate: str | None) -> Any:
+def _estimator(
+    model: str, settings: dict[str, Any], seed: int, calibrate: str | None, preset: str | None = None
+) -> Any:
     from ..evaluation.calibration import Calibrated
     from ..evaluation.models import MODELS
+    from ..fit import presets
 
-    estimator = MODELS[model](random_state=seed)
+    estimator = MODELS[model](random_state=seed) if preset is None else presets.preset(preset, random_state=seed)
     others = dict(_named_value(option) for option in settings.pop("others"))
     given = {name: value for name, value in settings.items() if value is not None}
     known = estimator.get_params()
@@ -428,13 +464,14 @@ def _check_room(estimator: Any, facts: Any, output: Path) -> None:
 
 def _tell_method(estimator: Any, facts: Any) -> None:
     """Say what "auto" does where it matters: samples give an estimate, and exact sums of so many cells take long."""
+    from ..fit import losses
     from ..fit.estimators import Rescal
 
-    if not isinstance(estimator, Rescal) or estimator.method != "auto":
+    if not isinstance(estimator, Rescal) or estimator.method != "auto" or estimator.device != "cpu":
         return
     if estimator.method_for(facts) == "sampled":
         click.echo(f"zeros are sampled: there are {facts.n_cells:.1e} cells (--method exact sums them all)", err=True)
-    elif facts.n_cells > MANY_CELLS:
+    elif facts.n_cells > MANY_CELLS and type(losses.resolve(estimator.loss)) is losses.Logistic:
         told = "--method sampled is about as good in a fraction of the time"
         click.echo(f"all {facts.n_cells:.1e} cells are summed at every step ({told})", err=True)
 

@@ -1,0 +1,188 @@
+"""Sums along rows, penalties and optimisers in PyTorch give what they give in NumPy; kernels what plain words give."""
+
+import numpy as np
+import pytest
+import torch
+
+import interpreted  # noqa: F401  before what it patches is used
+from relatent import device, kernels
+from relatent.cells import plain
+from relatent.cells.softmax import SoftmaxSum
+from relatent.device import Device
+from relatent.errors import InputError
+from relatent.fit.als import Als
+from relatent.fit.als_rows import AlsRows
+from relatent.fit.checkpoint import Checkpoint
+from relatent.fit.descent import Descent
+from relatent.fit.lbfgs import LbfgsSearch
+from relatent.fit.loop import run
+from relatent.fit.objective import Layout, PenalisedLikelihood
+from relatent.fit.penalties import L2, N3, Dura
+from relatent.host import Host
+from worlds import random_facts, random_parameters, relative_error
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+TOLERANCE = {True: 1e-3, False: 1e-5 if DEVICE == "cpu" else 1e-3}
+FACTS = random_facts(40, 5, 300, unobserved=200, weighted=True)
+
+
+def tensors(on, *arrays):
+    return [on.place(array) for array in arrays]
+
+
+@pytest.mark.parametrize("relations", [0.0, 0.7])
+@pytest.mark.parametrize("half", [True, False], ids=["float16", "float32"])
+@pytest.mark.parametrize(("n", "k", "r"), [(1, 1, 1), (2, 3, 2), (12, 3, 4), (90, 7, 33)])
+def test_softmax_gives_what_the_plain_twin_gives(n, k, r, half, relations):
+    facts = random_facts(n, k, max(1, n * n * k // 10), unobserved=n * n * k // 5, weighted=True)
+    on, parameters = Device(DEVICE, half=half), random_parameters(facts, r)
+    got = SoftmaxSum(facts, on, relations=relations)(*tensors(on, *parameters))
+    wanted = plain.softmax(facts, *parameters, relations)
+    assert got.value == pytest.approx(wanted.value, rel=1e-5, abs=1e-3)
+    for name in ("dA", "dR"):
+        error = np.abs(on.fetch(getattr(got, name)) - getattr(wanted, name)).max()
+        assert error <= TOLERANCE[half] * max(1, np.abs(getattr(wanted, name)).max()), name
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 7])
+def test_scores_in_small_chunks_give_the_same(monkeypatch, rows_at_once):
+    monkeypatch.setattr(device, "ROOM", rows_at_once * 4 * 64)
+    on, parameters = Device(DEVICE, half=False), random_parameters(FACTS, 4)
+    got = SoftmaxSum(FACTS, on)(*tensors(on, *parameters))
+    assert relative_error(on.fetch(got.dA), plain.softmax(FACTS, *parameters).dA) <= TOLERANCE[False]
+
+
+@pytest.mark.parametrize("penalty", [L2(0.3, 0.7), Dura(0.2), N3(0.1)], ids=repr)
+def test_penalties_are_those_of_the_host(penalty):
+    A, R, _ = random_parameters(FACTS, 4)
+    host, on = Host("float64"), Device(DEVICE)
+    dA, dR = np.zeros_like(A), np.zeros_like(R)
+    wanted = penalty.bound(FACTS, host)(A, R, dA, dR)
+    slopes = tensors(on, dA * 0, dR * 0)
+    got = penalty.bound(FACTS, on)(*tensors(on, A, R), *slopes)
+    assert got == pytest.approx(wanted, rel=1e-5)
+    assert relative_error(on.fetch(slopes[0]), dA) <= 1e-5
+    assert relative_error(on.fetch(slopes[1]), dR) <= 1e-5
+
+
+@pytest.mark.parametrize("facts", [random_facts(40, 5, 300), FACTS], ids=["plain", "weights and masks"])
+def test_sweeps_are_those_of_the_host(facts):
+    A, on = np.random.default_rng(0).normal(size=(40, 4)), Device(DEVICE)
+    lambdas = {"l2_entities": 0.5, "l2_relations": 0.3, "l2_attributes": 0.0}
+    solvers = (Als(facts, 4, **lambdas, dtype="float64"), AlsRows(facts, 4, **lambdas, on=on))
+    host, there = (solver.start(A) for solver in solvers)
+    for _ in range(3):
+        assert there.objective == pytest.approx(host.objective, rel=1e-5)
+        assert relative_error(on.fetch(there.A), host.A) < 1e-3
+        assert relative_error(on.fetch(there.R), host.R) < 1e-3
+        host, there = solvers[0].step(host), solvers[1].step(there)
+
+
+def likelihood(on, r=4):
+    layout = Layout(FACTS.n_entities, FACTS.n_relations, r)
+    cells = SoftmaxSum(FACTS, on)
+    x = layout.pack(*random_parameters(FACTS, r), on.dtype)
+    return PenalisedLikelihood(cells, layout, Dura(0.05).bound(FACTS, on), bias=False, on=on), on.place(x)
+
+
+@pytest.mark.parametrize("solve", [LbfgsSearch, Descent], ids=["L-BFGS", "Adam"])
+def test_optimisers_go_the_way_they_go_on_the_host(solve):
+    ends = []
+    for on in (Host("float32"), Device(DEVICE, half=False)):
+        objective, x = likelihood(on)
+        solver = (
+            LbfgsSearch(objective, on=on)
+            if solve is LbfgsSearch
+            else Descent(objective, on, lr=0.05, fades=(0.9, 0.99), rounds=8)
+        )
+        state = solver.start(x)
+        for _ in range(8):
+            state = solver.step(state)
+        ends.append((state.objective, on.fetch(state.x)))
+    assert ends[1][0] == pytest.approx(ends[0][0], rel=1e-3)
+    assert relative_error(ends[1][1], ends[0][1]) < 0.02
+
+
+def test_a_state_on_the_device_is_kept_and_taken_up_again(tmp_path):
+    on = Device(DEVICE, half=False)
+
+    def go(rounds, checkpoint):
+        objective, x = likelihood(on)
+        solver = LbfgsSearch(objective, on=on)
+        with pytest.warns(UserWarning, match="max_iter"):
+            return run(solver, solver.start(x), max_iter=rounds, tol=0, checkpoint=checkpoint, on=on)[0]
+
+    go(3, Checkpoint(tmp_path / "kept", every=0))
+    resumed, whole = go(6, Checkpoint(tmp_path / "kept", every=0)), go(6, None)
+    assert torch.equal(resumed.x, whole.x)
+    assert resumed.objective == whole.objective
+
+
+def test_a_device_that_is_not_there_is_refused_with_a_remedy():
+    with pytest.raises(InputError, match="device must be 'cpu', 'cuda' or 'cuda:1', got 'abacus'"):
+        device.check("abacus")
+    with pytest.raises(InputError, match="device must be"):
+        device.check("mps")
+    if DEVICE == "cpu":
+        with pytest.raises(InputError, match="sees no CUDA device here; take device='cpu'"):
+            device.check("cuda")
+    else:
+        with pytest.raises(InputError, match=r"there are \d+ CUDA devices"):
+            device.check("cuda:99")
+
+
+# --- kernels, by themselves
+
+
+def place(array):
+    return torch.from_numpy(array).to(DEVICE)
+
+
+def fetch(tensor):
+    return tensor.cpu().numpy()
+
+
+@pytest.fixture
+def rows():
+    """Rows of three relations, one of them without any."""
+    rng = np.random.default_rng(0)
+    bounds = np.array([0, 40, 40, 75])
+    X, Y, R = (rng.normal(size=shape).astype(np.float32) for shape in ((75, 9), (75, 9), (3, 9, 9)))
+    return bounds, X, Y, R
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_rows_times_their_relation(rows, turned):
+    _, X, _, R = rows
+    tiles = [(0, 0, 32), (0, 32, 40), (2, 40, 72), (2, 72, 75)]
+    got = kernels.times(place(X), place(R), torch.tensor(tiles, device=DEVICE), turned)
+    wanted = np.concatenate([X[:40] @ (R[0].T if turned else R[0]), X[40:] @ (R[2].T if turned else R[2])])
+    np.testing.assert_allclose(fetch(got), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_outer_products_are_added_by_relation(rows):
+    bounds, X, Y, R = rows
+    got = place(R.copy())
+    kernels.add_outer(place(X), place(Y), place(bounds), got)
+    wanted = R + np.stack([X[:40].T @ Y[:40], 0 * R[1], X[40:].T @ Y[40:]])
+    np.testing.assert_allclose(fetch(got), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_sums_by_segments_of_an_index(rows):
+    _, X, _, _ = rows
+    starts, index = np.array([0, 20, 20, 60]), np.random.default_rng(1).integers(0, 75, 60)
+    weights = np.random.default_rng(2).random(60).astype(np.float32)
+    got = kernels.sums(place(X), place(starts), place(index), place(weights))
+    products = weights[:, None] * X[index]
+    wanted = np.stack([products[:20].sum(0), 0 * X[0], products[20:].sum(0)])
+    np.testing.assert_allclose(fetch(got), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_the_softmax_of_a_row_leaves_hidden_cells_and_filling_out():
+    S = np.random.default_rng(0).normal(size=(5, 8)).astype(np.float32) * 3
+    S[1, 2] = -np.inf
+    P, logs = kernels.softmax(place(S), 6, 2.0, torch.float32)
+    wanted = np.exp(S[:, :6] - np.logaddexp.reduce(S[:, :6], axis=1, keepdims=True))
+    np.testing.assert_allclose(fetch(P)[:, :6], 2 * wanted, rtol=1e-5)
+    np.testing.assert_allclose(fetch(logs), np.logaddexp.reduce(S[:, :6], axis=1), rtol=1e-5)
+    assert not fetch(P)[:, 6:].any()

@@ -1,0 +1,108 @@
+"""The exact sum on a GPU against its plain twin; without a GPU, in Triton's interpreter."""
+
+import numpy as np
+import pytest
+import torch
+
+import interpreted  # noqa: F401  before what it patches is used
+from relatent.cells import fused, plain
+from relatent.cells.fused import Fused
+from relatent.data.facts import Facts
+from relatent.device import Device
+from worlds import random_facts, random_parameters, relative_error
+
+# The interpreter works out both branches of a `where`, and one may be beyond a float's range.
+pytestmark = pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+GRADIENT, VALUE = 1e-3, 1e-5  # relative, as stated
+
+
+def on_device(facts, parameters, *, half=True, value=True, **settings):
+    on = Device(DEVICE, half=half)
+    found = Fused(facts, on, **settings)(*(on.place(x) for x in parameters), value=value)
+    return found._replace(dA=on.fetch(found.dA), dR=on.fetch(found.dR), db=on.fetch(found.db))
+
+
+def assert_same(got, wanted, *, value=True):
+    if value:
+        assert abs(got.value - wanted.value) <= VALUE * (1 + abs(wanted.value))
+    for name in ("dA", "dR", "db"):
+        assert relative_error(getattr(got, name), getattr(wanted, name)) <= GRADIENT, name
+
+
+@pytest.mark.parametrize("value", [True, False])
+@pytest.mark.parametrize("half", [True, False], ids=["float16", "tf32"])
+@pytest.mark.parametrize(("n", "k", "r"), [(1, 1, 1), (5, 2, 3), (40, 2, 33), (20, 1, 257)])
+def test_all_cells_give_what_the_plain_twin_gives(n, k, r, half, value):
+    facts = random_facts(n, k, max(1, n * n * k // 10), unobserved=n * n * k // 5, weighted=True)
+    parameters = random_parameters(facts, r)
+    got = on_device(facts, parameters, half=half, value=value)
+    assert value or np.isnan(got.value)
+    assert_same(got, plain.logistic(facts, *parameters), value=value)
+
+
+def test_work_in_small_pieces_gives_the_same():
+    facts = random_facts(130, 2, 400, weighted=True)
+    parameters = random_parameters(facts, 8)
+    got = on_device(facts, parameters, room=128 * 16 * 10)
+    assert_same(got, plain.logistic(facts, *parameters))
+
+
+def test_two_shares_of_the_rows_add_up_to_all_of_them():
+    facts = random_facts(70, 3, 200, unobserved=100)
+    parameters = random_parameters(facts, 6)
+    first, second = (on_device(facts, parameters, rows=rows) for rows in ((0, 30), (30, 70)))
+    both = first._replace(
+        value=first.value + second.value, dA=first.dA + second.dA, dR=first.dR + second.dR, db=first.db + second.db
+    )
+    assert_same(both, plain.logistic(facts, *parameters))
+
+
+def test_weights_of_rows_and_columns_count_in_cells_that_are_not_listed():
+    facts = random_facts(30, 2, 60)
+    A, R, b = parameters = random_parameters(facts, 4)
+    u, v = np.random.default_rng(0).random((2, 30))
+    got = on_device(facts, parameters, subject_weights=u, object_weights=v)
+    X, _ = plain.dense_tensors(facts)
+    W = np.where(X > 0, 1, u[:, None] * v)
+    theta = np.einsum("ia,kab,jb->kij", A, R, A) + b[:, None, None]
+    D = W * (1 / (1 + np.exp(-theta)) - X)
+    assert got.value == pytest.approx(np.sum(W * (np.logaddexp(0, theta) - X * theta)), rel=VALUE)
+    assert relative_error(got.dR, np.einsum("kij,ia,jb->kab", D, A, A)) <= GRADIENT
+    assert relative_error(got.db, D.sum(axis=(1, 2))) <= GRADIENT
+
+
+def test_typed_cells_are_those_between_subjects_and_objects_of_the_relation():
+    facts = Facts.from_arrays([0, 1, 2, 3], [0, 0, 1, 1], [4, 5, 6, 0], n_entities=8, n_relations=3)
+    parameters = random_parameters(facts, 4)
+    s, k, o = np.indices((8, 3, 8)).reshape(3, -1)
+    allowed = [(facts.triples[facts.triples[:, 1] == r][:, c]).tolist() for r in range(3) for c in (0, 2)]
+    outside = np.array(
+        [i not in allowed[2 * r] or j not in allowed[2 * r + 1] for i, r, j in zip(s, k, o, strict=True)]
+    )
+    masked = Facts.from_ids(
+        facts.triples, facts.entities, facts.relations, unobserved=np.stack([s, k, o], 1)[outside].astype(np.int32)
+    )
+    assert_same(on_device(facts, parameters, typed=True), plain.logistic(masked, *parameters))
+
+
+def test_steep_and_tiny_factors_are_summed_as_well():
+    facts = random_facts(50, 2, 100)
+    A, R, b = random_parameters(facts, 5)
+    for scale in (1e-3, 5.0):
+        parameters = (A * scale, R, b)
+        assert_same(on_device(facts, parameters), plain.logistic(facts, *parameters))
+
+
+def test_two_calls_give_the_same_bits():
+    facts = random_facts(60, 3, 200, weighted=True)
+    parameters = random_parameters(facts, 7)
+    first, second = on_device(facts, parameters), on_device(facts, parameters)
+    assert first.value == second.value
+    for name in ("dA", "dR", "db"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+def test_no_work_space_grows_with_the_number_of_cells():
+    assert fused.ROOM + fused.SLOPES < 1 << 30
