@@ -88,11 +88,12 @@ def test_the_bias_has_no_part_in_it():
 
 def test_hubs_count_by_their_degree_and_a_fact_counts_once_on_average():
     facts = random_facts(12, 3, 60)
-    weights = by_degree(facts, 0.9)
+    objects, subjects = by_degree(facts, 0.9, 2), by_degree(facts, 0.9, 0)
     degree = np.bincount(facts.triples[:, [0, 2]].ravel(), minlength=12)
-    assert np.array_equal(np.argsort(weights, kind="stable"), np.argsort(degree, kind="stable"))
-    assert weights[facts.triples[:, [0, 2]]].mean() == pytest.approx(1)
-    np.testing.assert_allclose(by_degree(facts, 0.0), 1)
+    assert np.array_equal(np.argsort(objects, kind="stable"), np.argsort(degree, kind="stable"))
+    assert objects[facts.triples[:, 2]].mean() == pytest.approx(1)
+    assert subjects[facts.triples[:, 0]].mean() == pytest.approx(1)
+    np.testing.assert_allclose(by_degree(facts, 0.0, 2), 1)
     parameters = random_parameters(facts, 4)
     got = SoftmaxSum(facts, Host("float64"), hubs=0.9)(*parameters)
-    assert_same(got, plain.softmax(facts, *parameters, of_target=weights), 1e-9)
+    assert_same(got, plain.softmax(facts, *parameters, of_targets=(objects, subjects)), 1e-9)

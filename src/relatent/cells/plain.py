@@ -27,7 +27,12 @@ def cellwise(loss: CellLoss, facts: Facts, A: Matrix, R: Slices, b: Vector) -> R
 
 
 def softmax(
-    facts: Facts, A: Matrix, R: Slices, b: Vector, relations: float = 0.0, of_target: Vector | None = None
+    facts: Facts,
+    A: Matrix,
+    R: Slices,
+    b: Vector,
+    relations: float = 0.0,
+    of_targets: tuple[Vector, Vector] | None = None,
 ) -> Reduction:
     """Σ over facts −log of the softmax over objects, over subjects and, weighted, over relations."""
     A, R, b = (np.asarray(array, np.float64) for array in (A, R, b))
@@ -35,10 +40,13 @@ def softmax(
     T = _scores(A, R, np.zeros_like(b))
     rivals = np.where(W > 0, T, -np.inf)  # what is not known does not compete
     value, D = 0.0, np.zeros_like(T)
-    v = np.ones(len(A)) if of_target is None else of_target
+    objects, subjects = of_targets or (np.ones(len(A)), np.ones(len(A)))
     for (s, k, o), w in zip(facts.triples.tolist(), facts.confidences.tolist(), strict=True):
-        lines = ((w * v[o], (k, s, slice(None))), (w * v[s], (k, slice(None), o)), (w * relations, (slice(None), s, o)))
-        for weight, line in lines:
+        for weight, line in (
+            (w * objects[o], (k, s, slice(None))),
+            (w * subjects[s], (k, slice(None), o)),
+            (w * relations, (slice(None), s, o)),
+        ):
             if weight:
                 total = np.logaddexp.reduce(rivals[line])
                 value += weight * (total - T[k, s, o])

@@ -59,15 +59,14 @@ class Rows:
         self._by_entity = on.sums(*_by(side.entity, n, np.arange(m), np.ones(m)))
 
     @classmethod
-    def of_facts(cls, facts: Facts, on: Any, of_target: Vector | None = None) -> list[Rows]:
-        """Both sides of the facts that are believed at all; `of_target`: a weight of the entity at the other end."""
+    def of_facts(cls, facts: Facts, on: Any, of_targets: tuple[Vector, Vector] | None = None) -> list[Rows]:
+        """Both sides of the facts that are believed at all; `of_targets`: weights of objects, and of subjects."""
         known = facts.confidences > 0
         cells, weights, shape = facts.triples[known], facts.confidences[known], (facts.n_entities, facts.n_relations)
-        targets = np.ones(facts.n_entities) if of_target is None else of_target
-        return [
-            cls(cells, weights * targets[cells[:, other]], *shape, turned, on)
-            for turned, other in ((False, 2), (True, 0))
-        ]
+        objects, subjects = (
+            (1.0, 1.0) if of_targets is None else (of_targets[0][cells[:, 2]], of_targets[1][cells[:, 0]])
+        )
+        return [cls(cells, weights * objects, *shape, False, on), cls(cells, weights * subjects, *shape, True, on)]
 
     def own(self, A: Any) -> Any:
         """Each row's entity, (m, r)."""

@@ -22,19 +22,19 @@ from .reduction import Reduction
 from .rows import Rows
 
 
-def by_degree(facts: Facts, hubs: float) -> Vector:
-    """How much an answer counts, (N,): all alike, or in part by the number of its facts; 1 for a fact's on average."""
-    ends = facts.triples[:, [0, 2]]
-    degree = np.bincount(ends.ravel(), minlength=facts.n_entities)
+def by_degree(facts: Facts, hubs: float, place: int) -> Vector:
+    """How much an answer in this place counts, (N,): all alike, or in part by its facts; 1 on average over facts."""
+    degree = np.bincount(facts.triples[:, [0, 2]].ravel(), minlength=facts.n_entities)
     weights = 1 - hubs + hubs * degree / max(degree.max(initial=0), 1)
-    return weights / weights[ends].mean()  # type: ignore[no-any-return]
+    return weights / weights[facts.triples[:, place]].mean()  # type: ignore[no-any-return]
 
 
 class SoftmaxSum:
     """Value and gradient of the softmax likelihood of some facts; arrays are those of `on`, a `Host` or a `Device`."""
 
     def __init__(self, facts: Facts, on: Any, *, relations: float = 0.0, hubs: float = 0.0):
-        self.sides = [(side, side.hidden(facts)) for side in Rows.of_facts(facts, on, by_degree(facts, hubs))]
+        of_targets = None if not hubs else (by_degree(facts, hubs, 2), by_degree(facts, hubs, 0))
+        self.sides = [(side, side.hidden(facts)) for side in Rows.of_facts(facts, on, of_targets)]
         self.on = on
         self.contest = Contest(facts, relations, on) if relations else None
 

@@ -1,7 +1,7 @@
 """Settings that rank the known benchmarks best, chosen on their validation facts; docs/benchmarks.md has the figures.
 
-`-softmax` and `-logistic` differ in the likelihood: who else could stand there, or every cell by itself as in the paper.
-All are for a GPU and run on a CPU as well, with patience.
+`-softmax` and `-logistic` differ in the likelihood: who else could stand there, or every cell by itself, as in the
+paper. All are for a GPU and run on a CPU as well, with patience.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def _ranking(loss: Loss, rank: int, dura: float, lr: float, rounds: int) -> Resc
 
 PRESETS = {
     "fb15k-237-softmax": _ranking(Softmax(relations=2.0), 512, dura=0.08, lr=0.02, rounds=75),
-    "fb15k-237-quick": _ranking(Softmax(), 256, dura=0.1, lr=0.03, rounds=38),
+    "fb15k-237-quick": _ranking(Softmax(), 256, dura=0.1, lr=0.03, rounds=50),
     "fb15k-237-logistic": _ranking(Logistic(), 256, dura=0.06, lr=0.03, rounds=60),
     "wn18rr-softmax": _ranking(Softmax(hubs=0.9), 512, dura=0.2, lr=0.05, rounds=50),
     "wn18rr-logistic": _ranking(Logistic(), 256, dura=0.15, lr=0.03, rounds=50),
-    "codex-s-softmax": _ranking(Softmax(), 256, dura=0.03, lr=0.03, rounds=250),
+    "codex-s-softmax": _ranking(Softmax(), 256, dura=0.03, lr=0.02, rounds=100),
     "codex-s-logistic": _ranking(Logistic(), 128, dura=0.02, lr=0.06, rounds=125),
 }
 
