@@ -35,9 +35,9 @@ def main() -> None:
     results = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in _files()}
     measured = {name: result for name, result in results.items() if "machine" in result and "results" in result}
     about = _about()
-    plots = [_growth(measured), _ranks(measured)]
+    plots = [_on_a_gpu(measured), _growth(measured), _ranks(measured)]
     page = [INTRODUCTION, _machine(measured), _at_a_glance(measured, about), *filter(None, plots), "## Each run\n"]
-    page += [_details(name, measured[name], about) for name in about if name in measured]
+    page += [_details(name, measured[name], about) for name in about if name in measured and name not in TABLES]
     with beside(DOCS / "benchmarks.md") as file:
         file.write_text("\n".join(page), encoding="utf-8")
 
@@ -134,6 +134,58 @@ def _number(value: Any) -> str:
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}"
+
+
+TABLES = ("gpu-exact", "gpu-presets")  # runs that have tables of their own
+
+
+def _on_a_gpu(results: dict[str, Result]) -> str:
+    """How well the presets rank, and what exact sums take."""
+    if not all(name in results for name in TABLES):
+        return ""
+    sums, presets = (results[name]["results"] for name in TABLES)
+    commit = results["gpu-presets"]["commit"][:7]
+    page = [
+        f"## On a GPU\n\n{presets['device']}, commit `{commit}`.\n\n### gpu-presets\n",
+        f"Ranks of the test facts: {presets['protocol']}. Settings were chosen on the validation facts",
+        "(`fit/presets.py`); seconds are those of the whole fit, without compiling (once on a machine, some seconds).",
+        "Published: LibKGE's RESCAL, and RESCAL with DURA. `relatent fit DATA --preset NAME -o FILE`.\n",
+        "| preset | seconds | validation MRR | **test MRR** | hits@1 | hits@3 | hits@10 | published |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, found in presets.items():
+        if isinstance(found, dict):
+            test = found["test"]
+            ranks = " | ".join(f"{test[key]:.3f}" for key in ("hits@1", "hits@3", "hits@10"))
+            known = ", ".join(f"{value:.3f}" for value in found["published"].values() if value is not None)
+            page.append(
+                f"| {name} | {found['seconds']:.1f} | {found['validation']['mrr']:.4f} | **{test['mrr']:.4f}** "
+                f"| {ranks} | {known} |"
+            )
+    moment, kept_up = (sums[f"matrix_tflops_{which}"] for which in ("for_a_moment", "kept_up"))
+    page += [
+        "\n### gpu-exact\n",
+        "One exact sum over all N²K cells, with its gradient. The card multiplies float16 matrices at",
+        f"{moment:.0f} TFLOP/s for a moment and keeps up {kept_up:.0f}; the share is of what it keeps up, for",
+        "8·N²·K·r flop. Memory is beyond the factors and facts.\n",
+        "| entities | relations | rank | cells | gradient s | with objective s | TFLOP/s | share | memory GB |",
+        "|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in sums["sizes"]:
+        both, cells = row["objective_and_gradient_seconds"], row["entities"] ** 2 * row["relations"]
+        page.append(
+            f"| {row['entities']:,} | {row['relations']} | {row['rank']} | {cells:.1e} "
+            f"| {row['gradient_seconds']:.4g} | {'' if both is None else f'{both:.4g}'} | {row['tflops']:.0f} "
+            f"| {row['of_rate_kept_up']:.0%} | {row['extra_gb']:.2f} |"
+        )
+    page.append("\nErrors against float64 at FB15k-237's size, fresh random inputs:\n")
+    page += ["| | objective | dA | dR | dA, gradient alone | two calls equal |", "|---|---:|---:|---:|---:|---|"]
+    for rank, off in sums["errors"].items():
+        page.append(
+            f"| {rank} | {off['objective']:.1e} | {off['dA']:.1e} | {off['dR']:.1e} | "
+            f"{off['dA without the objective']:.1e} | {'yes' if off['two calls give the same bits'] else 'no'} |"
+        )
+    return "\n".join(page) + "\n"
 
 
 # --- plots
