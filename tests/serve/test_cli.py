@@ -600,3 +600,45 @@ def test_where_zeros_are_sampled_fit_says_so(tmp_path, monkeypatch, capsys):
     told = capsys.readouterr()
     assert json.loads(told.out)["method"] == "sampled"
     assert "zeros are sampled: there are 2.8e+05 cells" in told.err
+
+
+def test_a_preset_gives_the_settings_and_options_change_them(capsys, tmp_path):
+    changes = ("--device", "cpu", "--rank", 5, "--max-iter", 2)
+    arguments = ("fit", "kinships", "-o", tmp_path / "k.relatent", "--preset", "wn18rr-softmax", *changes, "--json")
+    code, out, _ = run(capsys, *arguments)
+    settings = json.loads(out)["settings"]
+    assert code == 0
+    assert settings["loss"] == "Softmax(relations=0.0, hubs=0.9)"
+    assert settings["penalty"] == "Dura(weight=0.2)"
+    assert (settings["rank"], settings["max_iter"], settings["init"]) == (5, 2, "small")
+
+
+def test_an_unknown_preset_is_told_with_those_there_are(capsys, family, tmp_path):
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "k.relatent", "--preset", "best")
+    assert code == 1
+    assert "preset must be one of fb15k-237-softmax, " in err
+    assert err.rstrip().endswith("got 'best'")
+
+
+def test_penalty_and_optimiser_are_given_by_name_and_number(capsys, family, tmp_path):
+    chosen = ("--penalty", "n3=0.01", "--optimiser", "adam=0.05", "--max-iter", 2)
+    code, out, _ = run(capsys, "fit", family, "-o", tmp_path / "k.relatent", *chosen, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["settings"]["penalty"] == "N3(weight=0.01)"
+    assert found["settings"]["optimiser"].startswith("Adam(lr=0.05")
+    assert found["method"] == "exact"
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        (("--penalty", "l7=1"), "must be one of dura, n3, got 'l7'"),
+        (("--penalty", "dura=much"), "dura takes a number, got 'much'"),
+        (("--optimiser", "newton"), "must be one of adam, lbfgs, got 'newton'"),
+    ],
+)
+def test_a_penalty_or_optimiser_that_is_none_is_wrong_usage(capsys, family, tmp_path, option, told):
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "k.relatent", *option)
+    assert code == 2
+    assert told in err
