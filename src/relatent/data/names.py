@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -163,6 +164,20 @@ class Names(Sequence[str]):
         if ids.size and (ids.min() < 0 or ids.max() >= len(self)):
             wrong = ids.min() if ids.min() < 0 else ids.max()
             raise UnknownNameError(f"unknown {self.what} id {wrong}: ids run from 0 to {len(self) - 1}")
+
+    def digest(self) -> str:
+        """A text that differs where names do."""
+        if isinstance(self._names, range):
+            return f"{len(self)} numbers"
+        if isinstance(self._names, _Sorted):
+            lengths, text = np.diff(self._names.offsets), self._names.text
+        else:
+            encoded = [name.encode(errors="surrogatepass") for name in self]
+            lengths, text = (
+                np.array([len(name) for name in encoded], np.int64),
+                np.frombuffer(b"".join(encoded), np.uint8),
+            )
+        return hashlib.sha256(lengths.tobytes() + hashlib.sha256(text.data).digest()).hexdigest()
 
     def translate(self, other: Names) -> Ids:
         """For each name of `other` its id here, or −1 where it is not known."""

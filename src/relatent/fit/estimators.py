@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,17 +12,19 @@ from ..arrays import Matrix, Slices, Vector
 from ..cells.sampled import Sampled
 from ..data.facts import Facts
 from ..data.heldout import HeldOut
+from ..data.share import Share
 from ..errors import InputError
 from ..model.factors import Factors
 from ..model.links import Smooth
 from ..progress import Progress
 from ..room import Needs, check_memory
 from ..threads import one_blas_thread
+from ..workers import ALONE, Workers
 from . import adam, als, losses, needs, start
 from .adam import Adam, AdamState
 from .als import Als, AlsState
 from .checkpoint import Checkpoint
-from .contract import Estimator
+from .contract import Estimator, held_out
 from .loop import Watch, run
 from .losses import Loss, is_exclusive
 from .nonnegative import Nonnegative, NonnegativeState
@@ -55,12 +56,14 @@ class Ranked(Estimator):
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         raise NotImplementedError
 
-    def _check_room(self, facts: Facts) -> None:
+    def _check_room(self, facts: Facts | Share) -> None:
         """Refuse before the work what would run out of memory in the middle of it."""
-        rank, dtype = self._size(facts)
-        what = f"{type(self).__name__} of rank {rank} on {facts.n_entities:,} entities"
-        remedy = "lower the rank" + (", or take dtype='float32'" if dtype == np.float64 else "")
-        check_memory(self.needs(facts).memory, what, remedy)
+        share = Share.of(facts)
+        with share.workers.together():
+            rank, dtype = self._size(share.facts)
+            what = f"{type(self).__name__} of rank {rank} on {share.n_entities:,} entities"
+            remedy = "lower the rank" + (", or take dtype='float32'" if dtype == np.float64 else "")
+            check_memory(self.needs(share.facts).memory * share.workers.local_size, what, remedy)
 
 
 class RescalALS(Ranked):
@@ -119,17 +122,23 @@ class RescalALS(Ranked):
         *,
         progress: Progress | None = None,
         checkpoint: str | Path | Checkpoint | None = None,
+        workers: Workers | None = None,
     ) -> RescalALS:
-        """Learn factors; with `validation`, keep those that predict it best."""
-        self._check_shared(facts)
-        self._check_room(facts)
+        """Learn factors; with `validation`, keep those that predict it best.
+
+        With several `workers` (docs/scaling.md) each gives its part of the facts, over one vocabulary, and the same
+        validation; all end with the same factors.
+        """
+        self._check_shared(facts, workers or ALONE)
+        share = Share.of(facts, workers or ALONE)
+        self._check_room(share)
         rank, dtype = self._size(facts)
-        kept = self._checkpoint(checkpoint, facts, validation)
+        kept = self._checkpoint(checkpoint, share, validation)
         began = time.perf_counter()
         with one_blas_thread():
-            begin = [self._start(facts) if kept is None or not kept.exists() else (_blank(facts, rank).A, None)]
+            begin = [self._start(share) if kept is None or not kept.exists() else (_blank(facts, rank).A, None)]
             solver = Als(
-                facts,
+                share,
                 rank,
                 l2_entities=self.l2_entities,
                 l2_relations=self.l2_relations,
@@ -141,23 +150,24 @@ class RescalALS(Ranked):
                 solver.start(*begin.pop()),  # nothing of it is held while the run lasts
                 max_iter=self.max_iter,
                 tol=self.tol,
-                watch=least_squares_watch(facts, validation, self.random_state, self.patience),
+                watch=least_squares_watch(share, validation, self.random_state, self.patience),
                 progress=progress,
                 checkpoint=kept,
                 anytime=True,
                 nothing=solver.nothing,
                 spent=time.perf_counter() - began,
+                workers=share.workers,
             )
         self.attribute_factors_ = state.V if facts.attributes is not None else None
         self._warn_if_vanished(state.A, state.R)
-        return self._finish(facts, state.A, state.R, np.zeros(facts.n_relations), Smooth(), trace)
+        return self._finish(share, state.A, state.R, np.zeros(facts.n_relations), Smooth(), trace)
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         begin = start.needs(facts, rank) if self.init == "eigen" else 0
         attributes = 0 if facts.attributes is None else 4 * 8 * facts.attributes.size  # known, filled, fitted, D Vᵀ
         return max(begin, als.needs(facts, rank, dtype) + attributes)
 
-    def _start(self, facts: Facts) -> tuple[Matrix, Slices | None]:
+    def _start(self, facts: Share) -> tuple[Matrix, Slices | None]:
         if isinstance(self.init, Factors):
             given = start.checked_factors(self.init, facts, self.rank)
             return given.A, given.R
@@ -338,34 +348,41 @@ class Rescal(Ranked):
         *,
         progress: Progress | None = None,
         checkpoint: str | Path | Checkpoint | None = None,
+        workers: Workers | None = None,
     ) -> G:
-        """Learn factors; with `validation`, keep those that predict it best."""
+        """Learn factors; with `validation`, keep those that predict it best.
+
+        With several `workers` (docs/scaling.md) each gives its part of the facts, over one vocabulary, and the same
+        validation; all end with the same factors.
+        """
         loss = losses.resolve(self.loss)
-        self._check_shared(facts)
+        self._check_shared(facts, workers or ALONE)
         self._check_own(loss)
-        self._check_room(facts)
+        share = Share.of(facts, workers or ALONE)
+        self._check_room(share)
         self.method_ = self.method_for(facts)
         rank, dtype = self._size(facts)
         layout = Layout(facts.n_entities, facts.n_relations, rank)
-        kept = self._checkpoint(checkpoint, facts, validation)
+        kept = self._checkpoint(checkpoint, share, validation)
         began = time.perf_counter()
         with one_blas_thread():
-            begin = [self._start(loss, facts) if kept is None or not kept.exists() else _blank(facts, rank)]
-            solver = self._solver(loss, facts, layout, dtype)
+            begin = [self._start(loss, share) if kept is None or not kept.exists() else _blank(facts, rank)]
+            solver = self._solver(loss, share, layout, dtype)
             state, trace = run(
                 solver,
                 solver.start(layout.pack(*begin.pop(), dtype)),  # nothing of it is held while the run lasts
                 max_iter=self.max_iter,
                 tol=self.tol,
-                watch=self._watch(loss, facts, validation, layout),
+                watch=self._watch(loss, share, validation, layout),
                 progress=progress,
                 checkpoint=kept,
                 anytime=True,
                 spent=time.perf_counter() - began,
+                workers=share.workers,
             )
         A, R, b = (np.array(part) for part in layout.views(state.x))
         self._warn_if_vanished(A, R)
-        return self._finish(facts, A, R, b, loss.link, trace, exclusive=is_exclusive(loss), method=self.method_)
+        return self._finish(share, A, R, b, loss.link, trace, exclusive=is_exclusive(loss), method=self.method_)
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         begin = 0
@@ -398,14 +415,19 @@ class Rescal(Ranked):
         if not isinstance(self.bias, (bool, np.bool_)):
             raise InputError(f"bias must be True or False, got {self.bias!r}")
 
-    def _solver(self, loss: Loss, facts: Facts, layout: Layout, dtype: np.dtype[Any]) -> Any:
+    def _solver(self, loss: Loss, facts: Share, layout: Layout, dtype: np.dtype[Any]) -> Any:
         """L-BFGS or Adam."""
-        l2_entities, l2_relations = self.l2_entities, self.l2_relations
+        l2_entities, l2_relations, workers = self.l2_entities, self.l2_relations, facts.workers
         if self.method_ == "exact":
-            cells = losses.evaluator(loss, facts, dtype)
-            return Lbfgs(
-                PenalisedLikelihood(cells, layout, l2_entities=l2_entities, l2_relations=l2_relations, bias=self.bias)
+            objective = PenalisedLikelihood(
+                losses.evaluator(loss, facts, dtype),
+                layout,
+                l2_entities=l2_entities,
+                l2_relations=l2_relations,
+                bias=self.bias,
+                workers=workers,
             )
+            return Lbfgs(objective, workers=workers)
         sampled = Sampled(facts, dtype, n_batches=adam.n_batches(facts), typed=self.zeros == "typed")
         return Adam(
             sampled,
@@ -417,7 +439,7 @@ class Rescal(Ranked):
             random_state=self.random_state,
         )
 
-    def _start(self, loss: Loss, facts: Facts) -> tuple[Matrix, Slices, Vector]:
+    def _start(self, loss: Loss, facts: Share) -> tuple[Matrix, Slices, Vector]:
         b = loss.bias(*start.ones_and_zeros(facts)) if self.bias else np.zeros(facts.n_relations)
         if isinstance(self.init, Factors):
             given = start.checked_factors(self.init, facts, self.rank)
@@ -430,10 +452,10 @@ class Rescal(Ranked):
         A, R = least_squares_start(facts, rank, self.random_state, sweeps=ALS_SWEEPS if self.init == "als" else 0)
         return *start.balanced(A, R * loss.steepness, self.l2_entities, self.l2_relations), b
 
-    def _watch(self, loss: Loss, facts: Facts, validation: Facts | HeldOut | None, layout: Layout) -> Watch | None:
+    def _watch(self, loss: Loss, facts: Share, validation: Facts | HeldOut | None, layout: Layout) -> Watch | None:
         if validation is None:
             return None
-        heldout = HeldOut.of(validation, facts, self.random_state)
+        heldout = held_out(validation, facts, self.random_state)
 
         def held_out_loss(state: LbfgsState | AdamState) -> float:
             names = (facts.entities, facts.relations)
@@ -516,9 +538,9 @@ def _blank(facts: Facts, rank: int) -> Parameters:
 ALS_SWEEPS = 5  # enough to find the directions; more only fits the wrong loss better
 
 
-def least_squares_start(facts: Facts, rank: int, random_state: int, *, sweeps: int) -> tuple[Matrix, Slices]:
+def least_squares_start(facts: Facts | Share, rank: int, random_state: int, *, sweeps: int) -> tuple[Matrix, Slices]:
     """Factors after a few sweeps of least squares from the eigenvectors."""
-    plain = dataclasses.replace(facts, attributes=None)
+    plain = Share.of(facts).each(Facts.without_attributes)
     # Hardly penalised: on small data a real penalty shrinks A to zero, a saddle that no gradient leaves.
     solver = Als(plain, rank, l2_entities=0.01, l2_relations=0.01, l2_attributes=0.0, dtype=np.float32)
     state = solver.start(start.eigenvectors(plain, rank, random_state))
@@ -528,12 +550,12 @@ def least_squares_start(facts: Facts, rank: int, random_state: int, *, sweeps: i
 
 
 def least_squares_watch(
-    facts: Facts, validation: Facts | HeldOut | None, random_state: int, patience: int
+    facts: Facts | Share, validation: Facts | HeldOut | None, random_state: int, patience: int
 ) -> Watch | None:
     """A look at the validation cells after every sweep."""
     if validation is None:
         return None
-    heldout = HeldOut.of(validation, facts, random_state)
+    heldout = held_out(validation, facts, random_state)
 
     def loss(state: AlsState | NonnegativeState) -> float:
         b = np.zeros(facts.n_relations)

@@ -22,6 +22,7 @@ import numpy as np
 from ..arrays import Vector
 from ..errors import ConvergenceWarning, FitError
 from ..progress import Progress
+from ..workers import ALONE, Workers
 from .checkpoint import Checkpoint
 
 
@@ -118,6 +119,7 @@ def run(
     anytime: bool = False,
     nothing: float | None = None,
     spent: float = 0.0,
+    workers: Workers = ALONE,
 ) -> tuple[S, Trace]:
     """Step until the objective changes by less than `tol` of itself a step; warn if that does not happen.
 
@@ -126,37 +128,46 @@ def run(
 
     `spent`: seconds that finding the start took, which count as well.
 
+    Several `workers` take the same steps to the same end: they agree on every number that decides about it, and the
+    first of them speaks. Where each has a part of the state only, the solver makes it `whole` for a checkpoint.
+
     Ctrl-C lets the step under way finish and the checkpoint be written. Then KeyboardInterrupt is raised; but where any
     state is an answer (`anytime`) it is returned, the trace says `stopped`, and to raise is left to the caller.
     """
     trace, best = Trace(), _Best()
+    whole, own_part = getattr(solver, "whole", None), getattr(solver, "own_part", None)
+    progress = progress if workers.rank == 0 else None
     if checkpoint is not None:
         checkpoint.check_room(state, twice=watch is not None)
         if checkpoint.exists():
             kind = type(state)
             del state  # what is read may be as large
-            state, best, trace.steps = _resumed(checkpoint, kind)
+            state, best, trace.steps = _resumed(checkpoint, kind, own_part)
     started = time.perf_counter() - (trace.steps[-1].seconds if trace.steps else spent)
     with _Interrupt() as interrupt:
-        while (verdict := _ending(solver, state, trace, max_iter, tol, watch, best, interrupt.asked, nothing)) is None:
+        asked = workers.any(interrupt.asked)
+        while (verdict := _ending(solver, state, trace, max_iter, tol, watch, best, asked, nothing)) is None:
             state = solver.step(state)
-            if not np.isfinite(state.objective):
-                raise FitError(f"the objective became {state.objective} at step {len(trace) + 1}; raise the penalties")
-            loss = watch.loss(state) if watch is not None and (len(trace) + 1) % watch.every == 0 else None
-            trace.steps.append(Step(float(state.objective), time.perf_counter() - started, loss))
-            if loss is not None:
+            (objective,) = workers.agreed(float(state.objective))
+            if not np.isfinite(objective):
+                raise FitError(f"the objective became {objective} at step {len(trace) + 1}; raise the penalties")
+            loss = None
+            if watch is not None and (len(trace) + 1) % watch.every == 0:
+                (loss,) = workers.agreed(watch.loss(state))
                 best.consider(loss, state)
+            trace.steps.append(Step(objective, time.perf_counter() - started, loss))
             if progress is not None:
-                progress(len(trace), max_iter, f"objective {state.objective:,.6g}")
+                progress(len(trace), max_iter, f"objective {objective:,.6g}")
             if checkpoint is not None:
-                checkpoint.maybe_save(state, trace.steps, best)
-        if interrupt.asked and checkpoint is not None and trace.steps:
-            checkpoint.save(state, trace.steps, best)
+                checkpoint.maybe_save(state, trace.steps, best, whole)
+            asked = workers.any(interrupt.asked)
+        if asked and checkpoint is not None and trace.steps:
+            checkpoint.save(state, trace.steps, best, whole)
     trace.converged, trace.verdict = verdict
-    trace.stopped = interrupt.asked
+    trace.stopped = asked
     if trace.stopped and not (anytime and trace.steps):
         raise KeyboardInterrupt(trace.verdict)
-    if not trace.converged and not trace.stopped:
+    if not trace.converged and not trace.stopped and workers.rank == 0:
         warnings.warn(trace.verdict, ConvergenceWarning, stacklevel=3)
     return (best.state if watch is not None and best.looks else state), trace
 
@@ -217,10 +228,13 @@ def _scale(objective: float, nothing: float | None) -> float:
     return max(scale, np.finfo(float).tiny)
 
 
-def _resumed(checkpoint: Checkpoint, kind: type[S]) -> tuple[S, _Best, list[Step]]:
+def _resumed(checkpoint: Checkpoint, kind: type[S], own_part: Callable[[S], S] | None) -> tuple[S, _Best, list[Step]]:
     """The state that was kept, the one that did best, and the steps so far."""
     kept = checkpoint.load(kind)
-    return kept.state, _Best(kept.best, *kept.looks), [Step(*step) for step in kept.steps]
+    state, best = kept.state, kept.best
+    if own_part is not None:
+        state, best = own_part(state), None if best is None else own_part(best)
+    return state, _Best(best, *kept.looks), [Step(*step) for step in kept.steps]
 
 
 def _ending(

@@ -21,6 +21,7 @@ from ..cells.exclusive import Exclusive
 from ..cells.squared import SquaredSum
 from ..cells.tiled import Tiled
 from ..data.facts import Facts
+from ..data.share import Share
 from ..errors import InputError
 from ..model import links
 
@@ -169,7 +170,7 @@ def is_exclusive(loss: Loss) -> bool:
     return type(loss) is Categorical
 
 
-def evaluator(loss: Loss, facts: Facts, dtype: Any) -> Any:
+def evaluator(loss: Loss, facts: Facts | Share, dtype: Any) -> Any:
     """The quickest exact sum of this loss over all observed cells, as a function of A, R and b.
 
     By the very type: a loss of one's own may descend from one of these and state another `at`.

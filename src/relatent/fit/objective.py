@@ -10,6 +10,7 @@ from numba import njit
 
 from ..arrays import Matrix, Slices, Vector
 from ..cells.reduction import Reduction
+from ..workers import ALONE, Workers
 
 Evaluator = Callable[[Matrix, Slices, Vector], Reduction]
 
@@ -44,14 +45,23 @@ class Layout(NamedTuple):
 class PenalisedLikelihood:
     """loss over cells + λ_A ‖A‖² + λ_R Σ_k ‖R_k‖²; the bias is not penalised, and stands still if there is none."""
 
-    def __init__(self, evaluator: Evaluator, layout: Layout, *, l2_entities: float, l2_relations: float, bias: bool):
-        self.evaluator, self.layout, self.bias = evaluator, layout, bias
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        layout: Layout,
+        *,
+        l2_entities: float,
+        l2_relations: float,
+        bias: bool,
+        workers: Workers = ALONE,
+    ):
+        self.evaluator, self.layout, self.bias, self.workers = evaluator, layout, bias, workers
         self.lambdas = (l2_entities, l2_relations)
 
     def __call__(self, x: Vector) -> tuple[float, Vector]:
         """The objective and its gradient."""
         A, R, b = self.layout.views(x)
-        loss, dA, dR, db = self.evaluator(A, R, b)
+        loss, dA, dR, db = over_workers(self.evaluator(A, R, b), self.workers)
         l2_entities, l2_relations = self.lambdas
         value = loss + l2_entities * sum_of_squares(A) + l2_relations * sum_of_squares(R)
         gradient = np.empty_like(x)
@@ -63,6 +73,15 @@ class PenalisedLikelihood:
         if not self.bias:
             self.layout.views(gradient).b[:] = 0
         return value, gradient
+
+
+def over_workers(part: Reduction, workers: Workers) -> Reduction:
+    """The sum of what each worker has summed, the same on all."""
+    if workers.size == 1:
+        return part
+    value, *db = workers.sum(np.array([part.value, *part.db], np.float64))
+    dA, dR = (workers.sum(np.ascontiguousarray(array)) for array in (part.dA, part.dR))
+    return Reduction(float(value), dA, dR, np.array(db))
 
 
 def sum_of_squares(array: Vector) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from ..arrays import Matrix, Vector
+from ..workers import ALONE, Workers
 
 Objective = Callable[[Vector], tuple[float, Vector]]
 
@@ -41,13 +42,15 @@ class Lbfgs:
 
     window = 10  # steps: single steps of a quasi-Newton method vary too much to judge by
 
-    def __init__(self, objective: Objective, *, memory: int = PAIRS):
+    def __init__(self, objective: Objective, *, memory: int = PAIRS, workers: Workers = ALONE):
         self.objective = objective
         self.memory = memory
+        self.workers = workers  # all go through the same steps, so they agree on every number that decides
 
     def start(self, x: Vector) -> LbfgsState:
         """The state before the first step."""
-        value, gradient = self.objective(x)
+        value, gradient = self.objective(self.workers.broadcast(x))
+        (value,) = self.workers.agreed(value)
         empty = np.zeros((self.memory, len(x)), x.dtype)
         return LbfgsState(x, value, gradient, empty, empty.copy(), np.zeros(self.memory), 0, 1, 0)
 
@@ -58,21 +61,22 @@ class Lbfgs:
     def step(self, state: LbfgsState) -> LbfgsState:
         """One quasi-Newton step. The ring of pairs is overwritten in place."""
         d = _direction(state)
-        slope = _dot(state.gradient, d)
+        (slope,) = self.workers.agreed(_dot(state.gradient, d))
         if not slope < 0:  # rounding has spoilt the memory: forget it
             state = state._replace(kept=0)
             d = _direction(state)
-            slope = _dot(state.gradient, d)
+            (slope,) = self.workers.agreed(_dot(state.gradient, d))
         first = 1.0 if state.kept else min(1.0, 1.0 / max(float(np.abs(state.gradient).sum()), 1e-30))
-        found = _line_search(self.objective, state, d, slope, first)
+        (first,) = self.workers.agreed(first)
+        found = _line_search(self.objective, state, d, slope, first, self.workers)
         if found is None:
             return state._replace(kept=0, failures=state.failures + 1)
         x, value, gradient, evaluations = found
         pair = state.kept % self.memory
         s = np.subtract(x, state.x, out=state.S[pair])
         y = np.subtract(gradient, state.gradient, out=state.Y[pair])
-        state.curvature[pair] = _dot(s, y)
-        usable = state.curvature[pair] > np.finfo(x.dtype).eps * _dot(y, y)
+        state.curvature[pair], y_squared = self.workers.agreed(_dot(s, y), _dot(y, y))
+        usable = state.curvature[pair] > np.finfo(x.dtype).eps * y_squared
         return state._replace(
             x=x,
             objective=value,
@@ -141,7 +145,7 @@ def _two_loops(S, Y, curvature, newest_first, q):  # type: ignore[no-untyped-def
 
 
 def _line_search(
-    objective: Objective, state: LbfgsState, d: Vector, slope: float, first: float
+    objective: Objective, state: LbfgsState, d: Vector, slope: float, first: float, workers: Workers
 ) -> tuple[Vector, float, Vector, int] | None:
     """A point low enough and flat enough, found by widening, then narrowing a bracket (Lewis & Overton 2013)."""
     low, low_value, low_slope = 0.0, state.objective, slope
@@ -151,7 +155,7 @@ def _line_search(
     for trial in range(1, TRIALS + 1):
         x = state.x + d.dtype.type(t) * d
         value, gradient = objective(x)
-        here = _dot(gradient, d)
+        value, here = workers.agreed(value, _dot(gradient, d))
         if not value <= state.objective + SUFFICIENT * t * slope:
             t, high = _between(low, low_value, low_slope, t, value), t
         elif here < CURVATURE * slope:
