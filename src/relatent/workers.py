@@ -43,7 +43,10 @@ class Workers:
 
     def __init__(self, rank: int = 0, size: int = 1, *, store: Any = None):
         self.rank, self.size = rank, size
-        self.local_size = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if size > 1 else 1  # on this machine
+        here = os.environ if size > 1 else {}
+        self.local_rank, self.local_size = (
+            int(here.get(*name)) for name in (("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "1"))
+        )
         self.handed = self.sent = 0
         self._store = store
 
@@ -159,6 +162,12 @@ class Workers:
             self._call(lambda dist: dist.broadcast(_tensor(array), source))
         return array
 
+    def copy_of(self, source: int, array: NDArray[Any]) -> NDArray[Any]:
+        """What one of them gives, of whatever length."""
+        length = int(self.broadcast(np.array([len(array)], np.int64), source)[0])
+        given = np.array(array) if self.rank == source else np.empty((length, *array.shape[1:]), array.dtype)
+        return self.broadcast(given, source)
+
     def gather(self, part: NDArray[Any]) -> list[NDArray[Any]]:
         """The parts of all workers, by rank; they differ in length only."""
         if self.size == 1:
@@ -231,9 +240,7 @@ class Workers:
         """The first worker's text."""
         if self.size == 1:
             return text
-        letters = np.frombuffer(text.encode(), np.uint8)
-        length = int(self.agreed(len(letters))[0])
-        return self.broadcast(np.resize(letters, length) if length else letters).tobytes().decode()
+        return self.copy_of(0, np.frombuffer(text.encode(), np.uint8)).tobytes().decode()
 
     def check_same(self, text: str, what: str) -> None:
         """Refuse what must not differ between workers and does."""

@@ -68,12 +68,17 @@ def main(folder: Path) -> None:
     with Workers.join(timeout=60) as workers:
         found = {}
         for name, estimator, facts, validation in fits():
-            before = workers.sent
-            fitted = estimator.fit(part(facts, workers.rank, workers.size), validation, workers=workers)
+            sent = []
+            fitted = estimator.fit(
+                part(facts, workers.rank, workers.size),
+                validation,
+                workers=workers,
+                progress=lambda *_, sent=sent: sent.append(workers.sent),
+            )
             f = fitted.factors_
             found |= {f"{name}/{key}": value for key, value in (("A", f.A), ("R", f.R), ("b", f.bias))}
             found[f"{name}/objective"] = fitted.trace_.objective
-            found[f"{name}/sent"] = np.array(workers.sent - before)
+            found[f"{name}/sent"] = np.diff(sent)  # a step, by the first worker
             found[f"{name}/fingerprint"] = np.array(f.about["data"]["fingerprint"])
         np.savez(folder / f"{workers.rank}.npz", **found)
 

@@ -169,15 +169,15 @@ class Names(Sequence[str]):
         """A text that differs where names do."""
         if isinstance(self._names, range):
             return f"{len(self)} numbers"
+        text, offsets = self.encoded()
+        return hashlib.sha256(np.diff(offsets).tobytes() + hashlib.sha256(text.data).digest()).hexdigest()
+
+    def encoded(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """All names as UTF-8, and where each begins: name i is text[offsets[i]:offsets[i + 1]]."""
         if isinstance(self._names, _Sorted):
-            lengths, text = np.diff(self._names.offsets), self._names.text
-        else:
-            encoded = [name.encode(errors="surrogatepass") for name in self]
-            lengths, text = (
-                np.array([len(name) for name in encoded], np.int64),
-                np.frombuffer(b"".join(encoded), np.uint8),
-            )
-        return hashlib.sha256(lengths.tobytes() + hashlib.sha256(text.data).digest()).hexdigest()
+            return self._names.text, self._names.offsets
+        names = [name.encode(errors="surrogatepass") for name in self]
+        return np.frombuffer(b"".join(names), np.uint8), np.cumsum([0, *map(len, names)], dtype=np.int64)
 
     def translate(self, other: Names) -> Ids:
         """For each name of `other` its id here, or −1 where it is not known."""

@@ -44,8 +44,8 @@ class Share:
         if workers.size > 1:
             workers.check_same(f"{facts.entities.digest()} {facts.relations.digest()}", "entities and relations")
             workers.check_same(_digest(facts.attributes), "attributes")
-            own = _at_owners(facts, workers, by=0)
-            mirrored = _at_owners(own, workers, by=2)
+            own = at_owners(facts, workers)
+            mirrored = at_owners(own, workers, by=2)
         return cls(
             own,
             mirrored,
@@ -120,7 +120,7 @@ class Share:
         return self.workers.sum(np.bincount(cells[:, 1], weights, self.n_relations).astype(np.float64))
 
 
-def _at_owners(facts: Facts, workers: Workers, *, by: int) -> Facts:
+def at_owners(facts: Facts, workers: Workers, *, by: int = 0) -> Facts:
     """The facts and unobserved cells, of all workers, whose subject (by=0) or object (by=2) this worker owns."""
     n = facts.n_entities
     weighted, counted = workers.any(facts.weights is not None), workers.any(facts.times is not None)

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
@@ -37,6 +38,7 @@ class State(Protocol):
 S = TypeVar("S", bound=State)
 
 
+PASSED_ON = 2.0  # seconds in which torchrun has passed a Ctrl-C on to its workers
 LEAST_EXPLAINED = 1e-3  # of the objective of zero factors: less would be waiting for noise
 
 
@@ -144,7 +146,7 @@ def run(
             del state  # what is read may be as large
             state, best, trace.steps = _resumed(checkpoint, kind, own_part)
     started = time.perf_counter() - (trace.steps[-1].seconds if trace.steps else spent)
-    with _Interrupt() as interrupt:
+    with _Interrupt(workers) as interrupt:
         asked = workers.any(interrupt.asked)
         while (verdict := _ending(solver, state, trace, max_iter, tol, watch, best, asked, nothing)) is None:
             state = solver.step(state)
@@ -176,10 +178,13 @@ class _Interrupt:
     """Ctrl-C, held back until the step under way has finished; a second one is not.
 
     Only where Python's own handler would raise KeyboardInterrupt: in the main thread of the first process, and not
-    where a program has a handler of its own.
+    where a program has a handler of its own. Workers get each Ctrl-C twice, from the terminal and from torchrun, which
+    passes it on: for a moment another one is the same.
     """
 
-    asked = False
+    def __init__(self, workers: Workers):
+        self.asked = False
+        self._workers, self._since = workers, 0.0
 
     def __enter__(self) -> _Interrupt:
         self._held = (
@@ -191,9 +196,16 @@ class _Interrupt:
             signal.signal(signal.SIGINT, self._hold)
         return self
 
-    def _hold(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        self.asked = True
+    def _hold(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            if time.monotonic() - self._since > PASSED_ON:
+                signal.default_int_handler(number, frame)
+            return
+        if self._workers.size == 1:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.asked, self._since = True, time.monotonic()
+        if self._workers.rank > 0:
+            return
         with suppress(RuntimeError, OSError):  # someone was writing just then
             print("stopping after this step; Ctrl-C once more stops at once", file=sys.stderr, flush=True)
 
