@@ -23,16 +23,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import FitError, InputError, RelatentError
+from .errors import FitError, InputError, LostWorkerError, RelatentError
 
 T = TypeVar("T")
 
-TIMEOUT = 600.0  # seconds that a worker waits for the others before it takes one for lost
+TIMEOUT = 3600.0  # seconds that a worker waits for silent others: the first may be reading a large file for all
 NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-
-
-class LostWorkerError(FitError):
-    """Another worker does not answer any more."""
 
 
 class Workers:

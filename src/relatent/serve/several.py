@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..errors import RelatentError
-from ..workers import ALONE, LostWorkerError, Workers
+from ..errors import LostWorkerError, RelatentError
+from ..workers import ALONE, Workers
 
 
 @contextmanager
