@@ -133,6 +133,14 @@ class Workers:
             self._call(lambda dist: dist.all_reduce(_tensor(array)))
         return array
 
+    def sum_rows(self, whole: NDArray[Any]) -> NDArray[Any]:
+        """The sum over all workers of the rows that this one owns: half of what `sum` sends."""
+        if self.size == 1:
+            return whole
+        parts = self.exchange(whole, np.diff(self.edges(len(whole))).tolist())
+        total: NDArray[Any] = parts.reshape(self.size, -1, *whole.shape[1:]).sum(axis=0)
+        return total
+
     def gather_rows(self, whole: T) -> T:
         """Every worker's own rows for all, in place: each has filled those of `rows`."""
         if self.size > 1:
@@ -189,7 +197,8 @@ class Workers:
         table[self.rank] = counts
         self.sum(table)
         to_come = table[:, self.rank].tolist()
-        given, received = np.array(array), np.empty((sum(to_come), *array.shape[1:]), array.dtype)
+        given = np.require(array, requirements=("C", "W"))
+        received = np.empty((sum(to_come), *array.shape[1:]), array.dtype)
         away = given.nbytes * (1 - counts[self.rank] / max(len(given), 1))
         self.handed += given.nbytes
         self.sent += round(away)

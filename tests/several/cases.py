@@ -43,6 +43,9 @@ def collectives(workers, folder):
         whole[workers.rows(n)] = rank
         owners = np.repeat(everyone, np.diff(workers.edges(n)))
         np.testing.assert_array_equal(workers.gather_rows(whole), np.stack([owners, owners], axis=1))
+    np.testing.assert_array_equal(
+        workers.sum_rows(np.full((size + 1, 2), rank)), np.full((1 + (rank == size - 1), 2), everyone.sum())
+    )
     parts = workers.gather(np.full(rank, rank, np.int32))
     assert [part.tolist() for part in parts] == [[other] * other for other in range(size)]
     received = workers.exchange(np.repeat(10 * rank + everyone, everyone), everyone.tolist())

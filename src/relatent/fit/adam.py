@@ -19,7 +19,7 @@ from ..data.facts import Facts, cells_of, sorted_unique
 from ..data.share import Share
 from ..model.factors import scores
 from ..workers import Workers
-from .objective import Layout, over_workers, sum_of_squares
+from .objective import Layout, Parameters, over_workers, sum_of_squares
 
 ROUND = 4  # steps of Adam in a step of the loop
 RATE = 0.1  # a step at the start, in sizes of A, or of R: with many entities the one is small and the other large
@@ -45,7 +45,7 @@ class AdamState(NamedTuple):
 
     x: Vector  # (n,)
     objective: float  # estimated, the mean over a round
-    mean: Vector  # (n,) of past gradients
+    mean: Vector  # (n,) of past gradients; of several workers each keeps the rows of A that it owns
     square: Vector  # (n,) of past gradients, squared
     active: NDArray[np.int64]  # zeros that are listed, as sorted cell numbers; a worker has those whose subject it owns
     found: NDArray[np.int64]  # zeros that should be, likewise
@@ -77,10 +77,13 @@ class Adam:
         """The state before the first round."""
         nothing = np.empty(0, np.int64)
         x = self.workers.broadcast(x)
-        return AdamState(x, np.inf, np.zeros_like(x), np.zeros_like(x), nothing, nothing, 0)
+        mean, square = (np.zeros(len(x), x.dtype) for _ in range(2))  # pages that a worker never uses it never takes
+        return AdamState(x, np.inf, mean, square, nothing, nothing, 0)
 
     def whole(self, state: AdamState) -> AdamState:
-        """The state with the zeros of all workers."""
+        """The state with the zeros, and in place with the memories, of all workers."""
+        for memory in (state.mean, state.square):
+            self.workers.gather_rows(self.layout.views(memory).A)
         active, found = (np.sort(np.concatenate(self.workers.gather(keys))) for keys in (state.active, state.found))
         return state._replace(active=active, found=found)
 
@@ -140,21 +143,28 @@ class Adam:
         corrected = left * np.sqrt(1 - MEMORY**t) / (1 - MOMENTUM**t)
         loss, dA, dR, db = self._over_workers(loss, dR, db)
         gradients = (dA, dR[None], (db if self.bias else np.zeros_like(db))[None])
-        parts = (self.layout.views(vector) for vector in (x, mean, square))
+        parts = (self._owned(vector) for vector in (x, mean, square))
         for l2, rate, gradient, *arrays in zip((*self.lambdas, 0.0), rates, gradients, *parts, strict=True):
             self._update(gradient, arrays, 2 * l2, rate * corrected)
+        self.workers.gather_rows(A)
         return loss
 
+    def _owned(self, vector: Vector) -> Parameters:
+        """A, R and b of a vector; of A the rows that this worker owns."""
+        A, R, b = self.layout.views(vector)
+        return Parameters(A[self.cells.own], R, b)
+
     def _over_workers(self, loss: float, dR: Slices, db: Vector) -> tuple[float, Slices, Slices, Vector]:
-        """The estimate that all workers have made together; dA as parts that are still to be added."""
+        """The estimate that all workers have made together; dA of own rows, as parts that are still to be added."""
         if self.workers.size == 1:
             return loss, self._dA, dR, db
         dA = self._dA[0]
         for part in self._dA[1:]:
             dA += part
-            part[:] = 0
-        loss, _, dR, db = over_workers(Reduction(loss, dA, dR, db), self.workers)
-        return loss, self._dA[:1], dR, db
+        own = self.workers.sum_rows(dA)
+        self._dA[:] = 0
+        loss, _, dR, db = over_workers(Reduction(loss, dA[:0], dR, db), self.workers)
+        return loss, own[None], dR, db
 
     def _update(self, gradient: NDArray[Any], arrays: list[Vector], l2: float, rate: float) -> None:
         """Adam's update of some parameters; the gradient, in several parts, is used up."""
