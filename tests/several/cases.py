@@ -16,7 +16,7 @@ import sklearn.base
 
 import relatent
 from relatent.errors import RelatentError
-from relatent.fit.adam import Adam
+from relatent.fit.adam import Adam, _above_most
 from relatent.fit.als import Als
 from relatent.fit.checkpoint import Checkpoint
 from relatent.fit.optimisers import Lbfgs
@@ -58,6 +58,10 @@ def collectives(workers, folder):
     assert (workers.total(rank), workers.most(-rank), workers.add(0.5)) == (everyone.sum(), 0.0, size / 2)
     assert workers.texts("é" * rank) == ["é" * other for other in range(size)]
     assert workers.told(f"from {rank}") == "from 0"
+    everything = np.random.default_rng(0).normal(size=50).astype(np.float32)
+    for most in (0, 7, 49, 50):
+        cut = _above_most(everything[rank::size], most, workers)
+        assert np.count_nonzero(everything > cut) == most
     import torch
 
     assert workers.sum(torch.full((2,), float(rank))).tolist() == [float(everyone.sum())] * 2

@@ -22,6 +22,7 @@ HEAVY = dataclasses.replace(HIDDEN, weights=3 * HIDDEN.weights)
 RICH = random_facts(40, 2, 300, attributes=4)
 COUNTED = dataclasses.replace(PLAIN, times=1.0 + np.arange(len(PLAIN)) % 4)
 MANY = random_facts(30_000, 2, 60_000)  # by the roads for many entities: streams and rough eigenvectors
+DOUBTED = dataclasses.replace(MANY, weights=np.arange(len(MANY)) % 3 / 2)
 VALID = HeldOut(HIDDEN.triples[::7], np.ones(len(HIDDEN.triples[::7]), bool))
 
 ALS = {"rank": 4, "l2_entities": 0.1, "l2_relations": 0.1, "max_iter": 15, "tol": 0.0, "dtype": "float64"}
@@ -39,6 +40,7 @@ def fits():
     yield "als validation", relatent.RescalALS(**{**ALS, "max_iter": 60}, patience=3), HIDDEN, VALID
     yield "als facts to validate", relatent.RescalALS(**ALS), PLAIN, random_facts(61, 3, 30, seed=5)
     yield "als many", relatent.RescalALS(**{**ALS, "rank": 8, "max_iter": 4}), MANY, None
+    yield "als many weights", relatent.RescalALS(**{**ALS, "max_iter": 2}), DOUBTED, None
     yield "logit", relatent.RescalLogit(**LOGIT), PLAIN, None
     yield "logit single", relatent.RescalLogit(**{**LOGIT, "dtype": "float32"}), PLAIN, None
     yield "logit weights unobserved", relatent.RescalLogit(**LOGIT), HIDDEN, None
