@@ -115,8 +115,8 @@ def reading(workers, folder):
     (folder / f"{workers.rank}.json").write_text(json.dumps(said))
 
 
-def killed(workers, folder, name, rank, step):
-    """A fit in whose middle one worker is killed; the others say what they see."""
+def killed(workers, folder, name, rank, step, how="SIGKILL"):
+    """A fit in whose middle one worker is killed, or stopped; the others say what they see."""
     estimator, facts = model(name)
     solver = SOLVERS[name]
     plain, taken = solver.step, []
@@ -124,7 +124,7 @@ def killed(workers, folder, name, rank, step):
     def counted(self, state):
         taken.append(1)
         if workers.rank == int(rank) and len(taken) == int(step):
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), signal.Signals[how])
         return plain(self, state)
 
     solver.step = counted

@@ -43,3 +43,17 @@ def test_when_a_worker_is_killed_the_others_end_and_others_go_on(name, rank, tmp
     np.testing.assert_allclose(first["objective"], whole.trace_.objective, rtol=1e-6)
     np.testing.assert_allclose(first["A"], whole.factors_.A, atol=1e-3)
     np.testing.assert_array_equal(first["A"], second["A"])
+
+
+def test_a_worker_that_falls_silent_is_taken_for_lost_after_the_timeout(tmp_path):
+    workers = launcher.start(2, launcher.HERE / "cases.py", "killed", tmp_path, "als", 1, 5, "SIGSTOP")
+    try:
+        out, err = workers[0].communicate(timeout=launcher.PATIENCE)
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.communicate()
+    assert workers[0].returncode == 1, err
+    [line] = out.splitlines()
+    assert line.startswith("LostWorkerError: worker 0 of 2 has lost another one (")
+    assert (tmp_path / "state").exists()
