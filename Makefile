@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types check table1 clean
+TORCH := $(VENV)/.torch
+
+.PHONY: demo test test-torch lint types check table1 clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -12,10 +14,19 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $(STAMP)
 
+$(TORCH): $(STAMP)
+	$(BIN)/python -m pip install --quiet torch==2.13.0 triton==3.9.0
+	touch $(TORCH)
+
 demo: $(STAMP)
 	$(BIN)/python -m relatent.serve.demo
 
 test: lint types check
+
+# What needs torch: GPU kernels, here in Triton's interpreter, and several processes that fit together. A plain `make test`
+# does not install it.
+test-torch: $(TORCH)
+	$(BIN)/python -m pytest -m torch
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check src tests benchmarks tools

@@ -48,6 +48,7 @@ BENCHMARKS = {  # name: (module, function, what it measures)
     "ranking": ("answers", "ranking", "filtered ranks of the test facts of WN18RR, rank 64"),
     "fold-in": ("newcomers", "fold_in", "entities that come after the fit, against a refit; among a million"),
     "reading": ("reading", "reading", "70 M named facts from TSV.gz to sorted ids; other formats, polars, each step"),
+    "several": ("several", "several", "1, 2 and 4 Gloo processes here: objective, bytes sent, seconds a step (2 min)"),
     "help": ("answers", "help_text", "time until the command line has answered --help"),
 }
 

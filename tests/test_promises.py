@@ -23,6 +23,7 @@ SHARED = {
     "progress",
     "room",
     "threads",
+    "workers",
     "writing",
 }  # modules beside the layers, which all of them may use
 

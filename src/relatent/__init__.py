@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .model.factors import Factors
     from .model.storage import load
     from .serve.queries import explain, groups, similar
+    from .workers import Workers
 
 _HOME = {
     "Facts": ".data.facts",
@@ -65,6 +66,7 @@ _HOME = {
     "evaluate": ".evaluation.ranks",
     "CellClassifier": ".evaluation.classifier",
     "Calibrated": ".evaluation.calibration",
+    "Workers": ".workers",
     "RelatentError": ".errors",
     "ConvergenceWarning": ".errors",
     "DataWarning": ".errors",
@@ -102,6 +104,7 @@ __all__ = [
     "evaluate",
     "CellClassifier",
     "Calibrated",
+    "Workers",
     "RelatentError",
     "ConvergenceWarning",
     "DataWarning",

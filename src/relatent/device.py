@@ -124,6 +124,10 @@ class Device:
         """The spacing of its numbers at 1."""
         return float(torch.finfo(x.dtype).eps)
 
+    def contiguous(self, x: Tensor) -> Tensor:
+        """The array in one piece."""
+        return x.contiguous()
+
     def products(self, bounds: Ids) -> Products:
         """Products by relation, for rows in this order."""
         return Products(bounds, self.device)

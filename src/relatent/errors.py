@@ -7,6 +7,7 @@ RelatentError
 │   └── UnknownNameError (also KeyError)   a name that is not in the vocabulary
 ├── DownloadError                     a catalog data set that could not be fetched or checked
 └── FitError                          a fit that diverged
+    └── LostWorkerError               one of several processes that does not answer any more
 
 ConvergenceWarning                    a fit that stopped before it converged
 VanishedWarning                       a fit whose penalties left nothing of the factors
@@ -47,6 +48,10 @@ class DownloadError(RelatentError):
 
 class FitError(RelatentError):
     """A fit that diverged."""
+
+
+class LostWorkerError(FitError):
+    """One of several processes that fit together does not answer any more."""
 
 
 class RelatentWarning(UserWarning):

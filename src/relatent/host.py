@@ -74,6 +74,10 @@ class Host:
         """The spacing of its numbers at 1."""
         return float(np.finfo(x.dtype).eps)
 
+    def contiguous(self, x: Any) -> Any:
+        """The array in one piece."""
+        return np.ascontiguousarray(x)
+
     def products(self, bounds: Ids) -> Products:
         """Products by relation, for rows in this order."""
         return Products(bounds)

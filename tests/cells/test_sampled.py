@@ -100,7 +100,7 @@ def test_typed_zeros_are_those_between_entities_that_have_facts():
 
 def pieces(sampled, side):
     """Numbers in [0, 1) that stand for all draws of one side of the only relation: (by degree, alike, probability)."""
-    n_facts, n = int(sampled.starts[-1]), sampled.n
+    n_facts, n = int(sampled.n_facts), sampled.n
     steps = [(int(sampled.sides.by_degree[side, 0]), n_facts), (int(sampled.sides.alike[side, 0]), n)]
     axes = []
     for m, length in steps:

@@ -2,13 +2,23 @@
 
 import os
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
+HERE = Path(__file__).parent
+
 if find_spec("torch") is None or find_spec("triton") is None:
-    pytest.skip("needs relatent[gpu]", allow_module_level=True)
+    collect_ignore_glob = ["test_*.py"]  # they need relatent[gpu]; `make test-torch` installs it
+else:
+    import torch
 
-import torch
+    if not torch.cuda.is_available():
+        os.environ["TRITON_INTERPRET"] = "1"
 
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"
+
+def pytest_collection_modifyitems(items):
+    """All tests beside this file need torch."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.torch)

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..arrays import Ids, Matrix, Slices, Vector
 from ..data.facts import Facts
+from ..data.share import Share
 from .reduction import Reduction
 
 CELLS = 1 << 18  # of a tile: what the passes over it read again is still in the cache
@@ -46,12 +47,16 @@ class Tile(NamedTuple):
 
 
 class Exclusive:
-    """Value and gradient of the categorical loss over all pairs of some facts."""
+    """Value and gradient of the categorical loss over all pairs of some facts.
 
-    def __init__(self, facts: Facts, dtype: Any = np.float32, n_threads: int | None = None):
+    With several workers: over the pairs whose subject this one owns.
+    """
+
+    def __init__(self, facts: Facts | Share, dtype: Any = np.float32, n_threads: int | None = None):
         self.n, self.k = facts.n_entities, facts.n_relations
         self.dtype = np.dtype(dtype)
-        tiles = _tiles(facts, self.dtype)
+        share = Share.of(facts)
+        tiles = _tiles(share.facts, share.rows, self.dtype)
         n_threads = min(n_threads or numba.get_num_threads(), len(tiles))
         # Tiles are dealt in runs, and a run keeps its order: the same sums at every call.
         self.shares = [tiles[len(tiles) * t // n_threads : len(tiles) * (t + 1) // n_threads] for t in range(n_threads)]
@@ -121,21 +126,21 @@ def _softmax(T: Matrix, tile: Tile) -> tuple[float, Matrix]:
     return value, P
 
 
-def _tiles(facts: Facts, dtype: Any) -> list[Tile]:
-    """All pairs in tiles; a fact of weight 0 is an unobserved cell."""
-    n, k = facts.n_entities, facts.n_relations
+def _tiles(facts: Facts, own: slice, dtype: Any) -> list[Tile]:
+    """All pairs of these subjects in tiles; a fact of weight 0 is an unobserved cell."""
+    n, k, height = facts.n_entities, facts.n_relations, own.stop - own.start
     columns = min(n, COLUMNS)
-    rows = min(max(1, CELLS // (columns * k)), -(-n // 2))  # two blocks at least, for two threads
+    rows = min(max(1, CELLS // (columns * k)), -(-height // 2))  # two blocks at least, for two threads
     weights = facts.confidences
     known = weights > 0
     ones, w = facts.triples[known], weights[known].astype(dtype)
     hidden = np.concatenate([facts.unobserved, facts.triples[~known]])
     pairs = ones[:, 0].astype(np.int64) * n + ones[:, 2]
     hidden = hidden[~np.isin(hidden[:, 0].astype(np.int64) * n + hidden[:, 2], pairs)]
-    edges_I, edges_J = [*range(0, n, rows), n], [*range(0, n, columns), n]
+    edges_I, edges_J = [*range(own.start, own.stop, rows), own.stop], [*range(0, n, columns), n]
     width = len(edges_J) - 1
     by_tile = [
-        _by_tile(cells, values, rows, columns, (len(edges_I) - 1) * width, width)
+        _by_tile(cells - [own.start, 0, 0], values, rows, columns, (len(edges_I) - 1) * width, width)
         for cells, values in ((ones, w), (hidden, np.ones(len(hidden), dtype)))
     ]
     return [

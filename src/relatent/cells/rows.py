@@ -13,6 +13,7 @@ import numpy as np
 
 from ..arrays import Ids, Triples, Vector
 from ..data.facts import Facts
+from ..data.share import Share
 
 
 class Side(NamedTuple):
@@ -59,14 +60,21 @@ class Rows:
         self._by_entity = on.sums(*_by(side.entity, n, np.arange(m), np.ones(m)))
 
     @classmethod
-    def of_facts(cls, facts: Facts, on: Any, of_targets: tuple[Vector, Vector] | None = None) -> list[Rows]:
-        """Both sides of the facts that are believed at all; `of_targets`: weights of objects, and of subjects."""
+    def of_facts(cls, facts: Facts | Share, on: Any, of_targets: tuple[Vector, Vector] | None = None) -> list[Rows]:
+        """Both sides of the facts that are believed at all; `of_targets`: weights of objects, and of subjects.
+
+        Of several workers each has the rows of the subjects, and of the objects, that it owns.
+        """
+        share, targets = Share.of(facts), of_targets or (None, None)
+        return [cls._of_side(share.facts, False, on, targets[0]), cls._of_side(share.mirrored, True, on, targets[1])]
+
+    @classmethod
+    def _of_side(cls, facts: Facts, turned: bool, on: Any, of_target: Vector | None) -> Rows:
         known = facts.confidences > 0
-        cells, weights, shape = facts.triples[known], facts.confidences[known], (facts.n_entities, facts.n_relations)
-        objects, subjects = (
-            (1.0, 1.0) if of_targets is None else (of_targets[0][cells[:, 2]], of_targets[1][cells[:, 0]])
-        )
-        return [cls(cells, weights * objects, *shape, False, on), cls(cells, weights * subjects, *shape, True, on)]
+        cells, weights = facts.triples[known], facts.confidences[known]
+        if of_target is not None:
+            weights = weights * of_target[cells[:, 0 if turned else 2]]
+        return cls(cells, weights, facts.n_entities, facts.n_relations, turned, on)
 
     def own(self, A: Any) -> Any:
         """Each row's entity, (m, r)."""
@@ -92,8 +100,10 @@ class Rows:
         """The sum of the rows of each entity, (N, r)."""
         return self._by_entity(X)
 
-    def hidden(self, facts: Facts) -> tuple[Any, Any]:
+    def hidden(self, facts: Facts | Share) -> tuple[Any, Any]:
         """Rows and other entities of unobserved cells that lie in one of the rows, sorted by row."""
+        share = Share.of(facts)
+        facts = share.mirrored if self.side.turned else share.facts
         doubted = facts.triples[facts.confidences == 0]
         keys, target = _row_keys(np.concatenate([facts.unobserved, doubted]), self.n, self.side.turned)
         inside = np.isin(keys, self.side.keys)

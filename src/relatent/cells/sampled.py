@@ -30,6 +30,8 @@ from numpy.typing import NDArray
 
 from ..arrays import Ids, Matrix, Slices, Triples, Vector
 from ..data.facts import Facts, cells_of
+from ..data.share import Share
+from ..workers import Workers
 from . import sigmoid
 from .prefetch import AHEAD, LINE, prefetch
 
@@ -63,6 +65,15 @@ class Drawn(NamedTuple):
     weights: Vector  # 1 / π
 
 
+class Column(NamedTuple):
+    """One side of the facts, sorted within each relation; of several workers, each has the ids that it owns."""
+
+    ids: Ids
+    starts: NDArray[np.int64]  # (K + 1,)
+    firsts: NDArray[np.int64]  # (K,) where they begin in the column of all workers
+    all_starts: NDArray[np.int64]  # (K + 1,) of that column
+
+
 class Listed(NamedTuple):
     """Cells that no block may count, in order: facts, unobserved cells, and active zeros."""
 
@@ -73,11 +84,15 @@ class Listed(NamedTuple):
 
 
 class Sampled:
-    """Estimates of the logistic loss and its gradient over all observed cells of some facts."""
+    """Estimates of the logistic loss and its gradient over all observed cells of some facts.
+
+    Several workers draw what one alone would draw: each draws the subjects and the objects that it owns, and sums the
+    cells, listed ones and those of the blocks, whose subject it owns. Then estimates are the same but for rounding.
+    """
 
     def __init__(
         self,
-        facts: Facts,
+        facts: Facts | Share,
         dtype: Any = np.float32,
         *,
         n_batches: int = 1,
@@ -85,12 +100,18 @@ class Sampled:
         typed: bool = False,
         n_threads: int | None = None,
     ):
-        self.n, self.k, self.dtype = facts.n_entities, facts.n_relations, np.dtype(dtype)
-        self.typed, self.n_batches, self.n_facts = typed, n_batches, len(facts)
-        self.starts, self.subjects = facts.starts, np.ascontiguousarray(facts.subjects)
-        self.by_object = _sorted_within(facts.objects, facts.starts)
-        self.sides = _sides(facts, self.subjects, self.by_object, zeros_per_fact / n_batches)
-        self._known = self.listed = _listed(facts, self.dtype)
+        share = Share.of(facts)
+        self.n, self.k, self.dtype = share.n_entities, share.n_relations, np.dtype(dtype)
+        self.typed, self.n_batches, self.n_facts = typed, n_batches, share.n_facts
+        self.workers, self.own = share.workers, share.rows
+        by_object = _sorted_within(share.mirrored.objects, share.mirrored.starts)
+        self.columns = (
+            _column(np.ascontiguousarray(share.facts.subjects), share.facts.starts, self.workers),
+            _column(by_object, share.mirrored.starts, self.workers),
+        )
+        self.sides = _sides(share, self.columns, zeros_per_fact / n_batches)
+        self._known = self.listed = _listed(share.facts, self.dtype)
+        self._firsts = _firsts(self.listed.starts, self.workers)
         self._active: NDArray[np.int64] | None = None
         self.n_threads = n_threads or (numba.get_num_threads() if self._cost() > ALONE else 1)
         self.pool = ThreadPoolExecutor(self.n_threads)
@@ -106,19 +127,22 @@ class Sampled:
             return
         self._active = active
         self.listed = _merged(self._known, cells_of(active, self.n), self.k) if len(active) else self._known
+        self._firsts = _firsts(self.listed.starts, self.workers)
 
     def draw(self, uniforms: NDArray[np.float64]) -> tuple[Drawn, Drawn]:
         """Subjects and objects of every block from numbers in [0, 1): (2 sides, 2 strata, K)."""
         many = int(self.sides.by_degree.sum() + self.sides.alike.sum()) > AT_ONCE
         each = self.pool.map if many else map
-        subjects, objects = each(self._draw_side, (0, 1), (self.subjects, self.by_object), uniforms)
-        return subjects, objects
+        subjects, objects = each(self._draw_side, (0, 1), uniforms)
+        return subjects, _by_relation(objects, self.workers)
 
-    def _draw_side(self, side: int, ids: Ids, uniforms: NDArray[np.float64]) -> Drawn:
+    def _draw_side(self, side: int, uniforms: NDArray[np.float64]) -> Drawn:
         by_degree, alike, distinct = (part[side] for part in self.sides)
         room, found = int(np.sum(np.minimum(by_degree, distinct) + alike + 1)), np.zeros(self.k + 1, np.int64)
         chosen, weights = np.empty(room, np.int32), np.empty(room, self.dtype)
-        _draw(ids, self.starts, self.n, self.typed, by_degree, alike, distinct, *uniforms, chosen, weights, found[1:])  # type: ignore[call-arg]
+        own = (self.own.start, self.own.stop)
+        counts = (by_degree, alike, distinct)
+        _draw(*self.columns[side], self.n, *own, self.typed, *counts, *uniforms, chosen, weights, found[1:])  # type: ignore[call-arg]
         return Drawn(np.cumsum(found), chosen, weights)
 
     def __call__(
@@ -135,11 +159,13 @@ class Sampled:
         """An estimate from one batch of listed cells and one draw of zeros: value, dR, db.
 
         Gradients of A are added to `parts`, (threads, N, r). Numbers of cells worth listing are written to `found`,
-        (threads, room), as far as there is room; how many each has is the last result.
+        (threads, room), as far as there is room; how many each has is the last result. Of several workers, each has its
+        part of all this.
         """
         A, R, b = (np.ascontiguousarray(array, self.dtype) for array in (A, R, b))
         rows, columns = self.draw(uniforms)
-        tasks, edges = _tasks(self.listed.starts, self.n_batches, batch, rows.starts, columns.starts, len(parts))
+        listed = (self.listed.starts, self._firsts, self.n_batches, batch)
+        tasks, edges = _tasks(*listed, rows.starts, columns.starts, len(parts))
         R_t = np.ascontiguousarray(R.transpose(0, 2, 1))
 
         def work(share: int) -> tuple[float, Slices, Vector, int]:
@@ -207,11 +233,39 @@ def _sorted_within(objects: Ids, starts: NDArray[np.int64]) -> Ids:
     return ordered
 
 
-def _sides(facts: Facts, subjects: Ids, by_object: Ids, zeros_per_fact: float) -> Sides:
+def _firsts(starts: NDArray[np.int64], workers: Workers) -> NDArray[np.int64]:
+    """Where this worker's cells of each relation begin in the list of all, owner after owner, (K,)."""
+    if workers.size == 1:
+        return starts[:-1]
+    counts = np.stack(workers.gather(np.diff(starts)))  # (workers, K)
+    begin = np.concatenate([[0], np.cumsum(counts.sum(axis=0))[:-1]])
+    firsts: NDArray[np.int64] = begin + counts[: workers.rank].sum(axis=0)
+    return firsts
+
+
+def _column(ids: Ids, starts: NDArray[np.int64], workers: Workers) -> Column:
+    ends = workers.sum(np.cumsum(np.diff(starts)))
+    return Column(ids, starts, _firsts(starts, workers), np.concatenate([[0], ends]))
+
+
+def _by_relation(drawn: Drawn, workers: Workers) -> Drawn:
+    """What all workers have drawn, in the order in which one alone would have it."""
+    if workers.size == 1:
+        return drawn
+    count, k = drawn.starts[-1], len(drawn.starts) - 1
+    tables = workers.gather(np.concatenate([np.diff(drawn.starts), drawn.ids[:count]]).astype(np.int32))
+    weights = np.concatenate(workers.gather(drawn.weights[:count]))
+    counts = np.stack([table[:k] for table in tables])  # (workers, K)
+    order = np.argsort(np.concatenate([np.repeat(np.arange(k), each) for each in counts]), kind="stable")
+    starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0, dtype=np.int64))])
+    return Drawn(starts, np.concatenate([table[k:] for table in tables])[order], weights[order])
+
+
+def _sides(share: Share, columns: Sequence[Column], zeros_per_fact: float) -> Sides:
     """Blocks of as many cells as asked for; if one side has few entities to draw from, the other gets more."""
-    n, starts = facts.n_entities, facts.starts
-    distinct = np.stack([_distinct(column, starts) for column in (subjects, by_object)])
-    cells = zeros_per_fact * np.maximum(np.diff(starts), 1)  # zeros of a relation without facts count too
+    n = share.n_entities
+    distinct = share.workers.sum(np.stack([_distinct(column.ids, column.starts) for column in columns]))
+    cells = zeros_per_fact * np.maximum(share.counts, 1)  # zeros of a relation without facts count too
     side = np.sqrt(cells)
     width = np.minimum((1 - ALIKE) * side, distinct) + np.minimum(ALIKE * side, n)
     sides = np.maximum(side, cells / np.maximum(width[::-1], 1))  # (2, K) the other side's width decides
@@ -233,16 +287,20 @@ def _distinct(ids, starts):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _draw(ids, starts, n, typed, by_degree, alike, distinct, u_degree, u_alike, chosen, weights, found):  # type: ignore[no-untyped-def]
+def _draw(  # type: ignore[no-untyped-def]
+    ids, starts, firsts, all_starts, n, own_low, own_high, typed, by_degree, alike, distinct, u_degree, u_alike, chosen,
+    weights, found,
+):  # fmt: skip
     """Fill chosen and weights, relation by relation without gaps, and how many each has."""
     filled = 0
     for k in range(len(by_degree)):
         low, high = starts[k], starts[k + 1]
-        space = (high - low) / by_degree[k] if by_degree[k] < distinct[k] else 1.0
+        begin, end = all_starts[k], all_starts[k + 1]
+        space = (end - begin) / by_degree[k] if by_degree[k] < distinct[k] else 1.0
         first = filled
-        filled = _draw_by_degree(ids, low, high, space, u_degree[k], chosen, filled)
+        filled = _draw_by_degree(ids, low, high, firsts[k] - low, begin, end, space, u_degree[k], chosen, filled)
         middle = filled
-        filled = _draw_alike(n, alike[k], u_alike[k], chosen, filled)
+        filled = _draw_alike(n, own_low, own_high, alike[k], u_alike[k], chosen, filled)
         if first < middle < filled:
             chosen[first:filled].sort()
         end = first
@@ -261,25 +319,28 @@ def _draw(ids, starts, n, typed, by_degree, alike, distinct, u_degree, u_alike, 
 
 
 @njit(inline="always")
-def _draw_by_degree(ids, low, high, space, u, chosen, filled):  # type: ignore[no-untyped-def]
-    """Entities at equally spaced positions of a sorted column."""
-    at, last = low + u * space, low - 1
-    while at < high:
-        here = min(np.int64(at), high - 1)
-        if last < low or ids[here] != ids[last]:
-            chosen[filled] = ids[here]
-            filled += 1
-        last = here
+def _draw_by_degree(ids, low, high, shift, begin, end, space, u, chosen, filled):  # type: ignore[no-untyped-def]
+    """Entities at equally spaced positions, from begin to end, of a sorted column; those that stand here."""
+    at, last = begin + u * space, low - 1
+    while at < end:
+        here = min(np.int64(at), end - 1) - shift
+        if low <= here < high:
+            if last < low or ids[here] != ids[last]:
+                chosen[filled] = ids[here]
+                filled += 1
+            last = here
         at += space
     return filled
 
 
 @njit(inline="always")
-def _draw_alike(n, m, u, chosen, filled):  # type: ignore[no-untyped-def]
-    """m equally spaced ones of all entities."""
+def _draw_alike(n, own_low, own_high, m, u, chosen, filled):  # type: ignore[no-untyped-def]
+    """m equally spaced ones of all entities; those that this worker owns."""
     for a in range(m):
-        chosen[filled] = min(np.int64((u + a) * (n / m)), n - 1)
-        filled += 1
+        i = min(np.int64((u + a) * (n / m)), n - 1)
+        if own_low <= i < own_high:
+            chosen[filled] = i
+            filled += 1
     return filled
 
 
@@ -316,7 +377,7 @@ def _run_end(ids, at, high):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _tasks(starts, n_batches, batch, row_starts, column_starts, n_shares):  # type: ignore[no-untyped-def]
+def _tasks(starts, firsts, n_batches, batch, row_starts, column_starts, n_shares):  # type: ignore[no-untyped-def]
     """Tasks (kind, k, low, high) in order, and where each thread's share begins; shares cost about the same."""
     n_relations = len(starts) - 1
     count = 0
@@ -326,7 +387,7 @@ def _tasks(starts, n_batches, batch, row_starts, column_starts, n_shares):  # ty
     tasks, cost = np.empty((count, 4), np.int64), np.zeros(count + 1)
     n = 0
     for k in range(n_relations):
-        low = starts[k] + (batch - starts[k]) % n_batches  # the batch's first cell of k
+        low = starts[k] + (batch - firsts[k]) % n_batches  # the batch's first cell of k
         while low < starts[k + 1]:
             high = min(low + n_batches * CELLS_A_TASK, starts[k + 1])
             tasks[n] = LISTED, k, low, high

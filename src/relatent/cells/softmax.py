@@ -17,26 +17,30 @@ import numpy as np
 
 from ..arrays import Vector
 from ..data.facts import Facts
+from ..data.share import Share
 from .contest import Contest
 from .reduction import Reduction
 from .rows import Rows
 
 
-def by_degree(facts: Facts, hubs: float, place: int) -> Vector:
+def by_degree(facts: Facts | Share, hubs: float, place: int) -> Vector:
     """How much an answer in this place counts, (N,): all alike, or in part by its facts; 1 on average over facts."""
-    degree = np.bincount(facts.triples[:, [0, 2]].ravel(), minlength=facts.n_entities)
+    share = Share.of(facts)
+    s, _, o = share.facts.triples.T
+    as_subject, as_object = (share.workers.sum(np.bincount(ids, minlength=share.n_entities)) for ids in (s, o))
+    degree = as_subject + as_object
     weights = 1 - hubs + hubs * degree / max(degree.max(initial=0), 1)
-    return weights / weights[facts.triples[:, place]].mean()  # type: ignore[no-any-return]
+    return weights / np.average(weights, weights=as_subject if place == 0 else as_object)  # type: ignore[no-any-return]
 
 
 class SoftmaxSum:
     """Value and gradient of the softmax likelihood of some facts; arrays are those of `on`, a `Host` or a `Device`."""
 
-    def __init__(self, facts: Facts, on: Any, *, relations: float = 0.0, hubs: float = 0.0):
+    def __init__(self, facts: Facts | Share, on: Any, *, relations: float = 0.0, hubs: float = 0.0):
         of_targets = None if not hubs else (by_degree(facts, hubs, 2), by_degree(facts, hubs, 0))
         self.sides = [(side, side.hidden(facts)) for side in Rows.of_facts(facts, on, of_targets)]
         self.on = on
-        self.contest = Contest(facts, relations, on) if relations else None
+        self.contest = Contest(Share.of(facts).facts, relations, on) if relations else None
 
     def __call__(self, A: Any, R: Any, b: Any, *, value: bool = True) -> Reduction:
         """Σ of the loss and its derivatives; b has no part in it. Without `value` the sum is NaN."""

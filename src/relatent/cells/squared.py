@@ -13,16 +13,22 @@ import numpy as np
 
 from ..arrays import Matrix, Slices, Vector
 from ..data.facts import Facts
+from ..data.share import Share
 from ..model import gram
 from .listed import Group, listed
 from .reduction import Reduction
 
 
 class SquaredSum:
-    """Value and gradient of Σ w (x − θ)² over all observed cells of some facts."""
+    """Value and gradient of Σ w (x − θ)² over all observed cells of some facts.
 
-    def __init__(self, facts: Facts, dtype: Any = np.float32):
-        self.facts = facts
+    With several workers: what this one's facts add, and for the first what all cells come to.
+    """
+
+    def __init__(self, facts: Facts | Share, dtype: Any = np.float32):
+        share = Share.of(facts)
+        self.facts = share.facts
+        self._all_cells = share.workers.rank == 0
         self.dtype = np.dtype(dtype)
         self._groups: list[Group] = []
         self._rank = 0
@@ -45,6 +51,8 @@ class SquaredSum:
         normal = (R @ G @ R_t + R_t @ G @ R).sum(axis=0)
         shift = np.tensordot(b, (R + R_t) @ s, axes=1)  # the same for every row of A
         dA = A @ (2 * normal).astype(self.dtype) + (2 * shift).astype(self.dtype)
+        if not self._all_cells:
+            total, dA, dR, db = 0.0, np.zeros_like(dA), np.zeros_like(dR), np.zeros_like(db)
         for group in self._groups:
             k = group.relations
             t = group.scores(A, R[k]).astype(np.float64)

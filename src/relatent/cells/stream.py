@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Ids, Matrix, Slices
 from ..data.facts import Facts
+from ..data.share import Share
 from .prefetch import AHEAD, LINE, prefetch
 
 CHUNK_BYTES = 32 << 10  # rows of X_k A that are multiplied at once: they are still in the first cache
@@ -52,32 +53,27 @@ class Relation(NamedTuple):
 
 
 class Stream:
-    """The facts of every relation, laid out for gathers, and the two visits of a sweep."""
+    """The facts of every relation, laid out for gathers, and the two visits of a sweep.
 
-    def __init__(self, facts: Facts, rank: int, dtype: Any = np.float32, n_threads: int | None = None):
-        self.n, self.rank, self.dtype = facts.n_entities, rank, np.dtype(dtype)
+    With several workers rows are those of the entities that this one owns.
+    """
+
+    def __init__(self, facts: Facts | Share, rank: int, dtype: Any = np.float32, n_threads: int | None = None):
+        share = Share.of(facts)
+        self.n, self.rank, self.dtype, self.own = facts.n_entities, rank, np.dtype(dtype), share.rows
         size = max(1, BLOCK_BYTES // (rank * self.dtype.itemsize))
-        self.edges = np.append(np.arange(0, self.n, size), self.n)
+        height = self.own.stop - self.own.start
+        self.edges = np.append(np.arange(0, height, size), height)
+        self._all_edges = np.append(np.arange(0, self.n, size), self.n)
         self._pool = ThreadPoolExecutor(n_threads or numba.get_num_threads())
-        rows, columns = np.empty((2, len(facts)), np.int32)  # by object
-        relation = partial(_relation, facts, self.edges, rows, columns)
+        rows, columns = np.empty((2, len(share.mirrored)), np.int32)  # by object
+        relation = partial(_relation, share, self.edges, rows, columns)
         self.relations = list(self._pool.map(relation, range(facts.n_relations)))
-        self.groups = self._groups()
+        filled = np.array([relation.forward.firsts[-1] for relation in self.relations], np.int64)
+        self.groups = _groups(share.workers.sum(filled), TOGETHER * self.n)
         # kept from visit to visit: fresh pages cost more than what is written to them
         self._room: Matrix = np.empty((0, rank), self.dtype)
         self._wide = _aligned(self.n, padded_width(rank, self.dtype), self.dtype)
-
-    def _groups(self) -> list[list[int]]:
-        """Relations whose X_k A are held together."""
-        groups: list[list[int]] = []
-        taken = 0
-        for k in range(len(self.relations)):
-            if not groups or taken + self._n_rows(k) > TOGETHER * self.n:
-                groups.append([])
-                taken = 0
-            groups[-1].append(k)
-            taken += self._n_rows(k)
-        return groups
 
     def _n_rows(self, k: int) -> int:
         return self.relations[k].forward.firsts[-1]
@@ -94,29 +90,29 @@ class Stream:
         """A with rows of whole cache lines, aligned; the next call writes over it."""
 
         def work(block: int) -> None:
-            at = slice(self.edges[block], self.edges[block + 1])
+            at = slice(self._all_edges[block], self._all_edges[block + 1])
             self._wide[at, : self.rank] = _without_dust(A[at])
 
-        list(self._pool.map(work, range(len(self.edges) - 1)))
+        list(self._pool.map(work, range(len(self._all_edges) - 1)))
         return self._wide
 
     def project(self, k: int, A: Matrix, Y: Matrix) -> Matrix:
-        """AᵀX_kA in float64, (r, r); rows of X_k A go to Y. A: padded."""
-        side = self.relations[k].forward
+        """AᵀX_kA in float64, (r, r); rows of X_k A go to Y. A: padded. With several workers: this one's part of it."""
+        side, A_own = self.relations[k].forward, A[self.own]
         products = np.zeros((len(self.edges) - 1, self.rank, self.rank))
         kernel = _kernels(self.rank).project
 
         def work(block: int) -> None:
             low, high = side.cuts[block], side.cuts[block + 1]
             if low < high:
-                kernel(side.rows, side.columns, low, high, A, Y[side.firsts[block] :], products[block])
+                kernel(side.rows, side.columns, low, high, A, A_own, Y[side.firsts[block] :], products[block])
 
         list(self._pool.map(work, range(len(products))))
         total: Matrix = products.sum(axis=0)
         return total
 
     def pull(self, group: list[int], A: Matrix, Y: list[Matrix], R: Slices, F: Matrix) -> None:
-        """F += X_k A R_kᵀ + X_kᵀ A R_k over a group of relations, from what `project` gave. A: padded. F: (N, r)."""
+        """F += X_k A R_kᵀ + X_kᵀ A R_k over a group of relations, from what `project` gave. A: padded. F: own rows."""
         kernels = _kernels(self.rank)
         R = _without_dust(R.astype(self.dtype))
         pairs = [(np.ascontiguousarray(R_k.T), np.ascontiguousarray(R_k)) for R_k in R]
@@ -130,7 +126,7 @@ class Stream:
         list(self._pool.map(work, range(len(self.edges) - 1)))
 
     def neighbours(self, A: Matrix, F: Matrix) -> None:
-        """F += Σ_k (X_k + X_kᵀ) A. A: padded. F: (N, r)."""
+        """F += Σ_k (X_k + X_kᵀ) A. A: padded. F: own rows."""
         kernel = _kernels(self.rank).collect
 
         def work(block: int) -> None:
@@ -139,6 +135,19 @@ class Stream:
                     kernel(side.rows, side.columns, side.cuts[block], side.cuts[block + 1], A, F)
 
         list(self._pool.map(work, range(len(self.edges) - 1)))
+
+
+def _groups(n_rows: NDArray[np.int64], most: int) -> list[list[int]]:
+    """Relations whose X_k A are held together."""
+    groups: list[list[int]] = []
+    taken = 0
+    for k, filled in enumerate(n_rows.tolist()):
+        if not groups or taken + filled > most:
+            groups.append([])
+            taken = 0
+        groups[-1].append(k)
+        taken += filled
+    return groups
 
 
 def needs(facts: Facts, rank: int, dtype: Any) -> int:
@@ -168,14 +177,22 @@ def _without_dust(values: Slices) -> Slices:
     return np.where(np.abs(values) < least, values.dtype.type(0), values)
 
 
-def _relation(facts: Facts, edges: NDArray[np.int64], rows: Ids, columns: Ids, k: int) -> Relation:
+def _relation(share: Share, edges: NDArray[np.int64], rows: Ids, columns: Ids, k: int) -> Relation:
     """One relation by subject, as it is, and by object: sorted into its part of rows and columns."""
-    at = slice(facts.starts[k], facts.starts[k + 1])
-    s, o = facts.subjects[at], facts.objects[at]
-    both = np.sort((o.astype(np.int64) << 32) | s)  # several times faster than argsort and two gathers
+    first = share.rows.start
+    s, o = _pairs(share.facts, k)
+    forward = _side(s - np.int32(first) if first else s, o, edges)
+    at = slice(share.mirrored.starts[k], share.mirrored.starts[k + 1])
+    s, o = _pairs(share.mirrored, k)
+    both = np.sort(((o.astype(np.int64) - first) << 32) | s)  # several times faster than argsort and two gathers
     rows[at] = both >> 32
     columns[at] = both & 0xFFFFFFFF
-    return Relation(_side(s, o, edges), _side(rows[at], columns[at], edges))
+    return Relation(forward, _side(rows[at], columns[at], edges))
+
+
+def _pairs(facts: Facts, k: int) -> tuple[Ids, Ids]:
+    at = slice(facts.starts[k], facts.starts[k + 1])
+    return facts.subjects[at], facts.objects[at]
 
 
 def _side(rows: Ids, columns: Ids, edges: NDArray[np.int64]) -> Side:
@@ -237,14 +254,14 @@ def _kernels(rank: int) -> Kernels:
                 f[q] += m[q]
 
     @njit(nogil=True, cache=True, fastmath=FAST)
-    def project(rows, columns, low, high, A, Y, product):  # type: ignore[no-untyped-def]
+    def project(rows, columns, low, high, A, A_own, Y, product):  # type: ignore[no-untyped-def]
         ids, own = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
         part = np.empty((rank, rank), A.dtype)
         c, done = low, 0
         while c < high:
             n, c = gather(rows, columns, c, high, A, Y[done : done + chunk], ids)
             for row in range(n):
-                a = A[ids[row]]
+                a = A_own[ids[row]]
                 for p in range(rank):
                     own[row, p] = a[p]
             np.dot(own[:n].T, Y[done : done + n], part)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Ids, Matrix, Slices, Triples, Vector
 from ..data.facts import Facts
+from ..data.share import Share as Owned
 from . import sigmoid
 from .reduction import CellLoss, Reduction
 
@@ -48,20 +49,26 @@ class Share(NamedTuple):
 
 
 class Tiled:
-    """Value and gradient of a loss, logistic if none is given, over all observed cells of some facts."""
+    """Value and gradient of a loss, logistic if none is given, over all observed cells of some facts.
+
+    With several workers: over the cells whose subject this one owns.
+    """
 
     def __init__(
         self,
-        facts: Facts,
+        facts: Facts | Owned,
         dtype: Any = np.float32,
         n_threads: int | None = None,
         *,
         loss: CellLoss | None = None,
     ):
+        owned = Owned.of(facts)
+        facts = owned.facts
         self.n, self.k = facts.n_entities, facts.n_relations
         self.dtype = np.dtype(dtype)
         n_threads = n_threads or numba.get_num_threads()
-        self.blocks = row_blocks(self.n, self.k, n_threads)
+        self.blocks = row_blocks(owned.rows.stop - owned.rows.start, self.k, n_threads)
+        self.blocks[:, 2:] += owned.rows.start
         self.shares = shares(self.blocks, n_threads)
         self.facts = self._by_tile(facts.triples, facts.confidences)
         self.unobserved = self._by_tile(facts.unobserved, np.zeros(len(facts.unobserved)))

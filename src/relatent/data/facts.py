@@ -257,14 +257,28 @@ class Facts:
     @cached_property
     def fingerprint(self) -> str:
         """A short digest of facts, weights, unobserved cells, attributes and counts (not of the names)."""
-        digest = hashlib.sha256(f"{self.n_entities} {self.n_relations}".encode())
-        for first in range(0, len(self), _AT_ONCE):  # the keys of all facts at once would take as much as two columns
-            digest.update(cell_keys(self.triples[first : first + _AT_ONCE], self.n_entities).data)
-        for array in (self.weights, cell_keys(self.unobserved, self.n_entities), self.attributes):
-            digest.update(b"-" if array is None else np.ascontiguousarray(array).data)
-        if self.times is not None:
-            digest.update(b"times" + self.times.tobytes())
+        return self.fingerprint_of(self.checksums)
+
+    def fingerprint_of(self, checksums: NDArray[np.uint64]) -> str:
+        """The fingerprint of facts with these checksums, over this vocabulary and with these attributes."""
+        digest = hashlib.sha256(f"{self.n_entities} {self.n_relations}".encode() + checksums.tobytes())
+        digest.update(b"-" if self.attributes is None else np.ascontiguousarray(self.attributes).data)
         return digest.hexdigest()[:16]
+
+    @property
+    def checksums(self) -> NDArray[np.uint64]:
+        """Numbers that tell facts apart; those of facts in several parts are the sums of theirs."""
+        from .checksums import add_up  # imports Numba, which takes a while
+
+        sums = np.zeros((2, 2), np.uint64)
+        given = [values for values in (self.weights, self.times) if values is not None]
+        bits = np.empty((len(given), len(self)), np.uint64)
+        for place, values in enumerate(given):
+            bits[place] = np.ascontiguousarray(values).view(np.uint64) + np.uint64(values is self.times)
+        for cells, own, total in ((self.triples, bits, sums[0]), (self.unobserved, bits[:0], sums[1])):
+            s, k, o = (np.ascontiguousarray(column) for column in cells.T)
+            add_up(s, k, o, np.uint64(self.n_entities), own, total)
+        return sums.reshape(-1)
 
     # --- ways on
 

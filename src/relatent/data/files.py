@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
@@ -17,6 +17,16 @@ _KNOWN = "known are .tsv, .txt (tab-separated), .csv, .parquet, .nt and .ttl, ea
 _BOM = b"\xef\xbb\xbf"
 
 
+class Part(NamedTuple):
+    """Which of several equal parts of a file is meant."""
+
+    number: int = 0
+    of: int = 1
+
+
+WHOLE = Part()
+
+
 class File(NamedTuple):
     """A path, what its endings say, and a way to its content."""
 
@@ -24,6 +34,7 @@ class File(NamedTuple):
     kind: str
     codec: str | None
     content: bytes | None = None  # stands in for the file at path
+    cut: tuple[int, int] | None = None  # only the bytes from here to there, of a plain file
 
     @property
     def separator(self) -> str:
@@ -45,6 +56,9 @@ class File(NamedTuple):
 
     def streams(self) -> tuple[pa.NativeFile, pa.NativeFile]:
         """The uncompressed bytes, without a byte order mark, and the file as it stands."""
+        if self.cut is not None:
+            stretch = _Stretch(pa.OSFile(str(self.path)), *self.cut)
+            return stretch, stretch
         stream, raw = self._from_start()
         if stream.read(len(_BOM)) == _BOM:
             return stream, raw
@@ -54,6 +68,49 @@ class File(NamedTuple):
     def _from_start(self) -> tuple[pa.NativeFile, pa.NativeFile]:
         raw = pa.OSFile(str(self.path)) if self.content is None else pa.BufferReader(self.content)
         return (pa.CompressedInputStream(raw, self.codec) if self.codec else raw), raw
+
+
+def byte_order_mark(file: File) -> int:
+    """How many bytes of a plain file a byte order mark takes."""
+    with open(file.path, "rb") as stream:
+        return len(_BOM) if stream.read(len(_BOM)) == _BOM else 0
+
+
+def line_cut(file: File, first: int, part: Part) -> tuple[int, int]:
+    """Where a part of the lines of a plain file, from the byte `first` on, begins and ends."""
+    size = file.size
+    edges = [first + max(0, size - first) * number // part.of for number in (part.number, part.number + 1)]
+    with open(file.path, "rb") as stream:
+        low, high = (_next_line(stream, edge) if first < edge < size else edge for edge in edges)
+    return low, high
+
+
+def _next_line(stream: BinaryIO, place: int) -> int:
+    """The first place, from here on, where a line begins."""
+    stream.seek(place - 1)
+    stream.readline()
+    return stream.tell()
+
+
+class _Stretch:
+    """The bytes of an open file from one place to another."""
+
+    def __init__(self, raw: pa.NativeFile, start: int, stop: int):
+        self._raw, self._stop = raw, stop
+        raw.seek(start)
+
+    def read(self, size: int) -> bytes:
+        return bytes(self._raw.read(max(0, min(size, self._stop - self._raw.tell()))))
+
+    def tell(self) -> int:
+        return int(self._raw.tell())
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._raw.closed)
+
+    def close(self) -> None:
+        self._raw.close()
 
 
 class ReadAhead:

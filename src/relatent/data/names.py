@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -163,6 +164,20 @@ class Names(Sequence[str]):
         if ids.size and (ids.min() < 0 or ids.max() >= len(self)):
             wrong = ids.min() if ids.min() < 0 else ids.max()
             raise UnknownNameError(f"unknown {self.what} id {wrong}: ids run from 0 to {len(self) - 1}")
+
+    def digest(self) -> str:
+        """A text that differs where names do."""
+        if isinstance(self._names, range):
+            return f"{len(self)} numbers"
+        text, offsets = self.encoded()
+        return hashlib.sha256(np.diff(offsets).tobytes() + hashlib.sha256(text.data).digest()).hexdigest()
+
+    def encoded(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """All names as UTF-8, and where each begins: name i is text[offsets[i]:offsets[i + 1]]."""
+        if isinstance(self._names, _Sorted):
+            return self._names.text, self._names.offsets
+        names = [name.encode(errors="surrogatepass") for name in self]
+        return np.frombuffer(b"".join(names), np.uint8), np.cumsum([0, *map(len, names)], dtype=np.int64)
 
     def translate(self, other: Names) -> Ids:
         """For each name of `other` its id here, or −1 where it is not known."""

@@ -33,12 +33,18 @@ def read_rdf(file: File, columns: Sequence[str] | None, report: Progress) -> Fac
     if columns is not None:
         raise DataError(f"{file.path}: RDF has no columns to choose from; leave columns out")
     facts, literals = (_scanned if file.kind == "nt" else _streamed)(file, report)
-    if facts is None:
+    tell_of_literals(file, literals, facts is None)
+    assert facts is not None
+    return facts
+
+
+def tell_of_literals(file: File, literals: int, nothing_else: bool) -> None:
+    """Refuse a file that has no other facts, and say how many are left out of one that has."""
+    if nothing_else:
         raise DataError(f"{file.path}: holds no facts" + (f", only {literals} with literal objects" * bool(literals)))
     if literals:
         text = f"{file.path}: left out {literals} facts whose object is a literal; objects must be entities"
-        warnings.warn(text, DataWarning, stacklevel=3)
-    return facts
+        warnings.warn(text, DataWarning, stacklevel=4)
 
 
 def _scanned(file: File, report: Progress) -> tuple[Facts | None, int]:

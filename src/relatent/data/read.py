@@ -12,7 +12,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -24,8 +24,9 @@ import pyarrow.compute as pc
 from ..arrays import Vector
 from ..errors import DataError
 from ..progress import Progress
+from ..workers import Workers
 from .facts import Facts, TwoWeightsError
-from .files import File, identify, one_line
+from .files import WHOLE, File, Part, byte_order_mark, identify, line_cut, one_line
 from .rdf import read_rdf
 
 _ROLES = ("subject", "relation", "object", "weight")
@@ -54,6 +55,7 @@ def read(
     columns: Sequence[str] | None = None,
     header: bool | None = None,
     progress: Progress | None = None,
+    workers: Workers | None = None,
 ) -> Facts:
     """Facts from a file, or from a pandas, polars or Arrow table.
 
@@ -75,25 +77,42 @@ def read(
     progress : function (done, total, note), optional
         Called after each block with the bytes read of a file as it stands, compressed or not (the rows of a table), and
         a note that counts the facts.
+    workers : Workers, optional
+        Several processes that read the file together, each a part of the rows: a range of bytes of a plain text file
+        or of N-Triples, of row groups of Parquet. A file that cannot be cut (compressed, Turtle, CSV with quotes) is
+        read by the first and sent on. Each gets the facts of the subjects it owns, over the vocabulary of all.
     """
     _check_columns(columns)
     report = progress or _silent
+    if workers is not None and workers.size > 1:
+        from .shared_reading import read_together
+
+        return read_together(source, columns, header, report, workers)
     if not isinstance(source, (str, os.PathLike)):
         return _read_table(_arrow_table(source), columns, report)
     file = identify(Path(source))
-    try:
+    with readable(file):
         if file.kind in ("nt", "ttl"):
-            return read_rdf(file, columns, report)
-        if file.kind == "parquet":
-            return _read_parquet(file, columns, report)
-        return _read_text(file, columns, header, report)
+            facts = read_rdf(file, columns, report)
+        elif file.kind == "parquet":
+            facts = read_parquet(file, columns, report)
+        else:
+            facts = read_text(file, columns, header, report)
+    return facts
+
+
+@contextmanager
+def readable(file: File) -> Iterator[None]:
+    """Within it, what a system or Arrow says of a file that cannot be read becomes an error that names the file."""
+    try:
+        yield
     except OSError as problem:  # also what Arrow raises for a compressed stream that is cut short or damaged
         raise DataError(f"{file.path}: cannot be read: {one_line(problem)}") from None
 
 
 def parse_tsv(content: bytes, name: str) -> Facts:
     """Facts from the bytes of a tab-separated file without a header; errors call it `name`."""
-    return _read_text(File(Path(name), "tsv", None, content), None, False, _silent)
+    return read_text(File(Path(name), "tsv", None, content), None, False, _silent)
 
 
 def _silent(done: int, total: int, note: str) -> None:
@@ -146,15 +165,22 @@ def _is_count(names: Sequence[str], order: Sequence[int]) -> bool:
     return len(order) == 4 and names[order[3]].strip().lower() in _COUNTS
 
 
-def _read_text(file: File, columns: Sequence[str] | None, header: bool | None, report: Progress) -> Facts:
+def read_text(
+    file: File, columns: Sequence[str] | None, header: bool | None, report: Progress, part: Part = WHOLE
+) -> Facts:
+    """Facts of a TSV or CSV file, or of a part of its lines, which may have none."""
     layout = _layout(file, columns, header)
+    own, first = file, layout.header_line
+    if part.of > 1:
+        first = _begin(file, layout)
+        own = file._replace(cut=line_cut(file, first, part))
     try:
-        with closing(_parsed(file, layout, report)) as blocks:
+        with closing(_parsed(own, layout, report)) as blocks:
             return _facts(
                 blocks,
                 counted=layout.counted,
-                empty=f"{file.path}: holds no facts",
-                place=lambda row: f"{file.path}:{_line_of(file, layout, row)}",
+                empty=None if part.of > 1 else f"{file.path}: holds no facts",
+                place=lambda row: f"{file.path}:{_line_of(file, layout, row + _rows_before(own, first))}",
             )
     except pa.ArrowInvalid as problem:
         _raise_first_fault(file, layout)
@@ -180,6 +206,26 @@ def _layout(file: File, columns: Sequence[str] | None, header: bool | None) -> _
     return _Layout(len(fields), order, line if has_header else 0, has_header and _is_count(fields, order))
 
 
+def _begin(file: File, layout: _Layout) -> int:
+    """The byte that the first fact begins with, or a blank line before it."""
+    with open(file.path, "rb") as stream:
+        for _ in range(layout.header_line):
+            stream.readline()
+        return stream.tell() or byte_order_mark(file)
+
+
+def _rows_before(file: File, first: int) -> int:
+    """Facts before the part of a file that is read; lines are rows, as files with quotes are not cut."""
+    if file.cut is None:
+        return 0
+    count = 0
+    with open(file.path, "rb") as stream:
+        stream.seek(first)
+        while stream.tell() < file.cut[0]:
+            count += bool(stream.readline().strip(b"\r\n"))
+    return count
+
+
 def _parsed(file: File, layout: _Layout, report: Progress) -> Generator[list[pa.Array], None, None]:
     """The chosen columns, block by block."""
     from pyarrow import csv as arrow_csv
@@ -189,10 +235,13 @@ def _parsed(file: File, layout: _Layout, report: Progress) -> Generator[list[pa.
     types = [pa.large_string()] * 3 + [pa.float64()]
     chosen = [str(position) for position in layout.order]
     n_facts = 0
+    if file.cut is not None and file.cut[0] == file.cut[1]:
+        return  # Arrow takes no text without rows
+    skipped = 0 if file.cut is not None else layout.header_line
     with file.read_ahead(_BLOCK) as stream:
         reader = arrow_csv.open_csv(
             stream,
-            arrow_csv.ReadOptions(column_names=names, skip_rows=layout.header_line, block_size=_BLOCK),
+            arrow_csv.ReadOptions(column_names=names, skip_rows=skipped, block_size=_BLOCK),
             arrow_csv.ParseOptions(
                 delimiter=file.separator, quote_char='"' if is_csv else False, newlines_in_values=is_csv
             ),
@@ -295,7 +344,8 @@ def _arrow_table(source: Any) -> pa.Table:
     )
 
 
-def _read_parquet(file: File, columns: Sequence[str] | None, report: Progress) -> Facts:
+def read_parquet(file: File, columns: Sequence[str] | None, report: Progress, part: Part = WHOLE) -> Facts:
+    """Facts of a Parquet file, or of a part of its row groups, which may have none."""
     from pyarrow import parquet
 
     try:
@@ -306,13 +356,15 @@ def _read_parquet(file: File, columns: Sequence[str] | None, report: Progress) -
             plain = len(set(names)) == len(names) and not any("." in name for name in names)  # else no name picks one
             order = _order(names, columns, str(file.path))
             wanted = [names[position] for position in order] if plain else None
-            batches = opened.iter_batches(_ROWS, columns=wanted)
+            low, high = (opened.num_row_groups * number // part.of for number in (part.number, part.number + 1))
+            n_rows = [opened.metadata.row_group(group).num_rows for group in range(high)]
+            batches = opened.iter_batches(_ROWS, row_groups=list(range(low, high)), columns=wanted)
             picked = (
                 [batch.column(names[position] if plain else position) for position in order]
-                for batch in _reported(batches, opened.metadata.num_rows, file.size, report)
+                for batch in _reported(batches, sum(n_rows[low:]), file.size // part.of, report)
             )
             kinds = [opened.schema_arrow.field(position) for position in order]
-            return _of_columns(picked, kinds, str(file.path))
+            return _of_columns(picked, kinds, str(file.path), sum(n_rows[:low]), part.of > 1)
     except pa.ArrowException as problem:
         raise DataError(f"{file.path}: is not a sound Parquet file: {one_line(problem)}") from None
 
@@ -344,8 +396,10 @@ def _order(names: Sequence[str], columns: Sequence[str] | None, where: str) -> t
     raise DataError(f"{where}: expected 3 columns, or 4 with a weight, got {len(names)}; choose with columns=(…, …, …)")
 
 
-def _of_columns(picked: Iterable[list[pa.Array]], fields: list[pa.Field], where: str) -> Facts:
-    """Facts of batches of the picked columns."""
+def _of_columns(
+    picked: Iterable[list[pa.Array]], fields: list[pa.Field], where: str, before: int = 0, may_be_empty: bool = False
+) -> Facts:
+    """Facts of batches of the picked columns; `before`: rows of the table that are left out before them."""
 
     def converted(columns: list[pa.Array]) -> list[pa.Array]:
         return [
@@ -357,8 +411,8 @@ def _of_columns(picked: Iterable[list[pa.Array]], fields: list[pa.Field], where:
     return _facts(
         map(converted, picked),
         counted=len(fields) == 4 and fields[3].name.strip().lower() in _COUNTS,
-        empty=f"{where}: holds no facts",
-        place=lambda row: f"{where}: row {row + 1}",
+        empty=None if may_be_empty else f"{where}: holds no facts",
+        place=lambda row: f"{where}: row {before + row + 1}",
     )
 
 
@@ -392,8 +446,11 @@ def _weight_column(column: pa.Array, name: str, where: str) -> pa.Array:
 # --- from columns of names to facts
 
 
-def _facts(blocks: Iterable[list[pa.Array]], *, counted: bool, empty: str, place: Callable[[int], str]) -> Facts:
-    """Facts of blocks of three columns of strings and perhaps weights or counts; `place` says where a row stands."""
+def _facts(blocks: Iterable[list[pa.Array]], *, counted: bool, empty: str | None, place: Callable[[int], str]) -> Facts:
+    """Facts of blocks of three columns of strings and perhaps weights or counts.
+
+    `empty`: what is said if there are none, unless that is well; `place` says where a row stands.
+    """
     from .gathering import Gathering  # imports Numba, which takes a while
     from .interning import Spans
 
@@ -412,7 +469,7 @@ def _facts(blocks: Iterable[list[pa.Array]], *, counted: bool, empty: str, place
         if values is not None and (fault := (_wrong_counts if counted else _wrong_weights)(values)):
             raise DataError(f"{place(before + fault.row)}: {fault.text}")
         gathering.add(names, values)
-    if not gathering.n_facts:
+    if not gathering.n_facts and empty is not None:
         raise DataError(empty)
     try:
         return gathering.facts(counted=counted)

@@ -24,6 +24,7 @@ from ..cells import stream
 from ..cells.listed import AT_ONCE, Group, listed
 from ..cells.stream import Stream
 from ..data.facts import Facts
+from ..data.share import Share
 from ..model import gram
 
 MANY = 1 << 20  # facts: from here on what is gathered outweighs what a call costs
@@ -39,7 +40,7 @@ class AlsState(NamedTuple):
     R: Slices  # (K, r, r), float64
     V: Matrix  # (r, M), float64; M = 0 without attributes
     objective: float
-    F: Matrix  # (N, r): Σ_k Z_k A R_kᵀ + Z_kᵀ A R_k + D Vᵀ
+    F: Matrix  # (N, r): Σ_k Z_k A R_kᵀ + Z_kᵀ A R_k + D Vᵀ; of several workers each has the rows it owns
     E: Matrix  # (r, r): Σ_k R_k G R_kᵀ + R_kᵀ G R_k + V Vᵀ
 
 
@@ -49,21 +50,29 @@ class Als:
     window = 1
 
     def __init__(
-        self, facts: Facts, rank: int, *, l2_entities: float, l2_relations: float, l2_attributes: float, dtype: Any
+        self,
+        facts: Facts | Share,
+        rank: int,
+        *,
+        l2_entities: float,
+        l2_relations: float,
+        l2_attributes: float,
+        dtype: Any,
     ):
-        self._describe(facts, l2_entities, l2_relations, l2_attributes)
-        self.dtype = np.dtype(dtype)
-        self.stream = Stream(facts, rank, self.dtype) if _streams(facts, rank) else None
-        self.groups = listed(facts, rank, self.dtype) if self.stream is None else []
+        self._describe(Share.of(facts), l2_entities, l2_relations, l2_attributes)
+        share, self.dtype = Share.of(facts), np.dtype(dtype)
+        self.stream = Stream(share, rank, self.dtype) if _streams(share, rank) else None
+        self.groups = listed(share, rank, self.dtype) if self.stream is None else []
 
-    def _describe(self, facts: Facts, *lambdas: float) -> None:
+    def _describe(self, share: Share, *lambdas: float) -> None:
         """What sweeps need to know of the facts beside their cells."""
         self.lambdas = lambdas
-        self.n_relations, self.counts = facts.n_relations, facts.counts()
-        self.w_max = 1.0 if facts.weights is None else max(1.0, float(facts.weights.max(initial=0)))
-        self.exact = _exact(facts)
-        self.D = facts.attributes
-        known = len(facts) if facts.weights is None else float(facts.weights.sum())
+        self.workers, self.own = share.workers, share.rows
+        self.n_relations, self.counts = share.n_relations, share.counts
+        self.w_max = max(1.0, share.heaviest)
+        self.exact = share.is_plain
+        self.D, weights = share.facts.attributes, share.facts.weights
+        known = share.n_facts if weights is None else share.workers.add(float(weights.sum()))
         self.nothing = known + (0.0 if self.D is None else float(np.nansum(self.D**2)))  # objective of zero factors
 
     def start(self, A: Matrix, R: Slices | None = None) -> AlsState:
@@ -71,7 +80,7 @@ class Als:
         r = A.shape[1]
         R = np.zeros((self.n_relations, r, r)) if R is None else R.astype(np.float64)
         V = np.zeros((r, 0 if self.D is None else self.D.shape[1]))
-        return self.visit(np.ascontiguousarray(A, self.dtype), R, V)
+        return self.visit(self.workers.broadcast(np.ascontiguousarray(A, self.dtype)), self.workers.broadcast(R), V)
 
     def finished(self, state: AlsState) -> str | None:
         """Never: the loop judges by the change of the objective."""
@@ -79,14 +88,25 @@ class Als:
 
     def step(self, state: AlsState) -> AlsState:
         """One sweep: A from the sums of the last visit, then every R_k from A."""
-        A = state.F @ gram.inverse(state.E, self.lambdas[0] / self.w_max).astype(self.dtype)
-        return self.visit(A, state.R, state.V)
+        A = np.empty_like(state.A)
+        np.matmul(state.F, gram.inverse(state.E, self.lambdas[0] / self.w_max).astype(self.dtype), out=A[self.own])
+        return self.visit(self.workers.gather_rows(A), state.R, state.V)
+
+    def whole(self, state: AlsState) -> AlsState:
+        """The state with the rows of all workers."""
+        F = np.empty_like(state.A)
+        F[self.own] = state.F
+        return state._replace(F=self.workers.gather_rows(F))
+
+    def own_part(self, state: AlsState) -> AlsState:
+        """Of a whole state, what this worker goes on from."""
+        return state._replace(F=state.F[self.own])
 
     def visit(self, A: Matrix, R_old: Slices, V_old: Matrix) -> AlsState:
         """Each relation once: R_k, its loss, and its share of the sums for the next A."""
         w_max = self.w_max
         l2_entities, _, l2_attributes = self.lambdas
-        G = gram.product(A, A)
+        G = self.workers.sum(gram.product(A[self.own], A[self.own]))
         g, U = np.linalg.eigh(G)
         basis = (np.maximum(g, 0), U)
         if self.stream is None:
@@ -98,7 +118,7 @@ class Als:
         if self.D is not None:
             V, D, loss = self._attributes(A, G, V_old)
             objective += loss + l2_attributes * float(np.sum(V**2))
-            F += (D @ V.T / w_max).astype(self.dtype)
+            F += (D[self.own] @ V.T / w_max).astype(self.dtype)
             E += V @ V.T / w_max
         return AlsState(A, R, V, objective, F, E)
 
@@ -106,14 +126,14 @@ class Als:
         """One relation after the other, where each is large."""
         l2_relations, r = self.lambdas[1], A.shape[1]
         wide = facts.padded(A)
-        F, E, R, objective = np.zeros_like(A), np.zeros_like(G), np.empty((self.n_relations, r, r)), 0.0
+        F, E, R, objective = np.zeros_like(A[self.own]), np.zeros_like(G), np.empty((self.n_relations, r, r)), 0.0
         for group in facts.groups:
             room = facts.room(group)
-            for k, Y in zip(group, room, strict=True):
-                M = facts.project(k, wide, Y)
-                R[k] = update_relations(M, *basis, l2_relations)
+            M = self.workers.sum(np.stack([facts.project(k, wide, Y) for k, Y in zip(group, room, strict=True)]))
+            for k, M_k in zip(group, M, strict=True):
+                R[k] = update_relations(M_k, *basis, l2_relations)
                 theta_squared, normal = gram.quadratic(R[k : k + 1], G)
-                loss = self.counts[k] - 2 * np.sum(M * R[k]) + theta_squared
+                loss = self.counts[k] - 2 * np.sum(M_k * R[k]) + theta_squared
                 objective += float(loss + l2_relations * np.sum(R[k] ** 2))
                 E += normal
             facts.pull(group, wide, room, R[group], F)
@@ -123,21 +143,21 @@ class Als:
         """Several small relations at once."""
         w_max, l2_relations = self.w_max, self.lambdas[1]
         R = np.empty_like(R_old)
-        F, E, objective = np.zeros(A.shape, self.dtype), np.zeros_like(G), 0.0
+        F, E, objective = np.zeros_like(A[self.own], self.dtype), np.zeros_like(G), 0.0
         for group in self.groups:
             values, _ = self._target(group, A, R_old[group.relations])
             Y = group.forward.times(A, values)
-            M = gram.product(A, Y)
+            M = self.workers.sum(gram.product(A[self.own], Y))
             if self._alpha:
                 M += self._alpha * (G @ R_old[group.relations] @ G)
             R_k = update_relations(M, *basis, l2_relations / w_max)
             R[group.relations] = R_k
             theta_squared, normal = gram.quadratic(R_k, G)
             if self.exact:
-                loss = len(group.x) - 2 * float(np.sum(M * R_k)) + theta_squared
+                loss = int(self.counts[group.relations].sum()) - 2 * float(np.sum(M * R_k)) + theta_squared
             else:
                 values, theta = self._target(group, A, R_k)  # the majoriser touches at the newest point
-                loss = theta_squared + self._correction(group, theta)
+                loss = theta_squared + self.workers.add(self._correction(group, theta))
             objective += loss + l2_relations * float(np.sum(R_k**2))
             Y = Y if self.exact else group.forward.times(A, values)
             F += self._right_side(group, A, R_k, normal, Y, values)
@@ -165,10 +185,12 @@ class Als:
     def _right_side(self, group: Group, A: Matrix, R_k: Slices, normal: Matrix, Y: Matrix, values: Vector) -> Matrix:
         """Σ_k Z_k A R_kᵀ + Z_kᵀ A R_k over the group."""
         R_own = R_k.astype(self.dtype)
+        if group.mirror is not None:
+            values, _ = self._target(group.mirror, A, R_k.transpose(0, 2, 1))
         F = np.matmul(Y, R_own.transpose(0, 2, 1)) + np.matmul(group.backward.times(A, values), R_own)
         total: Matrix = F.sum(axis=0)
         if self._alpha:
-            total = total + A @ (self._alpha * normal).astype(self.dtype)
+            total = total + A[self.own] @ (self._alpha * normal).astype(self.dtype)
         return total
 
     def _attributes(self, A: Matrix, G: Matrix, V_old: Matrix) -> tuple[Matrix, Matrix, float]:
@@ -187,7 +209,7 @@ def needs(facts: Facts, rank: int, dtype: Any) -> int:
     """Bytes that sweeps take beyond the facts and the A they start from, about: nothing is allocated to find out."""
     n, k, item = facts.n_entities, facts.n_relations, int(np.dtype(dtype).itemsize)
     states = item * 4 * n * rank + 8 * 3 * k * rank * rank  # A, F and R before and after a sweep
-    if _streams(facts, rank):
+    if _streams(Share.of(facts), rank):
         return states + stream.needs(facts, rank, dtype) + 16 * min(n, gram.ROWS) * rank
     together = min(max(1, AT_ONCE // (n * rank)), k)
     cells = len(facts) + len(facts.unobserved)
@@ -195,14 +217,9 @@ def needs(facts: Facts, rank: int, dtype: Any) -> int:
     return states + laid_out + cells * 34 * together // k + 4 * item * together * n * rank
 
 
-def _exact(facts: Facts) -> bool:
-    """Whether every cell counts alike, so that nothing need be majorised."""
-    return facts.weights is None and not len(facts.unobserved)
-
-
-def _streams(facts: Facts, rank: int) -> bool:
+def _streams(share: Share, rank: int) -> bool:
     """Whether the facts, or the relations, are large enough for relations to be visited one by one."""
-    return _exact(facts) and (2 * facts.n_entities * rank > AT_ONCE or len(facts) > MANY)
+    return share.is_plain and (2 * share.n_entities * rank > AT_ONCE or share.n_facts > MANY)
 
 
 def update_relations(M: Slices, g: Vector, U: Matrix, l2: float) -> Slices:

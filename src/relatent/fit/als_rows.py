@@ -17,53 +17,85 @@ import numpy as np
 from ..arrays import Matrix, Slices
 from ..cells.rows import Rows
 from ..data.facts import Facts
+from ..data.share import Share
 from ..model import gram
 from .als import Als, AlsState, update_relations
 
 CELLS = 1 << 20  # whose scores are worked out at once
 
 
+class Listed(Rows):
+    """Facts and unobserved cells by row, with what is known of each, x, and how much it counts, w."""
+
+    def __init__(self, facts: Facts, turned: bool, on: Any):
+        cells = np.concatenate([facts.triples, facts.unobserved])
+        unknown = np.zeros(len(facts.unobserved))
+        x, w = np.append(np.ones(len(facts)), unknown), np.append(facts.confidences, unknown)
+        super().__init__(cells, x, facts.n_entities, facts.n_relations, turned, on)
+        self.x, self.w = on.place(x[self.side.order]), on.place(w[self.side.order])
+        self.row, self.target = on.place(self.side.row), on.place(self.side.target)
+
+    def scores(self, A: Any, R: Any) -> Any:
+        """θ at the listed cells, in the order of the side."""
+        Q = self.times(self.own(A), R)
+        theta = self.on.zeros(self.x.shape, A)
+        for low in range(0, len(theta), CELLS):
+            here = slice(low, low + CELLS)
+            theta[here] = (Q[self.row[here]] * A[self.target[here]]).sum(1)
+        return theta
+
+
 class AlsRows(Als):
     """The solver for arrays of `on`, a `Host` or a `Device`: a step is one sweep."""
 
     def __init__(
-        self, facts: Facts, rank: int, *, l2_entities: float, l2_relations: float, l2_attributes: float, on: Any
+        self,
+        facts: Facts | Share,
+        rank: int,
+        *,
+        l2_entities: float,
+        l2_relations: float,
+        l2_attributes: float,
+        on: Any,
     ):
-        self._describe(facts, l2_entities, l2_relations, l2_attributes)
+        share = Share.of(facts)
+        self._describe(share, l2_entities, l2_relations, l2_attributes)
         self.on, self.dtype = on, on.dtype
-        cells = np.concatenate([facts.triples, facts.unobserved])
-        weights = np.concatenate([facts.confidences, np.zeros(len(facts.unobserved))])
-        x = np.repeat([1.0, 0.0], [len(facts), len(facts.unobserved)])
-        shape = (facts.n_entities, facts.n_relations)
-        self.by_subject, self.by_object = (Rows(cells, x, *shape, turned, on) for turned in (False, True))
-        order = self.by_subject.side.order
-        self.x, self.w = on.place(x[order]), on.place(weights[order])
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        self.to_objects = on.place(place[self.by_object.side.order])  # from the one order of cells to the other
-        self.row, self.target = on.place(self.by_subject.side.row), on.place(self.by_subject.side.target)
+        self.by_subject, self.by_object = Listed(share.facts, False, on), Listed(share.mirrored, True, on)
 
     def start(self, A: Matrix, R: Slices | None = None) -> AlsState:
         """The state before the first sweep: the best R for the given A. `R` helps only where cells are unobserved."""
         r = A.shape[1]
         R = np.zeros((self.n_relations, r, r)) if R is None else R
         V = np.zeros((r, 0 if self.D is None else self.D.shape[1]))
-        return self.visit(self.on.place(np.asarray(A, np.float64)), self.on.wide(R), V)
+        A_on, R_on = self.on.place(np.asarray(A, np.float64)), self.on.wide(R)
+        return self.visit(self.workers.broadcast(A_on), self.workers.broadcast(R_on), V)
 
     def step(self, state: AlsState) -> AlsState:
         """One sweep: A from the sums of the last visit, then every R_k from A."""
-        inverse = gram.inverse(state.E, self.lambdas[0] / self.w_max)
-        return self.visit(state.F @ self.on.place(inverse), state.R, state.V)
+        inverse = self.on.place(gram.inverse(state.E, self.lambdas[0] / self.w_max))
+        if self.workers.size == 1:
+            return self.visit(state.F @ inverse, state.R, state.V)
+        A = self.on.zeros(state.A.shape, state.A)
+        A[self.own] = state.F @ inverse
+        return self.visit(self.workers.gather_rows(A), state.R, state.V)
+
+    def whole(self, state: AlsState) -> AlsState:
+        """The state with the rows of all workers."""
+        F = self.on.zeros(state.A.shape, state.A)
+        F[self.own] = state.F
+        return state._replace(F=self.workers.gather_rows(F))
 
     def visit(self, A: Matrix, R_old: Slices, V_old: Matrix) -> AlsState:
         """All relations at once: R, the loss, and the sums for the next A."""
         on, w_max, (l2_entities, l2_relations, l2_attributes) = self.on, self.w_max, self.lambdas
-        G = on.gram(A)
+        G = self.workers.sum(on.gram(A[self.own]))
         g, U = np.linalg.eigh(G)
         G_on = on.wide(G)
-        X = self.by_subject.own(A)
-        values = self._values(self._scores(X, A, R_old))
-        Y = self.by_subject.gathered(A, values)
+        rows, columns = self.by_subject, self.by_object
+        X = rows.own(A)
+        values, _ = self._aim(rows, A, R_old)
+        Y = rows.gathered(A, values)
         M = self._projected(X, Y)
         if self._alpha:
             M += self._alpha * (G_on @ R_old @ G_on)
@@ -72,23 +104,23 @@ class AlsRows(Als):
         if self.exact:
             objective = float(self.counts.sum()) - 2 * on.dot(M, R) + theta_squared
         else:
-            theta = self._scores(X, A, R)
-            off = self.x - theta
-            objective = theta_squared + on.dot(self.w * off, off) - on.dot(theta, theta)
-            values = self._values(theta)  # the majoriser touches at the newest point
-            Y = self.by_subject.gathered(A, values)
+            values, theta = self._aim(rows, A, R)  # the majoriser touches at the newest point
+            off = rows.x - theta
+            objective = theta_squared + self.workers.add(on.dot(rows.w * off, off) - on.dot(theta, theta))
+            Y = rows.gathered(A, values)
         objective += l2_relations * on.dot(R, R) + l2_entities * float(np.trace(G))
         E, narrow = on.fetch(normal), on.narrow(R)
-        F = self.by_subject.spread(self.by_subject.times(Y, narrow, back=True))
-        Z = self.by_object.gathered(A, None if values is None else values[self.to_objects])
-        F += self.by_object.spread(self.by_object.times(Z, narrow, back=True))
+        F = rows.spread(rows.times(Y, narrow, back=True))
+        Z = columns.gathered(A, self._aim(columns, A, R)[0])
+        F += columns.spread(columns.times(Z, narrow, back=True))
+        F = F[self.own]
         if self._alpha:
-            F += A @ on.place(self._alpha * E)
+            F += A[self.own] @ on.place(self._alpha * E)
         V = V_old
         if self.D is not None:
             V, D, loss = self._attributes(on.fetch(A), G, V_old)
             objective += loss + l2_attributes * float(np.sum(V**2))
-            F += on.place(D @ V.T / w_max)
+            F += on.place(D[self.own] @ V.T / w_max)
             E = E + V @ V.T / w_max
         return AlsState(A, R, V, objective, F, E)
 
@@ -97,22 +129,11 @@ class AlsRows(Als):
         r = X.shape[1]
         M = self.on.zeros((self.n_relations, r, r), X)
         self.by_subject.add_outer(X, Y, M)
-        return self.on.widened(M)  # type: ignore[no-any-return]
+        return self.workers.sum(self.on.widened(M))
 
-    def _scores(self, X: Matrix, A: Matrix, R: Slices) -> Any:
-        """θ at the listed cells; None where they are not asked for."""
+    def _aim(self, rows: Listed, A: Matrix, R: Slices) -> tuple[Any, Any]:
+        """Values at the listed cells of the sparse part of Z = α A R Aᵀ + S, and θ there; None where each is x."""
         if self.exact:
-            return None
-        Q = self.by_subject.times(X, self.on.narrow(R))
-        theta = self.on.zeros(self.x.shape, A)
-        for low in range(0, len(theta), CELLS):
-            here = slice(low, low + CELLS)
-            theta[here] = (Q[self.row[here]] * A[self.target[here]]).sum(1)
-        return theta
-
-    def _values(self, theta: Any) -> Any:
-        """Values at the listed cells of the sparse part of Z = α A R Aᵀ + S; None where each is x."""
-        if theta is None:
-            return None
-        share = self.w / self.w_max
-        return share * self.x + (1 - share - self._alpha) * theta
+            return None, None
+        theta, share = rows.scores(A, self.on.narrow(R)), rows.w / self.w_max
+        return share * rows.x + (1 - share - self._alpha) * theta, theta

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from glob import escape
@@ -20,6 +21,7 @@ from safetensors.numpy import save_file
 
 from ..errors import CheckpointWarning, InputError, ModelFileError, RelatentError
 from ..room import check_disk
+from ..workers import ALONE, Workers
 from ..writing import beside
 
 SHARE = 20  # writing takes at most one second of so many
@@ -41,12 +43,14 @@ class Checkpoint:
     It is kept after the first step that ends `every` seconds after the last time, less often where writing is slow, and
     after every `steps` steps where that is given. The file is written beside and renamed, so that there is always a
     whole one, from the arrays of the fit as they are, without a copy. A write that fails is told once; the fit goes on.
+    Of several workers the first writes and reads it, for all: it need not lie where the others can see it.
     """
 
     path: Path
     every: float = 10.0  # seconds; 0 is after every step
     steps: int | None = None
     fit_id: str = ""  # the settings and the data: a checkpoint of another fit is refused
+    workers: Workers = ALONE
     _due: float = field(default=0.0, init=False)
     _kept_steps: int = field(default=0, init=False)
     _failing: bool = field(default=False, init=False)
@@ -59,14 +63,19 @@ class Checkpoint:
 
     def exists(self) -> bool:
         """Whether there is a state to go on from."""
-        return self.path.exists()
+        return bool(self.workers.agreed(self.path.exists())[0])
 
     def check(self) -> None:
         """Refuse a place where nothing can be written, and the file of another fit."""
+        with self.workers.together():
+            if self.workers.rank == 0:
+                self._check()
+
+    def _check(self) -> None:
         if not self.path.parent.is_dir():
             raise InputError(f"the checkpoint's folder {self.path.parent} does not exist; make it first")
         self._sweep()
-        if not self.exists():
+        if not self.path.exists():
             return
         with self._open() as file:
             if _note(file).get("fit_id") != self.fit_id:
@@ -77,20 +86,28 @@ class Checkpoint:
     def check_room(self, state: Any, *, twice: bool) -> None:
         """Refuse a disk without room for two of them: the last is there until the next is whole."""
         of_one = sum(getattr(value, "nbytes", 8) for value in state) * (2 if twice else 1)
-        there = self.path.stat().st_size if self.exists() else 0
-        check_disk(self.path.parent, 2 * of_one - there, f"the checkpoint {self.path.name}")
+        with self.workers.together():
+            if self.workers.rank == 0:
+                there = self.path.stat().st_size if self.path.exists() else 0
+                check_disk(self.path.parent, 2 * of_one - there, f"the checkpoint {self.path.name}")
 
-    def maybe_save(self, state: Any, steps: list[Any], best: Any) -> None:
-        """Write the state if it is time."""
+    def maybe_save(self, state: Any, steps: list[Any], best: Any, whole: Callable[[Any], Any] | None = None) -> None:
+        """Write the state if it is time; `whole` makes it whole where several workers have parts of it."""
         enough = self.steps is not None and len(steps) - self._kept_steps >= self.steps
-        if enough or time.monotonic() >= self._due:
-            self.save(state, steps, best)
+        if self.workers.agreed(enough or time.monotonic() >= self._due)[0]:
+            self.save(state, steps, best, whole)
 
-    def save(self, state: Any, steps: list[Any], best: Any) -> None:
+    def save(self, state: Any, steps: list[Any], best: Any, whole: Callable[[Any], Any] | None = None) -> None:
         """Write the state now, unless it is there."""
-        if self._kept_steps == len(steps):
+        if self.workers.agreed(self._kept_steps == len(steps))[0]:
             return
         started = time.monotonic()
+        if whole is not None:
+            was, state = state, whole(state)
+            if best.looks:
+                best = dataclasses.replace(best, state=state if best.state is was else whole(best.state))
+        if self.workers.rank > 0:
+            return
         try:
             self._write(state, steps, best)
         except (OSError, SafetensorError) as error:
@@ -104,15 +121,20 @@ class Checkpoint:
 
     def load(self, kind: type[Any]) -> Kept:
         """The kept state, of the given type."""
-        with self._open() as file:
-            note, names = _note(file), set(file.keys())
+        note: dict[str, Any] = {}
+        arrays: dict[str, NDArray[Any]] = {}
+        with self.workers.together():
+            if self.workers.rank == 0:
+                with self._open() as file:
+                    note, arrays = _note(file), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        note, arrays = _for_all(note, arrays, self.workers)
 
-            def values(of: str) -> dict[str, Any]:
-                arrays = {name: file.get_tensor(f"{of}.{name}") for name in kind._fields if f"{of}.{name}" in names}
-                return {name: array if array.ndim else array.item() for name, array in arrays.items()}
+        def values(of: str) -> dict[str, Any]:
+            found = {name: arrays.pop(f"{of}.{name}") for name in kind._fields if f"{of}.{name}" in arrays}
+            return {name: array if array.ndim else array.item() for name, array in found.items()}
 
-            state = kind(**values("state"))
-            best = state._replace(**values("best")) if note["best"][1] else None
+        state = kind(**values("state"))
+        best = state._replace(**values("best")) if note["best"][1] else None
         self._kept_steps = len(note["steps"])
         return Kept(state, best, note["best"], note["steps"])
 
@@ -156,6 +178,20 @@ def digest(*arrays: NDArray[Any] | None) -> str:
     for array in arrays:
         sha.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
     return sha.hexdigest()[:16]
+
+
+def _for_all(
+    note: dict[str, Any], arrays: dict[str, NDArray[Any]], workers: Workers
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What the first worker has read."""
+    if workers.size == 1:
+        return note, arrays
+    kinds = {name: (array.dtype.str, array.shape) for name, array in arrays.items()}
+    note, kinds = json.loads(workers.told(json.dumps([note, kinds])))
+    received = {name: arrays.get(name, np.empty(shape, dtype)) for name, (dtype, shape) in sorted(kinds.items())}
+    for array in received.values():
+        workers.broadcast(array.reshape(-1))
+    return note, received
 
 
 def _note(file: Any) -> dict[str, Any]:

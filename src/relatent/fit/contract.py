@@ -14,10 +14,12 @@ from .. import __version__
 from ..arrays import Matrix, Slices, Vector
 from ..data.facts import Facts
 from ..data.heldout import HeldOut
+from ..data.share import Share
 from ..errors import InputError, VanishedWarning
 from ..model.factors import Factors
 from ..model.links import Link
 from ..room import Needs
+from ..workers import ALONE, Workers
 from .checkpoint import Checkpoint, digest
 from .loop import Trace
 
@@ -44,7 +46,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _finish(
         self: E,
-        facts: Facts,
+        facts: Facts | Share,
         A: Matrix,
         R: Slices,
         b: Vector,
@@ -59,12 +61,14 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
         A fit stopped by Ctrl-C keeps what it has, and then ends as Ctrl-C does: loops around it stop as well.
         """
+        share = Share.of(facts)
+        A, R, b = (share.workers.broadcast(np.ascontiguousarray(part)) for part in (A, R, b))
         self.trace_ = trace
         self.n_iter_ = len(trace)
         about = {
             "model": type(self).__name__,
             "settings": {name: _plain(value) for name, value in self.get_params(deep=False).items()},
-            "data": {"facts": len(facts), "unobserved": len(facts.unobserved), "fingerprint": facts.fingerprint},
+            "data": {"facts": share.n_facts, "unobserved": share.n_unobserved, "fingerprint": share.fingerprint},
             "fit": {
                 "steps": len(trace),
                 "converged": trace.converged,
@@ -78,7 +82,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         if learned:
             about["learned"] = learned
         self.factors_ = Factors(
-            A, R.astype(A.dtype), b.astype(A.dtype), facts.entities, facts.relations, link, about, exclusive
+            A, R.astype(A.dtype), b.astype(A.dtype), share.entities, share.relations, link, about, exclusive
         )
         if trace.stopped:
             raise KeyboardInterrupt(trace.verdict)
@@ -89,11 +93,20 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             told = f"the factors have shrunk to nothing: {VanishedWarning.REMEDY}"
             warnings.warn(told, VanishedWarning, stacklevel=3)
 
-    def _check_shared(self, facts: Facts) -> None:
+    def _check_shared(self, facts: Facts, workers: Workers = ALONE) -> None:
+        with workers.together():
+            self._check_settings(facts)
+        if not workers.any(len(facts) > 0):
+            raise InputError("there are no facts to learn from")
+        if workers.size > 1:
+            workers.check_same(str(self._settings()), "the settings of the fit")
+
+    def _settings(self) -> dict[str, Any]:
+        return {name: _plain(value) for name, value in sorted(self.get_params(deep=False).items())}
+
+    def _check_settings(self, facts: Facts) -> None:
         if not isinstance(facts, Facts):
             raise InputError(f"fit takes Facts, got {type(facts).__name__}; see relatent.read and Facts.from_arrays")
-        if not len(facts):
-            raise InputError("there are no facts to learn from")
         for name, value in self.get_params(deep=False).items():
             if name in COUNTS:
                 check_count(name, value)
@@ -104,24 +117,40 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             raise InputError(f"random_state must be a whole number of at least 0, got {seed!r}")
 
     def _checkpoint(
-        self, given: str | Path | Checkpoint | None, facts: Facts, validation: Facts | HeldOut | None
+        self, given: str | Path | Checkpoint | None, facts: Facts | Share, validation: Facts | HeldOut | None
     ) -> Checkpoint | None:
         """The checkpoint of this fit; one that belongs to another, or cannot be written, is refused."""
+        share = Share.of(facts)
+        share.workers.check_same(str(given is None), "whether there is a checkpoint")
         if given is None:
             return None
-        settings = {name: _plain(value) for name, value in sorted(self.get_params(deep=False).items())}
-        parts = [__version__, type(self).__name__, settings, facts.fingerprint]
+        parts = [__version__, type(self).__name__, self._settings(), share.fingerprint]
         init = getattr(self, "init", None)
         if isinstance(init, Factors):
             parts.append(digest(init.A, init.R, init.bias))
-        if isinstance(validation, Facts):
-            parts.append(validation.fingerprint)
-        elif validation is not None:
-            parts.append(digest(validation.cells, validation.truth, validation.weights))
+        if validation is not None:
+            parts.append(validation_id(validation))
         chosen = Checkpoint(Path(given)) if isinstance(given, (str, Path)) else given
-        checkpoint = dataclasses.replace(chosen, fit_id=" ".join(map(str, parts)))
+        checkpoint = dataclasses.replace(chosen, fit_id=" ".join(map(str, parts)), workers=share.workers)
         checkpoint.check()
         return checkpoint
+
+
+def validation_id(validation: Facts | HeldOut) -> str:
+    """A text that differs where validation cells do."""
+    if isinstance(validation, Facts):
+        return validation.fingerprint
+    if isinstance(validation, HeldOut):
+        return digest(validation.cells, validation.truth, validation.weights)
+    return type(validation).__name__  # it will be refused
+
+
+def held_out(validation: Facts | HeldOut, facts: Facts | Share, random_state: int) -> HeldOut:
+    """The cells that a fit is watched by; several workers are given the same ones."""
+    share = Share.of(facts)
+    if share.workers.size > 1:
+        share.workers.check_same(validation_id(validation), "validation facts")
+    return HeldOut.of(validation, share, random_state)
 
 
 def check_count(name: str, value: object) -> None:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Vector
-from .objective import PenalisedLikelihood
+from ..workers import ALONE, Workers
+from .lbfgs import Objective
 
 ROUND = 4  # gradients in a step of the loop: the objective itself is worked out with the last of them only
 
@@ -25,12 +26,23 @@ class DescentState(NamedTuple):
 class Descent:
     """Rounds of Adam; vectors are those of `on`, a `Host` or a `Device`."""
 
-    def __init__(self, objective: PenalisedLikelihood, on: Any, *, lr: float, fades: tuple[float, float], rounds: int):
+    def __init__(
+        self,
+        objective: Objective,
+        on: Any,
+        *,
+        lr: float,
+        fades: tuple[float, float],
+        rounds: int,
+        workers: Workers = ALONE,
+    ):
         self.objective, self.on, self.lr, self.fades, self.rounds = objective, on, lr, fades, rounds
+        self.workers = workers
         self.window = rounds + 1  # the schedule ends the fit, not the change of the objective
 
     def start(self, x: Vector) -> DescentState:
         """The state before the first round."""
+        x = self.workers.broadcast(x)
         return DescentState(x, np.inf, self.on.zeros(x.shape, x), self.on.zeros(x.shape, x), 0)
 
     def finished(self, state: DescentState) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +12,7 @@ from ..arrays import Matrix, Slices, Vector
 from ..cells.sampled import Sampled
 from ..data.facts import Facts
 from ..data.heldout import HeldOut
+from ..data.share import Share
 from ..errors import InputError
 from ..host import Host
 from ..model.factors import Factors
@@ -20,12 +20,13 @@ from ..model.links import Smooth
 from ..progress import Progress
 from ..room import Needs, check_memory
 from ..threads import one_blas_thread
+from ..workers import ALONE, Workers
 from . import adam, als, losses, needs, optimisers, penalties, start
 from .adam import AdamState, SampledAdam
 from .als import Als, AlsState
 from .als_rows import AlsRows
 from .checkpoint import Checkpoint
-from .contract import Estimator
+from .contract import Estimator, held_out
 from .descent import DescentState
 from .lbfgs import LbfgsState
 from .loop import Watch, run
@@ -60,12 +61,14 @@ class Ranked(Estimator):
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         raise NotImplementedError
 
-    def _check_room(self, facts: Facts) -> None:
+    def _check_room(self, facts: Facts | Share) -> None:
         """Refuse before the work what would run out of memory in the middle of it."""
-        rank, dtype = self._size(facts)
-        what = f"{type(self).__name__} of rank {rank} on {facts.n_entities:,} entities"
-        remedy = "lower the rank" + (", or take dtype='float32'" if dtype == np.float64 else "")
-        check_memory(self.needs(facts).memory, what, remedy)
+        share = Share.of(facts)
+        with share.workers.together():
+            rank, dtype = self._size(share.facts)
+            what = f"{type(self).__name__} of rank {rank} on {share.n_entities:,} entities"
+            remedy = "lower the rank" + (", or take dtype='float32'" if dtype == np.float64 else "")
+            check_memory(self.needs(share.facts).memory * share.workers.local_size, what, remedy)
 
 
 class RescalALS(Ranked):
@@ -127,42 +130,49 @@ class RescalALS(Ranked):
         *,
         progress: Progress | None = None,
         checkpoint: str | Path | Checkpoint | None = None,
+        workers: Workers | None = None,
     ) -> RescalALS:
-        """Learn factors; with `validation`, keep those that predict it best."""
-        self._check_shared(facts)
-        self._check_room(facts)
+        """Learn factors; with `validation`, keep those that predict it best.
+
+        With several `workers` (docs/scaling.md) each gives its part of the facts, over one vocabulary, and the same
+        validation; all end with the same factors.
+        """
+        self._check_shared(facts, workers or ALONE)
+        share = Share.of(facts, workers or ALONE)
+        self._check_room(share)
         rank, dtype = self._size(facts)
-        kept = self._checkpoint(checkpoint, facts, validation)
+        kept = self._checkpoint(checkpoint, share, validation)
         began = time.perf_counter()
         with one_blas_thread():
-            begin = [self._start(facts) if kept is None or not kept.exists() else (_blank(facts, rank).A, None)]
-            solver, on = self._solver(facts, rank, dtype)
+            begin = [self._start(share) if kept is None or not kept.exists() else (_blank(facts, rank).A, None)]
+            solver, on = self._solver(share, rank, dtype)
             state, trace = run(
                 solver,
                 solver.start(*begin.pop()),  # nothing of it is held while the run lasts
                 max_iter=self.max_iter,
                 tol=self.tol,
-                watch=least_squares_watch(facts, validation, self.random_state, self.patience, on),
+                watch=least_squares_watch(share, validation, self.random_state, self.patience, on),
                 progress=progress,
                 checkpoint=kept,
                 anytime=True,
                 nothing=solver.nothing,
                 spent=time.perf_counter() - began,
                 on=on,
+                workers=share.workers,
             )
         A, R = on.fetch(state.A), on.fetch(state.R)
         self.attribute_factors_ = state.V if facts.attributes is not None else None
         self._warn_if_vanished(A, R)
-        return self._finish(facts, A, R, np.zeros(facts.n_relations), Smooth(), trace)
+        return self._finish(share, A, R, np.zeros(facts.n_relations), Smooth(), trace)
 
-    def _solver(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> tuple[Als, Any]:
+    def _solver(self, share: Share, rank: int, dtype: np.dtype[Any]) -> tuple[Als, Any]:
         """The sweeps, and where their arrays are."""
         if self.device == "cpu":
-            return Als(facts, rank, **self._lambdas(), dtype=dtype), Host(dtype)
+            return Als(share, rank, **self._lambdas(), dtype=dtype), Host(dtype)
         if dtype != np.float32:
             raise InputError(f"on a GPU dtype must be 'float32', got {self.dtype!r}")
         on = gpu(self.device)
-        return AlsRows(facts, rank, **self._lambdas(), on=on), on
+        return AlsRows(share, rank, **self._lambdas(), on=on), on
 
     def _lambdas(self) -> dict[str, float]:
         names = ("l2_entities", "l2_relations", "l2_attributes")
@@ -175,7 +185,7 @@ class RescalALS(Ranked):
             return max(begin, needs.placed(facts, rank) + attributes)
         return max(begin, als.needs(facts, rank, dtype) + attributes)
 
-    def _start(self, facts: Facts) -> tuple[Matrix, Slices | None]:
+    def _start(self, facts: Share) -> tuple[Matrix, Slices | None]:
         if isinstance(self.init, Factors):
             given = start.checked_factors(self.init, facts, self.rank)
             return given.A, given.R
@@ -361,21 +371,27 @@ class Rescal(Ranked):
         *,
         progress: Progress | None = None,
         checkpoint: str | Path | Checkpoint | None = None,
+        workers: Workers | None = None,
     ) -> G:
-        """Learn factors; with `validation`, keep those that predict it best."""
+        """Learn factors; with `validation`, keep those that predict it best.
+
+        With several `workers` (docs/scaling.md) each gives its part of the facts, over one vocabulary, and the same
+        validation; all end with the same factors.
+        """
         loss = losses.resolve(self.loss)
-        self._check_shared(facts)
+        self._check_shared(facts, workers or ALONE)
         self._check_own(loss)
-        self._check_room(facts)
+        share = Share.of(facts, workers or ALONE)
+        self._check_room(share)
         self.method_ = self.method_for(facts)
         rank, dtype = self._size(facts)
         layout = Layout(facts.n_entities, facts.n_relations, rank)
-        kept = self._checkpoint(checkpoint, facts, validation)
+        kept = self._checkpoint(checkpoint, share, validation)
         began = time.perf_counter()
         on = self._place(dtype)
         with one_blas_thread():
-            begin = [self._start(loss, facts) if kept is None or not kept.exists() else _blank(facts, rank)]
-            solver = self._solver(loss, facts, layout, on)
+            begin = [self._start(loss, share) if kept is None or not kept.exists() else _blank(facts, rank)]
+            solver = self._solver(loss, share, layout, on)
             state, trace = run(
                 solver,
                 solver.start(
@@ -383,16 +399,17 @@ class Rescal(Ranked):
                 ),  # nothing of it is held while the run lasts
                 max_iter=self.max_iter,
                 tol=self.tol,
-                watch=self._watch(loss, facts, validation, layout, on),
+                watch=self._watch(loss, share, validation, layout, on),
                 progress=progress,
                 checkpoint=kept,
                 anytime=True,
                 spent=time.perf_counter() - began,
                 on=on,
+                workers=share.workers,
             )
         A, R, b = (np.array(part) for part in layout.views(on.fetch(state.x)))
         self._warn_if_vanished(A, R)
-        return self._finish(facts, A, R, b, loss.link, trace, exclusive=is_exclusive(loss), method=self.method_)
+        return self._finish(share, A, R, b, loss.link, trace, exclusive=is_exclusive(loss), method=self.method_)
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         begin = 0
@@ -456,12 +473,20 @@ class Rescal(Ranked):
         """Where the arrays of the fit are."""
         return Host(dtype) if self.device == "cpu" else gpu(self.device, half=self.dtype == "float32")
 
-    def _solver(self, loss: Loss, facts: Facts, layout: Layout, on: Any) -> Any:
+    def _solver(self, loss: Loss, facts: Share, layout: Layout, on: Any) -> Any:
         """L-BFGS or Adam."""
         if self.method_ == "exact":
             cells = losses.evaluator(loss, facts, on, typed=self.zeros == "typed")
             penalty = penalties.resolve(self.penalty, self.l2_entities, self.l2_relations)
-            objective = PenalisedLikelihood(cells, layout, penalty.bound(facts, on), bias=self.bias, on=on)
+            objective = PenalisedLikelihood(
+                cells,
+                layout,
+                penalty.bound(facts, on),
+                bias=self.bias,
+                on=on,
+                workers=facts.workers,
+                divided=penalty.over_facts,
+            )
             return (self.optimiser or Lbfgs()).solver(objective, on, self.max_iter)
         return SampledAdam(
             Sampled(facts, on.dtype, n_batches=adam.n_batches(facts), typed=self.zeros == "typed"),
@@ -473,7 +498,7 @@ class Rescal(Ranked):
             random_state=self.random_state,
         )
 
-    def _start(self, loss: Loss, facts: Facts) -> tuple[Matrix, Slices, Vector]:
+    def _start(self, loss: Loss, facts: Share) -> tuple[Matrix, Slices, Vector]:
         b = loss.bias(*start.ones_and_zeros(facts)) if self.bias else np.zeros(facts.n_relations)
         if isinstance(self.init, Factors):
             given = start.checked_factors(self.init, facts, self.rank)
@@ -488,13 +513,13 @@ class Rescal(Ranked):
         return *start.balanced(A, R * loss.steepness, self.l2_entities, self.l2_relations), b
 
     def _watch(
-        self, loss: Loss, facts: Facts, validation: Facts | HeldOut | None, layout: Layout, on: Any
+        self, loss: Loss, facts: Share, validation: Facts | HeldOut | None, layout: Layout, on: Any
     ) -> Watch | None:
         if validation is None:
             return None
-        heldout = HeldOut.of(validation, facts, self.random_state)
+        heldout = held_out(validation, facts, self.random_state)
         if isinstance(loss, losses.Softmax):  # its scores are no log-odds: the loss itself, of the facts held out
-            cells = losses.evaluator(loss, heldout.facts(facts), on)
+            cells = losses.evaluator(loss, heldout.facts(facts.facts), on)
             return Watch(lambda state: cells(*layout.views(state.x)).value, every=5, patience=self.patience)
 
         def held_out_loss(state: LbfgsState | DescentState | AdamState) -> float:
@@ -596,9 +621,9 @@ def _blank(facts: Facts, rank: int) -> Parameters:
 ALS_SWEEPS = 5  # enough to find the directions; more only fits the wrong loss better
 
 
-def least_squares_start(facts: Facts, rank: int, random_state: int, *, sweeps: int) -> tuple[Matrix, Slices]:
+def least_squares_start(facts: Facts | Share, rank: int, random_state: int, *, sweeps: int) -> tuple[Matrix, Slices]:
     """Factors after a few sweeps of least squares from the eigenvectors."""
-    plain = dataclasses.replace(facts, attributes=None)
+    plain = Share.of(facts).each(Facts.without_attributes)
     # Hardly penalised: on small data a real penalty shrinks A to zero, a saddle that no gradient leaves.
     solver = Als(plain, rank, l2_entities=0.01, l2_relations=0.01, l2_attributes=0.0, dtype=np.float32)
     state = solver.start(start.eigenvectors(plain, rank, random_state))
@@ -608,12 +633,12 @@ def least_squares_start(facts: Facts, rank: int, random_state: int, *, sweeps: i
 
 
 def least_squares_watch(
-    facts: Facts, validation: Facts | HeldOut | None, random_state: int, patience: int, on: Any = None
+    facts: Facts | Share, validation: Facts | HeldOut | None, random_state: int, patience: int, on: Any = None
 ) -> Watch | None:
     """A look at the validation cells after every sweep."""
     if validation is None:
         return None
-    heldout = HeldOut.of(validation, facts, random_state)
+    heldout = held_out(validation, facts, random_state)
 
     def loss(state: AlsState | NonnegativeState) -> float:
         b = np.zeros(facts.n_relations)

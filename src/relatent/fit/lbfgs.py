@@ -13,8 +13,9 @@ import numpy as np
 
 from ..arrays import Matrix, Vector
 from ..host import Host
+from ..workers import ALONE, Workers
 
-Objective = Callable[[Any], tuple[float, Any]]
+Objective = Callable[..., tuple[float, Any]]  # x, and whether the value is wanted
 
 SUFFICIENT, CURVATURE = 1e-4, 0.9  # Wolfe's two constants (Nocedal & Wright, section 3.1)
 PAIRS = 10  # of steps and changes of the gradient that are remembered
@@ -38,19 +39,22 @@ class LbfgsState(NamedTuple):
 class LbfgsSearch:
     """Limited-memory BFGS with a line search that ends at the weak Wolfe conditions.
 
-    Vectors are those of `on`, a `Host` or a `Device`.
+    Vectors are those of `on`, a `Host` or a `Device`. Several workers go through the same steps: they agree on every
+    number that decides.
     """
 
     window = 10  # steps: single steps of a quasi-Newton method vary too much to judge by
 
-    def __init__(self, objective: Objective, *, memory: int = PAIRS, on: Any = None):
+    def __init__(self, objective: Objective, *, memory: int = PAIRS, on: Any = None, workers: Workers = ALONE):
         self.objective = objective
         self.memory = memory
+        self.workers = workers
         self.on = Host() if on is None else on
 
     def start(self, x: Vector) -> LbfgsState:
         """The state before the first step."""
-        value, gradient = self.objective(x)
+        value, gradient = self.objective(self.workers.broadcast(x))
+        (value,) = self.workers.agreed(value)
         S, Y = (self.on.zeros((self.memory, len(x)), x) for _ in range(2))
         return LbfgsState(x, value, gradient, S, Y, np.zeros(self.memory), 0, 1, 0)
 
@@ -61,12 +65,13 @@ class LbfgsSearch:
     def step(self, state: LbfgsState) -> LbfgsState:
         """One quasi-Newton step. The ring of pairs is overwritten in place."""
         d = self._direction(state)
-        slope = self.on.dot(state.gradient, d)
+        (slope,) = self.workers.agreed(self.on.dot(state.gradient, d))
         if not slope < 0:  # rounding has spoilt the memory: forget it
             state = state._replace(kept=0)
             d = self._direction(state)
-            slope = self.on.dot(state.gradient, d)
+            (slope,) = self.workers.agreed(self.on.dot(state.gradient, d))
         first = 1.0 if state.kept else min(1.0, 1.0 / max(float(abs(state.gradient).sum()), 1e-30))
+        (first,) = self.workers.agreed(first)
         found = self._line_search(state, d, slope, first)
         if found is None:
             return state._replace(kept=0, failures=state.failures + 1)
@@ -76,8 +81,8 @@ class LbfgsSearch:
         s[:], y[:] = x, gradient
         s -= state.x
         y -= state.gradient
-        state.curvature[pair] = self.on.dot(s, y)
-        usable = state.curvature[pair] > self.on.eps(x) * self.on.dot(y, y)
+        state.curvature[pair], y_squared = self.workers.agreed(self.on.dot(s, y), self.on.dot(y, y))
+        usable = state.curvature[pair] > self.on.eps(x) * y_squared
         return state._replace(
             x=x,
             objective=value,
@@ -107,7 +112,7 @@ class LbfgsSearch:
         for trial in range(1, TRIALS + 1):
             x = state.x + float(t) * d
             value, gradient = self.objective(x)
-            here = self.on.dot(gradient, d)
+            value, here = self.workers.agreed(value, self.on.dot(gradient, d))
             if not value <= state.objective + SUFFICIENT * t * slope:
                 t, high = _between(low, low_value, low_slope, t, value), t
             elif here < CURVATURE * slope:

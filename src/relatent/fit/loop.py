@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 from ..arrays import Vector
 from ..errors import ConvergenceWarning, FitError
 from ..progress import Progress
+from ..workers import ALONE, Workers
 from .checkpoint import Checkpoint
 
 
@@ -36,6 +38,7 @@ class State(Protocol):
 S = TypeVar("S", bound=State)
 
 
+PASSED_ON = 2.0  # seconds in which torchrun has passed a Ctrl-C on to its workers
 LEAST_EXPLAINED = 1e-3  # of the objective of zero factors: less would be waiting for noise
 
 
@@ -119,6 +122,7 @@ def run(
     nothing: float | None = None,
     spent: float = 0.0,
     on: Any = None,
+    workers: Workers = ALONE,
 ) -> tuple[S, Trace]:
     """Step until the objective changes by less than `tol` of itself a step; warn if that does not happen.
 
@@ -127,37 +131,46 @@ def run(
 
     `spent`: seconds that finding the start took, which count as well. `on`: where a state's arrays belong, if on a GPU.
 
+    Several `workers` take the same steps to the same end: they agree on every number that decides about it, and the
+    first of them speaks. Where each has a part of the state only, the solver makes it `whole` for a checkpoint.
+
     Ctrl-C lets the step under way finish and the checkpoint be written. Then KeyboardInterrupt is raised; but where any
     state is an answer (`anytime`) it is returned, the trace says `stopped`, and to raise is left to the caller.
     """
     trace, best = Trace(), _Best()
+    whole, own_part = getattr(solver, "whole", None), getattr(solver, "own_part", None)
+    progress = progress if workers.rank == 0 else None
     if checkpoint is not None:
         checkpoint.check_room(state, twice=watch is not None)
         if checkpoint.exists():
             kind, placed = type(state), _placed(state)
             del state  # what is read may be as large
-            state, best, trace.steps = _resumed(checkpoint, kind, placed, on)
+            state, best, trace.steps = _resumed(checkpoint, kind, placed, on, own_part)
     started = time.perf_counter() - (trace.steps[-1].seconds if trace.steps else spent)
-    with _Interrupt() as interrupt:
-        while (verdict := _ending(solver, state, trace, max_iter, tol, watch, best, interrupt.asked, nothing)) is None:
+    with _Interrupt(workers) as interrupt:
+        asked = workers.any(interrupt.asked)
+        while (verdict := _ending(solver, state, trace, max_iter, tol, watch, best, asked, nothing)) is None:
             state = solver.step(state)
-            if not np.isfinite(state.objective):
-                raise FitError(f"the objective became {state.objective} at step {len(trace) + 1}; raise the penalties")
-            loss = watch.loss(state) if watch is not None and (len(trace) + 1) % watch.every == 0 else None
-            trace.steps.append(Step(float(state.objective), time.perf_counter() - started, loss))
-            if loss is not None:
+            (objective,) = workers.agreed(float(state.objective))
+            if not np.isfinite(objective):
+                raise FitError(f"the objective became {objective} at step {len(trace) + 1}; raise the penalties")
+            loss = None
+            if watch is not None and (len(trace) + 1) % watch.every == 0:
+                (loss,) = workers.agreed(watch.loss(state))
                 best.consider(loss, state)
+            trace.steps.append(Step(objective, time.perf_counter() - started, loss))
             if progress is not None:
-                progress(len(trace), max_iter, f"objective {state.objective:,.6g}")
+                progress(len(trace), max_iter, f"objective {objective:,.6g}")
             if checkpoint is not None:
-                checkpoint.maybe_save(state, trace.steps, best)
-        if interrupt.asked and checkpoint is not None and trace.steps:
-            checkpoint.save(state, trace.steps, best)
+                checkpoint.maybe_save(state, trace.steps, best, whole)
+            asked = workers.any(interrupt.asked)
+        if asked and checkpoint is not None and trace.steps:
+            checkpoint.save(state, trace.steps, best, whole)
     trace.converged, trace.verdict = verdict
-    trace.stopped = interrupt.asked
+    trace.stopped = asked
     if trace.stopped and not (anytime and trace.steps):
         raise KeyboardInterrupt(trace.verdict)
-    if not trace.converged and not trace.stopped:
+    if not trace.converged and not trace.stopped and workers.rank == 0:
         warnings.warn(trace.verdict, ConvergenceWarning, stacklevel=3)
     return (best.state if watch is not None and best.looks else state), trace
 
@@ -166,10 +179,13 @@ class _Interrupt:
     """Ctrl-C, held back until the step under way has finished; a second one is not.
 
     Only where Python's own handler would raise KeyboardInterrupt: in the main thread of the first process, and not
-    where a program has a handler of its own.
+    where a program has a handler of its own. Workers get each Ctrl-C twice, from the terminal and from torchrun, which
+    passes it on: for a moment another one is the same.
     """
 
-    asked = False
+    def __init__(self, workers: Workers):
+        self.asked = False
+        self._workers, self._since = workers, 0.0
 
     def __enter__(self) -> _Interrupt:
         self._held = (
@@ -181,9 +197,16 @@ class _Interrupt:
             signal.signal(signal.SIGINT, self._hold)
         return self
 
-    def _hold(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        self.asked = True
+    def _hold(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            if time.monotonic() - self._since > PASSED_ON:
+                signal.default_int_handler(number, frame)
+            return
+        if self._workers.size == 1:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.asked, self._since = True, time.monotonic()
+        if self._workers.rank > 0:
+            return
         with suppress(RuntimeError, OSError):  # someone was writing just then
             print("stopping after this step; Ctrl-C once more stops at once", file=sys.stderr, flush=True)
 
@@ -223,7 +246,9 @@ def _placed(state: Any) -> list[str]:
     return [name for name, value in state._asdict().items() if hasattr(value, "cpu")]
 
 
-def _resumed(checkpoint: Checkpoint, kind: type[S], placed: list[str], on: Any) -> tuple[S, _Best, list[Step]]:
+def _resumed(
+    checkpoint: Checkpoint, kind: type[S], placed: list[str], on: Any, own_part: Callable[[S], S] | None
+) -> tuple[S, _Best, list[Step]]:
     """The state that was kept, the one that did best, and the steps so far."""
     kept = checkpoint.load(kind)
 
@@ -231,9 +256,10 @@ def _resumed(checkpoint: Checkpoint, kind: type[S], placed: list[str], on: Any) 
         if state is None:
             return None
         arrays = {name: getattr(state, name) for name in placed}
-        return state._replace(
+        state = state._replace(
             **{name: on.wide(x) if x.dtype == np.float64 else on.place(x) for name, x in arrays.items()}
         )
+        return state if own_part is None else own_part(state)
 
     return back(kept.state), _Best(back(kept.best), *kept.looks), [Step(*step) for step in kept.steps]
 

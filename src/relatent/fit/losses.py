@@ -22,6 +22,7 @@ from ..cells.softmax import SoftmaxSum
 from ..cells.squared import SquaredSum
 from ..cells.tiled import Tiled
 from ..data.facts import Facts
+from ..data.share import Share
 from ..errors import InputError
 from ..host import Host
 from ..model import links
@@ -195,7 +196,7 @@ def is_exclusive(loss: Loss) -> bool:
     return type(loss) is Categorical
 
 
-def evaluator(loss: Loss, facts: Facts, on: Any, *, typed: bool = False) -> Any:
+def evaluator(loss: Loss, facts: Facts | Share, on: Any, *, typed: bool = False) -> Any:
     """The quickest exact sum of this loss over all observed cells, as a function of A, R and b, for arrays of `on`.
 
     By the very type: a loss of one's own may descend from one of these and state another `at`.
@@ -205,7 +206,8 @@ def evaluator(loss: Loss, facts: Facts, on: Any, *, typed: bool = False) -> Any:
     if not isinstance(on, Host):
         from ..cells.fused import Fused
 
-        return Fused(facts, on, typed=typed)
+        share = Share.of(facts)
+        return Fused(share.facts, on, typed=typed, rows=(share.rows.start, share.rows.stop))
     dtype = on.dtype
     if type(loss) is Logistic:
         return Tiled(facts, dtype)

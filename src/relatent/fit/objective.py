@@ -9,6 +9,7 @@ import numpy as np
 
 from ..arrays import Matrix, Slices, Vector
 from ..cells.reduction import Reduction
+from ..workers import ALONE, Workers
 from .penalties import Bound
 
 Evaluator = Callable[..., Reduction]  # A, R, b, and whether the value is wanted
@@ -44,17 +45,42 @@ class Layout(NamedTuple):
 class PenalisedLikelihood:
     """loss over cells + what large factors cost; the bias is not penalised, and stands still if there is none."""
 
-    def __init__(self, evaluator: Evaluator, layout: Layout, penalty: Bound, *, bias: bool, on: Any):
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        layout: Layout,
+        penalty: Bound,
+        *,
+        bias: bool,
+        on: Any,
+        workers: Workers = ALONE,
+        divided: bool = False,
+    ):
         self.evaluator, self.layout, self.penalty, self.bias, self.on = evaluator, layout, penalty, bias, on
+        self.workers, self.divided = workers, divided  # divided: each worker knows the penalty of its facts only
 
     def __call__(self, x: Any, *, value: bool = True) -> tuple[float, Any]:
         """The objective, NaN if it is not wanted, and its gradient."""
         A, R, b = self.layout.views(x)
         loss, dA, dR, db = self.evaluator(A, R, b, value=value)
+        if self.divided:
+            loss += self.penalty(A, R, dA, dR)
+        loss, dA, dR, db = over_workers(Reduction(loss, dA, dR, db), self.workers, self.on)
         gradient = self.on.zeros(x.shape, x)
         parts = self.layout.views(gradient)
         for part, derivative in zip(parts, (dA, dR, db), strict=True):
             part[:] = derivative
         if not self.bias:
             parts.b[:] = 0
-        return loss + self.penalty(A, R, parts.A, parts.R), gradient
+        if not self.divided:
+            loss += self.penalty(A, R, parts.A, parts.R)
+        return loss, gradient
+
+
+def over_workers(part: Reduction, workers: Workers, on: Any) -> Reduction:
+    """The sum of what each worker has summed, the same on all."""
+    if workers.size == 1:
+        return part
+    value, *db = workers.sum(np.array([part.value, *part.db.tolist()], np.float64)).tolist()
+    dA, dR = (workers.sum(on.contiguous(array)) for array in (part.dA, part.dR))
+    return Reduction(value, dA, dR, on.place(np.array(db)))

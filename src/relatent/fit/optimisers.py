@@ -28,7 +28,7 @@ class Lbfgs:
 
     def solver(self, objective: PenalisedLikelihood, on: Any, max_iter: int) -> LbfgsSearch:
         """A search that stops where the objective hardly changes."""
-        return LbfgsSearch(objective, memory=self.pairs, on=on)
+        return LbfgsSearch(objective, memory=self.pairs, on=on, workers=objective.workers)
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,9 @@ class Adam:
 
     def solver(self, objective: PenalisedLikelihood, on: Any, max_iter: int) -> Descent:
         """A descent with this many rounds."""
-        return Descent(objective, on, lr=self.lr, fades=(self.momentum, self.memory), rounds=max_iter)
+        return Descent(
+            objective, on, lr=self.lr, fades=(self.momentum, self.memory), rounds=max_iter, workers=objective.workers
+        )
 
 
 def check(optimiser: Optimiser) -> None:

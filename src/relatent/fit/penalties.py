@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from ..cells.rows import Rows
 from ..data.facts import Facts
+from ..data.share import Share
 from ..errors import InputError
 
 Bound = Callable[[Any, Any, Any, Any], float]  # A, R, dA, dR → value
@@ -22,7 +23,11 @@ Bound = Callable[[Any, Any, Any, Any], float]  # A, R, dA, dR → value
 class Penalty(Protocol):
     """What factors cost beside the loss."""
 
-    def bound(self, facts: Facts, on: Any) -> Bound:
+    @property
+    def over_facts(self) -> bool:
+        """Whether it is a sum over facts, of which several workers have a part each."""
+
+    def bound(self, facts: Facts | Share, on: Any) -> Bound:
         """The penalty on models of these facts, with arrays of `on`, a `Host` or a `Device`."""
 
 
@@ -32,8 +37,9 @@ class L2:
 
     entities: float = 1.0
     relations: float = 1.0
+    over_facts: ClassVar[bool] = False
 
-    def bound(self, facts: Facts, on: Any) -> Bound:
+    def bound(self, facts: Facts | Share, on: Any) -> Bound:
         """Without a look at the facts."""
 
         def add(A: Any, R: Any, dA: Any, dR: Any) -> float:
@@ -53,8 +59,9 @@ class Dura:
     """
 
     weight: float = 0.05
+    over_facts: ClassVar[bool] = True
 
-    def bound(self, facts: Facts, on: Any) -> Bound:
+    def bound(self, facts: Facts | Share, on: Any) -> Bound:
         """On the rows of both sides that occur in facts."""
         sides = Rows.of_facts(facts, on)
 
@@ -78,9 +85,11 @@ class N3:
     """weight · Σ over facts ‖a_s‖₃³ + ‖a_o‖₃³ + ‖R_k‖₃³, entry by entry (Lacroix, Usunier & Obozinski 2018)."""
 
     weight: float = 0.01
+    over_facts: ClassVar[bool] = True
 
-    def bound(self, facts: Facts, on: Any) -> Bound:
+    def bound(self, facts: Facts | Share, on: Any) -> Bound:
         """Entities and relations count as often as they occur in facts."""
+        facts = Share.of(facts).facts
         n, (s, k, o), w = facts.n_entities, facts.triples.T, facts.confidences
         degree = np.bincount(s, w, n) + np.bincount(o, w, n)
         of_entities = on.place(degree[:, None])

@@ -13,6 +13,7 @@ import scipy.sparse.linalg
 from ..arrays import Matrix, Slices, Vector
 from ..cells.stream import Stream, padded_width
 from ..data.facts import Facts
+from ..data.share import Share
 from ..errors import InputError
 from ..model import gram
 from ..model.factors import Factors
@@ -36,15 +37,35 @@ def resolve_rank(rank: int | None, n_entities: int) -> int:
     return int(rank)
 
 
-def eigenvectors(facts: Facts, rank: int, random_state: int) -> Matrix:
+def eigenvectors(facts: Facts | Share, rank: int, random_state: int) -> Matrix:
     """The r eigenvectors of Σ_k (X_k + X_kᵀ) whose eigenvalues are largest in size, (N, r); roughly, if N is large."""
-    n = facts.n_entities
-    if _is_large(n, rank):
-        return _rough_eigenvectors(facts, rank, random_state)
+    share = Share.of(facts)
+    if _is_large(share.n_entities, rank):
+        return _rough_eigenvectors(share, rank, random_state)
+    X = _sum_of_relations(share)
+    if share.workers.size == 1:
+        return _exact_eigenvectors(X + X.T, rank, random_state)
+    A = np.empty((share.n_entities, rank))  # found by one for all: which vectors ARPACK ends with hangs on rounding
+    if share.workers.rank == 0:
+        A[:] = _exact_eigenvectors(X + X.T, rank, random_state)
+    return share.workers.broadcast(A)
+
+
+def _sum_of_relations(share: Share) -> Any:
+    """Σ_k X_k, on every worker: where entities are few it is small, however many facts there are."""
+    facts, n = share.facts, share.n_entities
     # a doubted fact counts for less, one of weight 0 not at all; no fact counts for more than 1
     ones = np.minimum(facts.confidences, 1)
     X = sp.csr_matrix((ones, (facts.subjects, facts.objects)), shape=(n, n))  # sums the relations
-    S = X + X.T
+    if share.workers.size == 1:
+        return X
+    own = X.tocoo()
+    values, rows, columns = (np.concatenate(share.workers.gather(part)) for part in (own.data, own.row, own.col))
+    return sp.csr_matrix((values, (rows, columns)), shape=(n, n))
+
+
+def _exact_eigenvectors(S: Any, rank: int, random_state: int) -> Matrix:
+    n = S.shape[0]
     if n <= DENSE or rank >= n - 1:
         values, vectors = scipy.linalg.eigh(S.toarray())
     else:
@@ -70,30 +91,36 @@ def _is_large(n: int, rank: int) -> bool:
     return n > max(LARGE, rank + 64)  # more entities than vectors
 
 
-def _rough_eigenvectors(facts: Facts, rank: int, random_state: int) -> Matrix:
+def _rough_eigenvectors(share: Share, rank: int, random_state: int) -> Matrix:
     """The same to a few digits, by subspace iteration in float32: a start need not be converged, but cost few sweeps.
 
     Halko, Martinsson & Tropp (2011), algorithms 4.4 and 5.3. Every fact with a weight above 0 counts alike.
     """
-    if facts.weights is not None:
-        facts = facts.subset(facts.weights > 0)
+    if share.facts.weights is not None:
+        share = share.each(_believed)
+    workers, own = share.workers, share.rows
     rng = np.random.default_rng(random_state)
-    n, single = facts.n_entities, np.dtype(np.float32)
+    n, single = share.n_entities, np.dtype(np.float32)
     width = padded_width(rank + SPARE, single)
-    stream = Stream(facts, width, single)
+    stream = Stream(share, width, single)
     Q: Matrix = rng.standard_normal((n, width), np.float32)
     for last in range(ROUNDS, -1, -1):
-        Q = Q @ _orthogonaliser(gram.product(Q, Q))
+        Q = Q @ _orthogonaliser(workers.sum(gram.product(Q[own], Q[own])))
         F = np.zeros_like(Q)
-        stream.neighbours(stream.padded(Q), F)  # S Q
+        stream.neighbours(stream.padded(Q), F[own])  # S Q
         if last:
-            Q = F
-    values, U = np.linalg.eigh(gram.product(Q, F))
+            Q = workers.gather_rows(F)
+    values, U = np.linalg.eigh(workers.sum(gram.product(Q[own], F[own])))
     chosen = np.argsort(-np.abs(values), kind="stable")[:rank]
     A: Matrix = Q @ U[:, chosen].astype(np.float32)
     lost = np.abs(values[chosen]) <= np.abs(values).max() * np.finfo(np.float32).eps  # S has fewer than r eigenvalues
     A[:, lost] = rng.standard_normal((n, int(lost.sum())), np.float32) / np.float32(np.sqrt(n))
     return A
+
+
+def _believed(facts: Facts) -> Facts:
+    """Facts with a weight above 0."""
+    return facts.subset(facts.confidences > 0)
 
 
 def _orthogonaliser(G: Matrix) -> Matrix:
@@ -103,12 +130,12 @@ def _orthogonaliser(G: Matrix) -> Matrix:
     return (U * np.where(usable, 1 / np.sqrt(np.where(usable, values, 1)), 0)).astype(np.float32)
 
 
-def uniform(facts: Facts, rank: int, random_state: int) -> Matrix:
+def uniform(facts: Facts | Share, rank: int, random_state: int) -> Matrix:
     """Uniform numbers in [0, 1), as in the authors' code, (N, r)."""
     return np.random.default_rng(random_state).random((facts.n_entities, rank))
 
 
-def normal(facts: Facts, rank: int, random_state: int) -> tuple[Matrix, Slices]:
+def normal(facts: Facts | Share, rank: int, random_state: int) -> tuple[Matrix, Slices]:
     """Small normal numbers for A and R, so that every θ starts near its bias."""
     rng = np.random.default_rng(random_state)
     scale = rank**-0.5
@@ -117,7 +144,7 @@ def normal(facts: Facts, rank: int, random_state: int) -> tuple[Matrix, Slices]:
     )
 
 
-def small(facts: Facts, rank: int, random_state: int) -> tuple[Matrix, Slices]:
+def small(facts: Facts | Share, rank: int, random_state: int) -> tuple[Matrix, Slices]:
     """Numbers so small that relations with few facts, which Adam hardly moves, add no noise to θ."""
     A, R = normal(facts, rank, random_state)
     return A, R / 10
@@ -131,12 +158,12 @@ def positive(facts: Facts, rank: int, random_state: int) -> tuple[Matrix, Slices
     return A, R * (mean / (rank * rank / 8))  # the mean of three uniform numbers' product is 1/8
 
 
-def ones_and_zeros(facts: Facts) -> tuple[Vector, Vector]:
+def ones_and_zeros(facts: Facts | Share) -> tuple[Vector, Vector]:
     """How many cells of each relation are true, by weight, and how many false, (K,)."""
-    hidden = np.bincount(facts.unobserved[:, 1], minlength=facts.n_relations)
-    ones = np.bincount(facts.triples[:, 1], weights=facts.confidences, minlength=facts.n_relations)
-    zeros = np.maximum(facts.n_entities**2 - hidden - facts.counts(), 0)
-    return ones.astype(np.float64), zeros.astype(np.float64)
+    share = Share.of(facts)
+    hidden = share.by_relation(share.facts.unobserved)
+    ones = share.by_relation(share.facts.triples, share.facts.confidences)
+    return ones, np.maximum(share.n_entities**2 - hidden - share.counts, 0)
 
 
 def balanced(A: Matrix, R: Slices, l2_entities: float, l2_relations: float) -> tuple[Matrix, Slices]:
@@ -148,7 +175,7 @@ def balanced(A: Matrix, R: Slices, l2_entities: float, l2_relations: float) -> t
     return A * s, R / s**2
 
 
-def checked_factors(factors: Factors, facts: Facts, rank: int | None) -> Factors:
+def checked_factors(factors: Factors, facts: Facts | Share, rank: int | None) -> Factors:
     """Given factors as a start: they must fit the facts."""
     if factors.entities != facts.entities or factors.relations != facts.relations:
         raise InputError("init: the factors' entities and relations must be those of the facts, in the same order")

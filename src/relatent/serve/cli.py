@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +16,9 @@ from .. import __version__
 from ..errors import DownloadError, InputError, RelatentError, RelatentWarning
 from .answer import answer, json_option, seed_option
 from .ask import COMMANDS
+
+if TYPE_CHECKING:
+    from ..workers import Workers
 
 model_option = click.option(
     "--model",
@@ -161,6 +165,11 @@ def info(file: str, verify: bool, as_json: bool) -> None:
     "--checkpoint-steps", type=click.IntRange(min=1), metavar="N", help="Keep the state after every N steps as well."
 )
 @calibrate_option
+@click.option(
+    "--distributed",
+    is_flag=True,
+    help="Be one of several processes that fit together: torchrun --nproc-per-node 4 -m relatent fit … --distributed.",
+)
 @seed_option
 @json_option
 def fit(
@@ -172,6 +181,7 @@ def fit(
     validation: str | None,
     checkpoint: Path | None,
     checkpoint_steps: int | None,
+    distributed: bool,
     seed: int,
     as_json: bool,
     **settings: Any,
@@ -184,36 +194,40 @@ def fit(
     """
     from ..fit.checkpoint import Checkpoint
     from ..model.storage import check_target
-    from ..progress import bar
     from . import show
-    from .sources import open_facts, over_vocabulary
+    from .several import joined
 
-    check_target(output)
     if checkpoint is not None and checkpoint.resolve() == output.resolve():
         raise click.UsageError("--checkpoint and --output must be different files")
     if checkpoint is None and checkpoint_steps is not None:
         raise click.UsageError("--checkpoint-steps needs --checkpoint FILE")
+    if distributed and (model not in SEVERAL or calibrate):
+        raise click.UsageError(f"--distributed is for --model {', '.join(SEVERAL)}, without --calibrate")
     estimator = _estimator(model, settings, seed, calibrate, preset)
-    facts = open_facts(data, split="train")
-    held = None if validation is None else over_vocabulary(open_facts(validation, split="valid"), facts)
-    _check_room(estimator, facts, output)
-    _tell_method(estimator, facts)
     kept = None if checkpoint is None else Checkpoint(checkpoint, steps=checkpoint_steps)
-    if kept is not None and kept.exists():
-        click.echo(f"going on from {checkpoint}", err=True)
-    try:
-        with bar(f"fitting {model}", at_most=True, note="looking for a start") as progress:
-            estimator.fit(facts, held, progress=progress, checkpoint=kept)
-    except KeyboardInterrupt:
-        _keep_what_there_is(estimator, output, checkpoint)
-        raise
-    estimator.factors_.save(output)
+    with joined(distributed, getattr(estimator, "device", "cpu")) as workers:
+        with workers.together():
+            if workers.rank == 0:
+                check_target(output)
+        try:
+            _learn(estimator, model, data, validation, output, kept, workers)
+        except KeyboardInterrupt:
+            if workers.rank == 0:
+                _keep_what_there_is(estimator, output, checkpoint)
+            raise
+        if workers.rank > 0:
+            return
+        estimator.factors_.save(output)
     if checkpoint is not None:
         checkpoint.unlink(missing_ok=True)  # the model is kept, the state has done its duty
     trace, factors = estimator.trace_, estimator.factors_
     found = {
         "model": str(output),
-        "data": {"facts": len(facts), "entities": facts.n_entities, "relations": facts.n_relations},
+        "data": {
+            "facts": factors.about["data"]["facts"],
+            "entities": len(factors.entities),
+            "relations": len(factors.relations),
+        },
         "rank": factors.rank,
         **({"method": factors.about["fit"]["method"]} if "method" in factors.about["fit"] else {}),
         "objective": float(trace.objective[-1]),
@@ -452,6 +466,39 @@ def _estimator(
     return estimator if calibrate is None else Calibrated(estimator, method=calibrate, random_state=seed)
 
 
+def _learn(
+    estimator: Any,
+    model: str,
+    data: str,
+    validation: str | None,
+    output: Path,
+    kept: Any,
+    workers: Workers,
+) -> None:
+    """Read and fit; of several workers, the first says what there is to say."""
+    from ..progress import bar
+    from .sources import open_part, open_whole, over_vocabulary
+
+    facts = open_part(data, workers, split="train")
+    held = None if validation is None else open_whole(validation, workers, split="valid")
+    with workers.together():
+        held = None if held is None else over_vocabulary(held, facts)
+        if workers.rank == 0:
+            _check_room(estimator, facts, output)
+            _tell_method(estimator, facts)
+    if workers.rank > 0:
+        estimator.fit(facts, held, checkpoint=kept, workers=workers)
+        return
+    if kept is not None and kept.exists():
+        click.echo(f"going on from {kept.path}", err=True)
+    with bar(f"fitting {model}", at_most=True, note="looking for a start") as progress:
+        several = {} if workers.size == 1 else {"workers": workers}  # not every estimator takes them
+        estimator.fit(facts, held, progress=progress, checkpoint=kept, **several)
+
+
+SEVERAL = ("als", "logit", "rescal")  # models that several workers fit together
+
+
 def _check_room(estimator: Any, facts: Any, output: Path) -> None:
     """Refuse a model the disk has no room for, and say what a large fit takes; one too large the fit itself refuses."""
     from .. import room
@@ -597,7 +644,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             warnings.showwarning = _show_warning
             cli.main(args=arguments, prog_name="relatent", standalone_mode=False)
     except click.ClickException as problem:
-        problem.show()
+        if not ("--distributed" in (arguments or sys.argv) and os.environ.get("RANK", "0") != "0"):
+            problem.show()  # all workers were started with the same words; the first says what is wrong with them
         sys.exit(problem.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)

@@ -3,15 +3,43 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+
+import numpy as np
 
 from ..data.catalog import datasets, load_dataset, load_splits
 from ..data.facts import Facts
 from ..data.read import read
 from ..errors import DataError, DataWarning, InputError
-from ..progress import bar
+from ..progress import Progress, bar
+from ..workers import ALONE, Workers
 
 SPLITS = ("train", "valid", "test")
+
+
+def open_part(source: str, workers: Workers, *, split: str = "all") -> Facts:
+    """One worker's part of the facts of a file or a catalog name."""
+    if workers.any(Path(source).exists()):
+        with _reading(source, workers) as progress:
+            return read(source, progress=progress, workers=workers)
+    facts = open_whole(source, workers, split=split)
+    return facts.subset(np.arange(len(facts)) % workers.size == workers.rank)
+
+
+def open_whole(source: str, workers: Workers, *, split: str = "all") -> Facts:
+    """The same facts for every worker; of those on a machine the first goes first, as it may have to download them."""
+    for turn in (True, False):
+        with workers.together():
+            if (workers.local_rank == 0) == turn:
+                facts = open_facts(source, split=split)
+    return facts
+
+
+def _reading(source: str, workers: Workers = ALONE) -> AbstractContextManager[Progress | None]:
+    if workers.rank > 0:
+        return nullcontext()
+    return bar(f"reading {Path(source).name}", in_bytes=True)
 
 
 def open_facts(source: str, *, split: str = "all") -> Facts:
@@ -20,7 +48,7 @@ def open_facts(source: str, *, split: str = "all") -> Facts:
     `split` says which one a benchmark's bare name means.
     """
     if Path(source).exists():
-        with bar(f"reading {Path(source).name}", in_bytes=True) as progress:
+        with _reading(source) as progress:
             return read(source, progress=progress)
     name, _, asked = source.partition(":")
     entry = {dataset.name: dataset for dataset in datasets()}.get(name)
