@@ -15,6 +15,7 @@ from .. import __version__
 from ..errors import DownloadError, InputError, RelatentError, RelatentWarning
 from .answer import answer, json_option, seed_option
 from .ask import COMMANDS
+from .serving import serve
 
 model_option = click.option(
     "--model",
@@ -78,7 +79,7 @@ def cli() -> None:
     """
 
 
-for command in COMMANDS:
+for command in (*COMMANDS, serve):
     cli.add_command(command)
 
 
