@@ -45,6 +45,11 @@ BENCHMARKS = {  # name: (module, function, what it measures)
     "ranking": ("answers", "ranking", "filtered ranks of the test facts of WN18RR, rank 64"),
     "fold-in": ("newcomers", "fold_in", "entities that come after the fit, against a refit; among a million"),
     "reading": ("reading", "reading", "70 M named facts from TSV.gz to sorted ids; other formats, polars, each step"),
+    "serving": (
+        "serving",
+        "serving",
+        "the server: latency at 100 questions a second, 10,000 mixed requests, memory, search",
+    ),
     "help": ("answers", "help_text", "time until the command line has answered --help"),
 }
 
@@ -99,6 +104,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rescal", metavar="PATH", help="folder that holds the package rescal (als-…)")
     parser.add_argument("--arxiv", metavar="FILE", help="edges of the arXiv collaboration graph (sampled-exact)")
     parser.add_argument("--pykeen", metavar="PYTHON", help="an interpreter that has PyKEEN (pykeen)")
+    parser.add_argument("--model", metavar="FILE", help="a model of wn18rr to serve, in place of fitting one (serving)")
     parser.add_argument("--task", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -107,7 +113,7 @@ def _options(name: str) -> list[str]:
     """Which options a benchmark takes beside the seed."""
     if name.startswith("als-"):
         return ["rescal"]
-    return {"sampled-exact": ["arxiv"], "pykeen": ["pykeen"]}.get(name, [])
+    return {"sampled-exact": ["arxiv"], "pykeen": ["pykeen"], "serving": ["model"]}.get(name, [])
 
 
 def _command(arguments: argparse.Namespace) -> str:
@@ -117,6 +123,7 @@ def _command(arguments: argparse.Namespace) -> str:
         "--rescal PATH": arguments.rescal,
         "--arxiv FILE": arguments.arxiv,
         "--pykeen PYTHON": arguments.pykeen,
+        "--model FILE": arguments.model,
     }
     given = [flag for flag, value in flags.items() if value]
     return " ".join(["python benchmarks/run.py", arguments.name, f"--seed {arguments.seed}", *given])

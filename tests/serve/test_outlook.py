@@ -1,5 +1,7 @@
 """Known facts and predictions side by side, against plain loops over all cells."""
 
+import dataclasses
+
 import pytest
 
 import relatent
@@ -84,13 +86,18 @@ def test_an_outlook_is_a_question_for_each_role_in_each_relation(exclusive):
         assert all(one.known for one in section.known)
 
 
-def test_sections_with_known_facts_come_first_and_then_the_likeliest():
+@pytest.mark.parametrize("bias", [-3.0, 0.0])
+def test_news_come_first_then_what_is_known_then_guesses(bias):
     factors, facts = world()
+    factors = dataclasses.replace(factors, bias=factors.bias + bias)
     found = outlook(factors, Known(facts.subset(facts.subjects == 3), factors), "e3")
-    has = [bool(section.n_known) for section in found]
-    assert has == sorted(has, reverse=True)
-    best = [section.predicted[0].probability for section in found if not section.n_known]
-    assert best == sorted(best, reverse=True)
+    best = [section.predicted[0].probability for section in found]
+    place = [0 if p >= 0.5 else 1 if section.n_known else 2 for p, section in zip(best, found, strict=True)]
+    assert place == sorted(place)
+    assert len(set(place)) > 1
+    for kind in set(place):
+        own = [p for p, each in zip(best, place, strict=True) if each == kind and kind != 0]
+        assert own == sorted(own, reverse=True)
 
 
 def test_scores_in_blocks_are_the_scores(monkeypatch):

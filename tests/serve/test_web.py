@@ -245,6 +245,7 @@ def test_models_without_a_regression_say_so(politics):
         ("entity?name=" + "x" * 3000, 422, "bad_value"),
         ("ask?subject=Red", 422, "bad_value"),
         ("ask?subject=Red&relation=party&object=Blue", 422, "bad_value"),
+        ("ask?subject=Red&relation=&object=Blue", 422, "bad_value"),
         ("ask?subject=Red&relation=party&k=0", 422, "bad_value"),
         ("ask?subject=Red&relation=party&k=1001", 422, "bad_value"),
         ("ask?subject=Red&relation=party&k=ten", 422, "bad_value"),

@@ -40,15 +40,19 @@ class Parameter:
 
     def read(self, text: str | None) -> Any:
         """The value of a text; what is wrong with it is said in one line."""
-        if text is None or (text == "" and not self.required):
+        if text is None:
             if self.required:
                 raise ValueProblem(f"{self.name} is missing", f"add {self.name}=…: {self.about}")
             return self.default
+        if not text:
+            raise ValueProblem(
+                f"{self.name} is empty", "give a value" if self.required else "give a value or leave it out"
+            )
         if self.kind is int:
             return self._number(text)
         if self.choices and text not in self.choices:
             raise ValueProblem(f"{self.name} must not be {text[:80]!r}", f"give one of {', '.join(self.choices)}")
-        if not 1 <= len(text) <= LONGEST_NAME:
+        if len(text) > LONGEST_NAME:
             raise ValueProblem(f"{self.name} has {len(text)} letters", f"give 1 to {LONGEST_NAME}")
         return text
 

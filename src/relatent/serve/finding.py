@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from ..data.names import Names
 
 DIVIDER = b"\xff"
-LOOKED_AT = 1000  # hits of a kind that are put in order; of more, the first so many
+LOOKED_AT = 1000  # hits that are put in order; of more, the first so many of each kind
+ALIKE = 200  # names of each kind that a misspelt one is compared with
 WORDS_BEGIN_AFTER = (b" ", b"_", b"/", b"-", b"(")
 CLOSE = 0.5  # how alike a name must be to be what was meant
 
@@ -37,51 +38,59 @@ class Finder:
     def find(self, part: str, limit: int) -> list[int]:
         """Ids of the names that hold a part, the best first."""
         wanted = fold(part).encode(errors="surrogatepass")
-        if not wanted:
-            return []
+        anywhere = self._hits(wanted, LOOKED_AT) if wanted else []
+        if len(anywhere) < LOOKED_AT:  # these are all
+            return self._ordered(anywhere, wanted)[:limit]
         found: dict[int, None] = {}
-        for pattern, skipped in self._patterns(wanted):
-            hits = self._hits(pattern, skipped)
-            found |= dict.fromkeys(self._ordered([i for i in hits if i not in found]))
+        for pattern in self._patterns(wanted):
+            found |= dict.fromkeys(self._ordered(self._hits(pattern, LOOKED_AT), wanted))
             if len(found) >= limit:
                 break
-        return list(found)[:limit]
+        return list(found | dict.fromkeys(self._ordered(anywhere, wanted)))[:limit]
 
     def close(self, name: str, limit: int = 3) -> list[str]:
         """Names that somebody who typed a wrong one may have meant."""
         wanted = fold(name)
         candidates: dict[int, None] = {}
-        for part in _parts(wanted):
-            candidates |= dict.fromkeys(self.find(part, LOOKED_AT))
-            if len(candidates) >= LOOKED_AT:
-                break
-        lowered = {fold(self.names[i]): self.names[i] for i in list(candidates)[:LOOKED_AT]}
+        for pattern in _pieces(wanted):
+            candidates |= dict.fromkeys(self._hits(pattern.encode(errors="surrogatepass"), ALIKE, at_start=True))
+        for word in sorted(wanted.split(), key=len, reverse=True)[:2]:
+            candidates |= dict.fromkeys(self._hits(word.encode(errors="surrogatepass"), ALIKE))
+        lowered = {fold(self.names[i]): self.names[i] for i in candidates}
         return [lowered[one] for one in difflib.get_close_matches(wanted, lowered, limit, CLOSE)]
 
-    def _patterns(self, wanted: bytes) -> Iterator[tuple[bytes, int]]:
-        """What to look for, the best kind of hit first, and how many bytes stand before the name's own."""
-        yield DIVIDER + wanted + DIVIDER, 1
-        yield DIVIDER + wanted, 1
+    def _patterns(self, wanted: bytes) -> Iterator[bytes]:
+        """What to look for where a part is common: the name itself, beginnings, words."""
+        yield DIVIDER + wanted + DIVIDER
+        yield DIVIDER + wanted
         for sign in WORDS_BEGIN_AFTER:
-            yield sign + wanted, 0
-        yield wanted, 0
+            yield sign + wanted
 
-    def _hits(self, pattern: bytes, skipped: int) -> list[int]:
-        """Ids of the first names that hold a pattern."""
+    def _hits(self, pattern: bytes, most: int, *, at_start: bool = False) -> list[int]:
+        """Ids of the first names that hold a pattern, or begin with it."""
         text, places = self._text, list[int]()
+        pattern = DIVIDER + pattern if at_start else pattern
+        skipped = int(pattern.startswith(DIVIDER))
         at = text.find(pattern)
-        while at >= 0 and len(places) < LOOKED_AT:
+        while at >= 0 and len(places) < most:
             places.append(at + skipped)
             at = text.find(pattern, max(at + 1, text.find(DIVIDER, at + skipped)))  # on with the next name
         ids = np.searchsorted(self._starts, np.array(places, np.int64), side="right") - 1
         return [int(i) for i in ids]
 
-    def _ordered(self, ids: list[int]) -> list[int]:
-        def key(i: int) -> tuple[int, int, int]:
-            weight = 0 if self.weights is None else int(self.weights[i])
-            return -weight, len(self.names[i]), i
+    def _ordered(self, ids: list[int], wanted: bytes) -> list[int]:
+        """Ids by how well their names fit, then by weight, then the shorter first."""
+        return sorted(ids, key=lambda i: (self._kind(i, wanted), -self._weight(i), len(self.names[i]), i))
 
-        return sorted(ids, key=key)
+    def _kind(self, i: int, wanted: bytes) -> int:
+        start = int(self._starts[i])
+        name = self._text[start : self._text.find(DIVIDER, start)]
+        if name.startswith(wanted):
+            return int(len(name) > len(wanted))
+        return 2 if any(sign + wanted in name for sign in WORDS_BEGIN_AFTER) else 3
+
+    def _weight(self, i: int) -> int:
+        return 0 if self.weights is None else int(self.weights[i])
 
 
 def fold(text: str) -> str:
@@ -93,9 +102,7 @@ def fold(text: str) -> str:
     return "".join(letter for letter in apart if not unicodedata.combining(letter))
 
 
-def _parts(wanted: str) -> Iterator[str]:
-    """Pieces of a misspelt name of which one is probably right: its beginnings, its end, its words."""
-    yield from sorted((word for word in wanted.split() if len(word) > 2), key=len, reverse=True)[:4]
+def _pieces(wanted: str) -> Iterator[str]:
+    """Beginnings of a misspelt name, of which one is probably right."""
     for share in (0.75, 0.5, 0.25):
         yield wanted[: max(1, int(share * len(wanted)))]
-    yield wanted[len(wanted) // 2 :]

@@ -15,6 +15,7 @@ from .known import Known
 
 MARKED, LEFT_OUT, ALONE = "mark", "omit", "only"  # what becomes of known answers
 SCORES_AT_ONCE = 1 << 24  # 64 MB
+PROBABLE = 0.5  # from here on a prediction is news
 KNOWN_SHOWN = 25  # names a section
 
 
@@ -72,7 +73,7 @@ def answers(
 
 
 def outlook(factors: Factors, known: Known | None, entity: str | int, *, limit: int = 5) -> list[Section]:
-    """An entity in both roles of every relation; where facts are known first, then the likeliest.
+    """An entity in both roles of every relation: where a new fact is probable first, then where some are known.
 
     `limit`: predictions a section.
     """
@@ -90,8 +91,10 @@ def outlook(factors: Factors, known: Known | None, entity: str | int, *, limit: 
     return sorted(sections, key=_importance)
 
 
-def _importance(section: Section) -> tuple[bool, float]:
-    return not section.n_known, -max((one.probability for one in section.predicted), default=0.0)
+def _importance(section: Section) -> tuple[bool, bool, float]:
+    """News first, then what is known, then guesses."""
+    best = max((one.probability for one in section.predicted), default=0.0)
+    return best < PROBABLE, not section.n_known, -best
 
 
 def _all_scores(factors: Factors, i: int) -> Iterator[tuple[int, str, Vector]]:

@@ -70,16 +70,15 @@ function names(list) {
 }
 
 /** The sections of an entity; those in which nothing is known or likely are put away. */
-export function sections(name, found, { explain, link = true, total = found.length }) {
-  const telling = found.filter((one) => one.n_known || (one.predicted[0]?.probability ?? 0) >= LIKELY);
+export function sections(name, found, { explain, link = true, total = found.length, least = 1 }) {
+  const telling = found.filter((one, place) => place < least || one.n_known || (one.predicted[0]?.probability ?? 0) >= LIKELY);
   const others = found.filter((one) => !telling.includes(one));
   const shown = telling.map((one) => section(name, one, explain, link));
   if (others.length) {
     const told = `${others.length} more ${others.length === 1 ? "place" : "places"} where nothing is likely`;
-    const more = h("details", {}, h("summary", {}, telling.length ? told : "Nothing is likely; the best guesses"));
+    const more = h("details", {}, h("summary", {}, told));
     more.addEventListener("toggle", () => more.childElementCount > 1
       || more.append(h("div", { class: "stack" }, others.map((one) => section(name, one, explain, link)))));
-    if (!telling.length) more.open = true;
     shown.push(more);
   }
   if (total > found.length) {
@@ -104,11 +103,17 @@ function section(name, { relation, role, n_known, known, predicted }, explain, l
         n_known > known.length ? `${rest.length} more of ${n_known}` : `${rest.length} more`),
         h("ul", { class: "rows" }, rest.map((one) => row(one, { fact: reason(one) })))),
     ],
-    predicted.length > 0 && [
-      h("p", { class: "kind" }, n_known ? "Predicted" : "Predicted, none is known"),
-      h("ul", { class: "rows" }, predicted.map((one) => row(one, { fact: reason(one) }))),
-      link && h("p", { class: "small" }, h("a", { href: askHref(role === "subject" ? { subject: name, relation } : { relation, object: name }) }, "All answers")),
-    ]);
+    guesses(predicted, n_known, reason),
+    link && h("p", { class: "small" }, h("a", { href: askHref(role === "subject" ? { subject: name, relation } : { relation, object: name }) }, "All answers")));
+}
+
+/** Predictions; those that are all unlikely are put away. */
+function guesses(predicted, n_known, reason) {
+  const likely = predicted.filter((one) => one.probability >= LIKELY);
+  const list = (some) => h("ul", { class: "rows" }, some.map((one) => row(one, { fact: reason(one) })));
+  if (likely.length) return [h("p", { class: "kind" }, n_known ? "Predicted" : "Predicted, none is known"), list(likely)];
+  if (!predicted.length) return null;
+  return h("details", {}, h("summary", { class: "small" }, `${n_known ? "Others" : "Best guesses"}: at most ${percent(predicted[0].probability)}`), list(predicted));
 }
 
 /** Entities that are alike, in the margin. */

@@ -49,7 +49,7 @@ export default function newcomer(values, { signal, model }) {
       return [
         h("header", { class: "head" }, h("h2", {}, `What is likely of ${found.name}`)),
         h("div", { class: "two" },
-          h("div", { class: "stack" }, sections(found.name, found.sections, { explain: false, link: false })),
+          h("div", { class: "stack" }, sections(found.name, found.sections, { explain: false, link: false, least: 6 })),
           h("aside", {}, h("section", { class: "card" }, h("h2", {}, "Similar"), alike(found.similar)))),
       ];
     });
