@@ -22,7 +22,7 @@ from timing import bar, summary, timed
 import relatent
 
 RANK, SWEEPS = 128, 8
-RATE, SECONDS = 100, 30  # questions a second, open loop: the next is asked whether or not the last was answered
+RATE, SECONDS = 100, 20  # questions a second, open loop: the next is asked whether or not the last was answered
 MIXED = 10_000
 AT_ONCE = 8
 MILLION = 1_000_000

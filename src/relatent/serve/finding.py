@@ -19,7 +19,7 @@ DIVIDER = b"\xff"
 LOOKED_AT = 1000  # hits that are put in order; of more, the first so many of each kind
 ALIKE = 200  # names of each kind that a misspelt one is compared with
 WORDS_BEGIN_AFTER = (b" ", b"_", b"/", b"-", b"(")
-CLOSE = 0.5  # how alike a name must be to be what was meant
+CLOSE = 0.6  # how alike a name must be to be what was meant
 
 
 class Finder:

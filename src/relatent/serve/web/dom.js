@@ -49,7 +49,7 @@ export function fault(error) {
   const close = error.close ?? [];
   say(error.message);
   return h("div", { class: "fault" },
-    h("p", {}, h("b", {}, capital(error.message)), "."),
+    h("p", {}, h("b", {}, capital(error.message), ".")),
     close.length
       ? h("p", { class: "muted" }, "Did you mean one of these?")
       : h("p", { class: "muted" }, capital(error.remedy ?? "try again"), "."),
