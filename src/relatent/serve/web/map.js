@@ -40,6 +40,7 @@ export default function map({ group = "", method = "" }, { signal, go }) {
     waiting.textContent = "";
     plane.place(new Float32Array(found));
     box.dataset.method = way;
+    box.dataset.painter = plane.gl ? "webgl" : "pixels";
   }
 
   async function start() {
