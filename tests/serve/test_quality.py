@@ -44,7 +44,7 @@ def test_drawn_rows_stand_for_all_rows(monkeypatch):
     exact = quality(factors, Known(test, factors), Known(train, factors))
     monkeypatch.setattr(module, "MOST_CELLS", 40 * 40)
     rng = np.random.default_rng(0)
-    cells = [module._whole_rows(factors, Known(test, factors), Known(train, factors), rng) for _ in range(40)]
+    cells = [module.whole_rows(factors, Known(test, factors), Known(train, factors), rng) for _ in range(40)]
     assert np.mean([one.weights.sum() for one in cells]) == pytest.approx(exact.n_cells, rel=0.01)
     assert np.mean([one.weights[one.truth].sum() for one in cells]) == pytest.approx(len(test), rel=0.1)
 

@@ -190,6 +190,13 @@ def test_the_model_says_what_it_is(client, politics):
     assert [one["facts"] for one in answer(client, "relations")["relations"]] == politics[0].counts().tolist()
 
 
+def test_a_model_file_of_the_first_version_can_be_explored():
+    factors = relatent.load(Path(__file__).parents[1] / "model" / "version1.relatent")
+    with TestClient(create_app(Explorer(factors)), base_url="http://localhost") as client:
+        assert answer(client, "model")["fit"]["objectives"] == factors.about.get("fit", {}).get("objectives", [])
+        assert answer(client, "entity", name=factors.entities[0])["sections"]
+
+
 def test_quality_is_measured_on_known_facts_where_there_are_no_others(client):
     found = finally_(client, "quality").json()
     assert found["data"] == "known"

@@ -15,6 +15,7 @@ from .. import __version__
 from ..errors import DownloadError, InputError, RelatentError, RelatentWarning
 from .answer import answer, json_option, seed_option
 from .ask import COMMANDS
+from .pictures import plot
 from .serving import serve
 
 model_option = click.option(
@@ -79,7 +80,7 @@ def cli() -> None:
     """
 
 
-for command in (*COMMANDS, serve):
+for command in (*COMMANDS, plot, serve):
     cli.add_command(command)
 
 

@@ -31,6 +31,7 @@ T = TypeVar("T")
 MEMBERS = 12  # of a group that its summary names
 NOBODY = 0xFFFF  # the group of an entity that has none, on the map
 EXAMPLES = 8
+ROWS = 1 << 16  # turned into profiles at a time
 
 
 class UnknownError(InputError):
@@ -461,7 +462,10 @@ class Explorer:
 
     def _rows(self, A: Matrix) -> Matrix:
         """What `similar` compares, of these vectors; in single precision, as there may be millions."""
-        return queries.unit_rows(A, self._basis.wait()).astype(np.float32)
+        T, rows = self._basis.wait(), np.empty(A.shape, np.float32)
+        for low in range(0, len(A), ROWS):
+            rows[low : low + ROWS] = queries.unit_rows(A[low : low + ROWS], T)
+        return rows
 
     def _grouped(self, progress: Progress) -> list[Ids]:
         progress(0, 0, "comparing entities")

@@ -67,7 +67,9 @@ class Quality(NamedTuple):
     reliability: list[Bin]
 
 
-class _Cells(NamedTuple):
+class Cells(NamedTuple):
+    """Cells with their truth, their score, and how many each stands for."""
+
     relation: Ids  # (n,)
     truth: Mask
     theta: Vector
@@ -93,7 +95,7 @@ def quality(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         ranks = evaluate(factors, chosen, known=others, progress=_told(progress)).ranks
-    cells = _whole_rows(factors, test, known, rng)
+    cells = whole_rows(factors, test, known, rng)
     p = np.asarray(factors.link.probability(cells.theta), np.float64)
 
     def figures(facts: Ids | slice, rows: Ids | slice) -> Figures:
@@ -128,7 +130,7 @@ def _drawn(facts: Facts, random_state: int) -> Facts:
     return facts.subset(mask)
 
 
-def _whole_rows(factors: Factors, test: Known, known: Known | None, rng: np.random.Generator) -> _Cells:
+def whole_rows(factors: Factors, test: Known, known: Known | None, rng: np.random.Generator) -> Cells:
     """Cells (subject, relation, ·) but for those known otherwise, with their truth and how many each stands for."""
     n, rows, parts = test.n, _rows(test, rng), []
     for row, weight in zip(*(column.tolist() for column in rows), strict=True):
@@ -139,8 +141,8 @@ def _whole_rows(factors: Factors, test: Known, known: Known | None, rng: np.rand
         if known is not None:
             counts[known.objects(s, k)] = False
         kept = np.flatnonzero(counts | truth)
-        parts.append(_Cells(np.full(len(kept), k), truth[kept], theta[kept], np.full(len(kept), weight)))
-    return _Cells(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        parts.append(Cells(np.full(len(kept), k), truth[kept], theta[kept], np.full(len(kept), weight)))
+    return Cells(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def _rows(test: Known, rng: np.random.Generator) -> tuple[NDArray[np.int64], Vector]:
