@@ -340,6 +340,7 @@ API_PAGE = """<!doctype html>
 <meta charset=utf-8>
 <meta name=viewport content="width=device-width">
 <title>API · relatent</title>
+<link rel=icon href=/web/mark.svg>
 <link rel=stylesheet href=/web/style.css>
 <main class="page prose">
 <p><a href=/>relatent</a></p>

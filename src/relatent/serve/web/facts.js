@@ -120,7 +120,7 @@ function guesses(predicted, n_known, reason) {
 export function alike(found) {
   return h("ul", { class: "rows narrow" }, found.map((one) => h("li", {},
     h("a", { class: "name", href: entityHref(one.name) }, one.name),
-    meter(one.similarity), h("span", { class: "number muted" }, one.similarity.toFixed(2)))));
+    meter(one.similarity), h("span", { class: "number muted" }, one.similarity.toFixed(2).replace("-", "−")))));
 }
 
 /** What sets a group apart, in words. */
