@@ -326,6 +326,15 @@ def test_a_server_that_has_gone_is_told(chromium, explorer):
         page.locator(".fault").get_by_text("The server does not answer").wait_for()
 
 
+def test_a_server_that_comes_back_is_asked_again(page, url):
+    page.route("**/api/**", lambda route: route.abort())
+    page.goto(f"{url}/ask?subject=president+2&relation=party")
+    page.locator(".fault").get_by_text("The server does not answer").wait_for()
+    page.unroute("**/api/**")
+    page.get_by_role("button", name="Ask").click()
+    page.locator("ol.rows li").first.wait_for()
+
+
 PAGES = (
     "/",
     "/entity?name=president+3",

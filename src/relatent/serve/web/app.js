@@ -16,7 +16,7 @@ const PAGES = {
 };
 
 const main = document.getElementById("main");
-const model = get("model");
+let model = get("model");
 let leaving = new AbortController();
 
 /** Show what the address says. */
@@ -24,6 +24,7 @@ async function show({ focus = true } = {}) {
   leaving.abort();
   leaving = new AbortController();
   const { signal } = leaving;
+  model = model.catch(() => get("model")); // it may have failed while the server was away
   const path = location.pathname;
   const values = Object.fromEntries(new URLSearchParams(location.search));
   for (const link of document.querySelectorAll("nav a")) {
