@@ -153,6 +153,8 @@ def test_a_newcomer_is_answered_and_forgotten(client, politics):
         party = next(one for one in found["sections"] if (one["relation"], one["role"]) == ("party", "subject"))
         assert party["predicted"][0]["name"] == "Red"
         assert len(found["similar"]) == 10
+        answers = [[one["name"] for one in section["predicted"]] for section in found["sections"]]
+        assert all(len(names) == 5 and "Eve" not in names for names in answers)
         problem(client.get("/api/entity", params={"name": "Eve"}), 404, "unknown_entity")
     assert len(politics[1].entities) == 42
 

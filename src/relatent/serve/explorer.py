@@ -327,7 +327,7 @@ class Explorer:
         given = Facts.from_arrays(*map(list, zip(*triples, strict=True)))
         with self._folding:
             grown = self.factors.fold_in(given, entities=[name], others=others)
-            found = outlook(grown, Known(given, grown), name, limit=limit)
+            found = [_but(name, one, limit) for one in outlook(grown, Known(given, grown), name, limit=limit + 1)]
         alike = queries.nearest(self.factors, self._profiles.wait(), self._rows(grown.A[-1:])[0], 10)
         return Newcomer(name, len(found), found, alike)
 
@@ -501,6 +501,11 @@ class Explorer:
             return quality(self.factors, self.test, self.known, progress=progress)
         assert self.known is not None
         return quality(self.factors, self.known, progress=progress)
+
+
+def _but(name: str, section: Section, limit: int) -> Section:
+    """The section without an entity as an answer about itself, on which folding in says nothing."""
+    return section._replace(predicted=[one for one in section.predicted if one.name != name][:limit])
 
 
 ONLY_RESCAL = "fit one by least squares or the logistic likelihood"
