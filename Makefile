@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 TORCH := $(VENV)/.torch
 
-.PHONY: demo test test-torch lint types check table1 clean
+.PHONY: demo test test-torch test-browser test-fuzz lint types check table1 clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -37,6 +37,16 @@ types: $(STAMP)
 
 check: $(STAMP)
 	$(BIN)/python -m pytest
+
+# In a real browser: needs chromium (apt-get install chromium), or CHROMIUM=path to one.
+test-browser: $(STAMP)
+	$(BIN)/python -m pip install --quiet playwright
+	$(BIN)/python -m pytest tests/serve/test_browser.py
+
+# The API asked all that its description allows, and all that it does not.
+test-fuzz: $(STAMP)
+	$(BIN)/python -m pip install --quiet schemathesis
+	$(BIN)/python -m pytest tests/serve/test_fuzz.py
 
 table1: $(STAMP)
 	$(BIN)/relatent table1

@@ -49,6 +49,11 @@ BENCHMARKS = {  # name: (module, function, what it measures)
     "fold-in": ("newcomers", "fold_in", "entities that come after the fit, against a refit; among a million"),
     "reading": ("reading", "reading", "70 M named facts from TSV.gz to sorted ids; other formats, polars, each step"),
     "several": ("several", "several", "1, 2 and 4 Gloo processes here: objective, bytes sent, seconds a step (2 min)"),
+    "serving": (
+        "serving",
+        "serving",
+        "the server: latency at 100 questions a second, 10,000 mixed requests, memory, search",
+    ),
     "help": ("answers", "help_text", "time until the command line has answered --help"),
 }
 
@@ -103,6 +108,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rescal", metavar="PATH", help="folder that holds the package rescal (als-…)")
     parser.add_argument("--arxiv", metavar="FILE", help="edges of the arXiv collaboration graph (sampled-exact)")
     parser.add_argument("--pykeen", metavar="PYTHON", help="an interpreter that has PyKEEN (pykeen)")
+    parser.add_argument("--model", metavar="FILE", help="a model of wn18rr to serve, in place of fitting one (serving)")
     parser.add_argument("--task", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -111,7 +117,7 @@ def _options(name: str) -> list[str]:
     """Which options a benchmark takes beside the seed."""
     if name.startswith("als-"):
         return ["rescal"]
-    return {"sampled-exact": ["arxiv"], "pykeen": ["pykeen"]}.get(name, [])
+    return {"sampled-exact": ["arxiv"], "pykeen": ["pykeen"], "serving": ["model"]}.get(name, [])
 
 
 def _command(arguments: argparse.Namespace) -> str:
@@ -121,6 +127,7 @@ def _command(arguments: argparse.Namespace) -> str:
         "--rescal PATH": arguments.rescal,
         "--arxiv FILE": arguments.arxiv,
         "--pykeen PYTHON": arguments.pykeen,
+        "--model FILE": arguments.model,
     }
     given = [flag for flag, value in flags.items() if value]
     return " ".join(["python benchmarks/run.py", arguments.name, f"--seed {arguments.seed}", *given])

@@ -20,3 +20,14 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     """Within it every BLAS call runs on one thread: the callers are the threads."""
     limits: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
     return limits
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Within it BLAS and OpenMP, of all that is loaded by now, run on one thread.
+
+    For work beside that of others: OpenMP's threads wait for each other at full speed, which busy cores can ill afford.
+    """
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[Any] = threadpool_limits(limits=1)
+    return limits

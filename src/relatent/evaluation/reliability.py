@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -97,19 +97,25 @@ def check_picture(path: str | Path) -> Path:
 
 def draw_reliability(curves: Mapping[str, Reliability], path: str | Path, *, title: str = "") -> None:
     """Draw reliability curves into one PNG or SVG file; on the diagonal probabilities mean what they say."""
+    write_picture(path, lambda: figure_of(curves, title))
+
+
+def write_picture(path: str | Path, draw: Callable[[], Figure]) -> None:
+    """Write a figure to a PNG or SVG file, whole or not at all; the same figure gives the same bytes."""
     target = check_picture(path)
     import matplotlib
 
     kind = target.suffix.lower().removeprefix(".")
-    stamp = {"Date": None} if kind == "svg" else {"Software": None}  # the same curves, the same bytes
+    stamp = {"Date": None} if kind == "svg" else {"Software": None}
     try:
         with matplotlib.rc_context({"svg.hashsalt": "relatent"}), beside(target) as part:
-            _figure(curves, title).savefig(part, format=kind, dpi=150, metadata=stamp)
+            draw().savefig(part, format=kind, dpi=150, metadata=stamp)
     except OSError as error:
         raise InputError(f"{target}: the picture could not be written: {error}") from error
 
 
-def _figure(curves: Mapping[str, Reliability], title: str) -> Figure:
+def figure_of(curves: Mapping[str, Reliability], title: str) -> Figure:
+    """The reliability curves as a figure."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5.6, 5.8), layout="constrained", facecolor="white")
@@ -121,15 +127,20 @@ def _figure(curves: Mapping[str, Reliability], title: str) -> Figure:
         axes.plot(curve.predicted, curve.observed, color=colour, linewidth=1.5, label=label, zorder=2)
         area = 400 * curve.mass / max(curve.mass.sum(), np.finfo(float).tiny)
         axes.scatter(curve.predicted, curve.observed, area, color=colour, edgecolor="white", zorder=3, clip_on=False)
-    axes.set_xlabel("predicted probability", color=INK)
-    axes.set_ylabel("share of true cells", color=INK)
+    dress(axes, "predicted probability", "share of true cells", title)
+    if curves:
+        axes.legend(loc="upper left", frameon=False, labelcolor=INK)
+    return figure
+
+
+def dress(axes: Any, x: str, y: str, title: str = "") -> None:
+    """The look of our plots: pale lines, dark words."""
+    axes.set_xlabel(x, color=INK)
+    axes.set_ylabel(y, color=INK)
     axes.tick_params(colors=INK)
     axes.grid(color="#eeeeee")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(PALE)
-    if curves:
-        axes.legend(loc="upper left", frameon=False, labelcolor=INK)
     if title:
         axes.set_title(title, fontsize=9, color=INK, loc="left", wrap=True)
-    return figure

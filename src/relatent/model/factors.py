@@ -35,6 +35,14 @@ class Top(NamedTuple):
     probabilities: Vector
 
 
+class Question(NamedTuple):
+    """A fact with one open place, and the score of everything that may fill it."""
+
+    place: int  # 0 subject, 1 relation, 2 object
+    names: Names
+    theta: Vector
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Factors:
     """Entity vectors, relation matrices and their names.
@@ -109,20 +117,17 @@ class Factors:
         exclude: Facts | Sequence[Facts] | None = None,
     ) -> Top:
         """The k best answers for the one place left open, facts in `exclude` left out."""
-        place, names, theta = self._question(subject, relation, object)
         if k < 1:
             raise InputError(f"k must be at least 1, got {k}")
+        place, names, theta = self.question(subject, relation, object)
         given = (subject, relation, object)
         for facts in (exclude,) if isinstance(exclude, Facts) else exclude or ():
             theta[self._known_answers(facts, given, place)] = -np.inf
-        k = min(k, int(np.isfinite(theta).sum()))
-        last = np.partition(-theta, k - 1)[k - 1] if k else -np.inf
-        best = np.flatnonzero(-theta <= last)  # with all that tie for the last place: the lower id wins, whatever k is
-        best = best[np.lexsort((best, -theta[best]))][:k]
+        best = best_first(theta, k)
         return Top([names[i] for i in best.tolist()], theta[best], self.link.probability(theta[best]))
 
-    def _question(self, subject: Any, relation: Any, object: Any) -> tuple[int, Names, Vector]:
-        """Which place is open, the names that may fill it, and the score of each."""
+    def question(self, subject: Any = None, relation: Any = None, object: Any = None) -> Question:
+        """Which of the three places is open, the names that may fill it, and the score of each."""
         given = [value is not None for value in (subject, relation, object)]
         if sum(given) != 2:
             named = ", ".join(
@@ -136,15 +141,15 @@ class Factors:
             if self.exclusive:
                 K = len(theta)
                 theta = against_others(np.broadcast_to(theta[:, None], (K, K)), np.arange(K))
-            return 1, self.relations, theta
+            return Question(1, self.relations, theta)
         if self.exclusive:
             everyone = np.arange(len(self.entities))
             cells = (subject, relation, everyone) if given[0] else (everyone, relation, object)
-            return 2 if given[0] else 0, self.entities, self.score(*cells)
+            return Question(2 if given[0] else 0, self.entities, self.score(*cells))
         relation_id = self.relations.ids(relation)
         if given[0]:
-            return 2, self.entities, o @ (s @ self.R[relation_id]) + self.bias[relation_id]
-        return 0, self.entities, s @ (self.R[relation_id] @ o) + self.bias[relation_id]
+            return Question(2, self.entities, o @ (s @ self.R[relation_id]) + self.bias[relation_id])
+        return Question(0, self.entities, s @ (self.R[relation_id] @ o) + self.bias[relation_id])
 
     def _known_answers(self, facts: Facts, given: tuple[Any, Any, Any], place: int) -> Ids:
         """Ids here of what fills the open place in `facts`, whose vocabulary may be another one."""
@@ -168,6 +173,16 @@ class Factors:
         from .storage import save
 
         save(self, path)
+
+
+def best_first(theta: Vector, k: int) -> Ids:
+    """Places of the k highest scores, best first; those of −∞ are left out, and of equal ones the first wins."""
+    k = min(k, int(np.count_nonzero(theta > -np.inf)))
+    if not k:
+        return np.empty(0, np.int64)
+    last = np.partition(theta, len(theta) - k)[len(theta) - k]
+    best = np.flatnonzero(theta >= last)  # with all that tie for the last place: the lower id wins, whatever k is
+    return best[np.lexsort((best, -theta[best]))][:k]
 
 
 def scores(A: Matrix, R: Slices, b: Vector, s: Ids, k: Ids, o: Ids) -> Vector:

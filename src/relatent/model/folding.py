@@ -124,6 +124,15 @@ def pulls(factors: Factors, facts: Facts, entity: int, along: Vector, most: int)
     return Listed(*(column[strongest] for column in listed)), lost  # type: ignore[arg-type]
 
 
+def can_fold(factors: Factors) -> bool:
+    """Whether these factors are of a kind that `fold_in` and `pulls` know the regression of."""
+    try:
+        _loss_of(factors)
+    except InputError:
+        return False
+    return True
+
+
 def _solver(factors: Factors, others: float, l2: float, random_state: int) -> _Squares | _Likelihood:
     """How vectors are found: by the loss the factors were fitted with."""
     if _loss_of(factors) == "squared":

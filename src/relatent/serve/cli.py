@@ -16,6 +16,8 @@ from .. import __version__
 from ..errors import DownloadError, InputError, RelatentError, RelatentWarning
 from .answer import answer, json_option, seed_option
 from .ask import COMMANDS
+from .pictures import plot
+from .serving import serve
 
 if TYPE_CHECKING:
     from ..workers import Workers
@@ -113,7 +115,7 @@ def cli() -> None:
     """
 
 
-for command in COMMANDS:
+for command in (*COMMANDS, plot, serve):
     cli.add_command(command)
 
 

@@ -23,14 +23,16 @@ from ..arrays import Ids, Matrix, Vector
 from ..data.facts import Facts
 from ..errors import InputError
 from ..model import gram
-from ..model.factors import Factors
+from ..model.factors import Factors, best_first
 from ..model.folding import Listed, pulls
+from ..progress import Progress
 
 GROUPINGS = ("k-means", "hierarchical", "hdbscan")
 MOST_HIERARCHICAL = 20_000  # entities: all pairs are compared
 LEAST_GAIN = 0.01  # in probability, for something to be typical of a group
 CANDIDATES = 10  # facts of either end that are tried as reasons
 TRIED = 2000  # entities that a number of groups is chosen by
+MOST_FITTED = 20_000  # entities that k-means finds its centres by; the others go to the nearest
 
 
 class Similar(NamedTuple):
@@ -94,11 +96,21 @@ class Explanation(NamedTuple):
 
 def profiles(factors: Factors) -> Matrix:
     """A row of unit length for each entity, (N, r): the product of two is how alike the model's scores of both are."""
+    return unit_rows(factors.A, basis(factors))
+
+
+def basis(factors: Factors) -> Matrix:
+    """E^½, (r, r): what turns vectors into profiles."""
     A = factors.A.astype(np.float64)
     centred = A - A.mean(axis=0)
     E = gram.quadratic(factors.R.astype(np.float64), gram.product(centred, centred)).normal
     g, U = np.linalg.eigh(E)
-    B = A @ (U * np.sqrt(np.maximum(g, 0)))
+    return U * np.sqrt(np.maximum(g, 0))  # type: ignore[no-any-return]
+
+
+def unit_rows(A: Matrix, T: Matrix) -> Matrix:
+    """The rows of A T at unit length."""
+    B = A.astype(np.float64) @ T
     return B / np.maximum(np.linalg.norm(B, axis=1, keepdims=True), np.finfo(np.float64).tiny)  # type: ignore[no-any-return]
 
 
@@ -106,12 +118,16 @@ def similar(factors: Factors, entity: str | int, k: int = 10) -> list[Similar]:
     """The k entities most like one, best first."""
     if k < 1:
         raise InputError(f"k must be at least 1, got {k}")
-    i = int(factors.entities.ids(entity))
-    B = profiles(factors)
-    alike = B @ B[i]
-    alike[i] = -np.inf
-    best = np.lexsort((np.arange(len(alike)), -alike))[: min(k, len(alike) - 1)]
-    return [Similar(factors.entities[j], float(alike[j])) for j in best.tolist()]
+    i, B = int(factors.entities.ids(entity)), profiles(factors)
+    return nearest(factors, B, B[i], k, but=i)
+
+
+def nearest(factors: Factors, B: Matrix, row: Vector, k: int, *, but: int | None = None) -> list[Similar]:
+    """The k entities whose profiles B are nearest to one, best first; an entity may be left out."""
+    alike = B @ row
+    if but is not None:
+        alike[but] = -np.inf
+    return [Similar(factors.entities[j], float(alike[j])) for j in best_first(alike, k).tolist()]
 
 
 # --- which belong together
@@ -127,15 +143,19 @@ def groups(
     """
     _check_grouping(len(factors.entities), method, n_groups)
     B = profiles(factors)
-    labels = _labels(B, method, n_groups, random_state)
-    found = []
-    sizes = np.bincount(labels[labels >= 0])
-    for number, label in enumerate(np.argsort(-sizes, kind="stable").tolist()):
+    return [
+        Group(number, [factors.entities[i] for i in members.tolist()], typical_of(factors, members, typical))
+        for number, members in enumerate(members_of(B, labels_of(B, method, n_groups, random_state)))
+    ]
+
+
+def members_of(B: Matrix, labels: NDArray[np.int64]) -> list[Ids]:
+    """The rows of each label, largest group first, those in the middle of it first."""
+    found: list[Ids] = []
+    for label in np.argsort(-np.bincount(labels[labels >= 0]), kind="stable").tolist():
         members = np.flatnonzero(labels == label)
         middle = B[members].mean(axis=0)
-        members = members[np.argsort(-(B[members] @ middle), kind="stable")]
-        names = [factors.entities[i] for i in members.tolist()]
-        found.append(Group(number, names, _typical(factors, members, typical)))
+        found.append(members[np.argsort(-(B[members] @ middle), kind="stable")])
     return found
 
 
@@ -150,43 +170,56 @@ def _check_grouping(n: int, method: str, n_groups: int | None) -> None:
         raise InputError("hdbscan finds the number of groups itself; leave n_groups out")
 
 
-def _labels(B: Matrix, method: str, n_groups: int | None, random_state: int) -> NDArray[np.int64]:
+def labels_of(
+    B: Matrix,
+    method: str = "k-means",
+    n_groups: int | None = None,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> NDArray[np.int64]:
     """The group of each row, −1 where it has none."""
     if method == "hdbscan":
         from sklearn.cluster import HDBSCAN
 
         labels: NDArray[np.int64] = HDBSCAN(min_cluster_size=min(5, len(B)), copy=True).fit_predict(B).astype(np.int64)
         return labels
-    return _clustered(B, method, n_groups or _best_number(B, method, random_state), random_state)
+    return _clustered(B, method, n_groups or _best_number(B, method, random_state, progress), random_state)
 
 
 def _clustered(B: Matrix, method: str, n_groups: int, random_state: int) -> NDArray[np.int64]:
     from sklearn.cluster import AgglomerativeClustering, KMeans
 
-    made: Any = (
-        KMeans(n_groups, n_init=10, random_state=random_state)
-        if method == "k-means"
-        else AgglomerativeClustering(n_groups)
-    )
-    labels: NDArray[np.int64] = made.fit_predict(B).astype(np.int64)
+    if method == "k-means":
+        made: Any = KMeans(n_groups, n_init=10, random_state=random_state).fit(_some(B, MOST_FITTED, random_state))
+        return made.predict(B).astype(np.int64)  # type: ignore[no-any-return]
+    labels: NDArray[np.int64] = AgglomerativeClustering(n_groups).fit_predict(B).astype(np.int64)
     return labels
 
 
-def _best_number(B: Matrix, method: str, random_state: int) -> int:
+def _some(B: Matrix, most: int, random_state: int) -> Matrix:
+    """The rows, or a draw of them if there are more."""
+    if len(B) <= most:
+        return B
+    return B[np.sort(np.random.default_rng(random_state).choice(len(B), most, replace=False))]
+
+
+def _best_number(B: Matrix, method: str, random_state: int, progress: Progress | None = None) -> int:
     """The number of groups with the highest silhouette, on some of the entities if there are many."""
     from sklearn.metrics import silhouette_score
 
-    rng = np.random.default_rng(random_state)
-    some = B if len(B) <= TRIED else B[np.sort(rng.choice(len(B), TRIED, replace=False))]
+    some = _some(B, TRIED, random_state)
     apart = {}
-    for n_groups in range(2, min(20, len(some) - 1) + 1):
+    numbers = range(2, min(20, len(some) - 1) + 1)
+    for tried, n_groups in enumerate(numbers):
+        if progress is not None:
+            progress(tried, len(numbers), f"trying {n_groups} groups")
         labels = _clustered(some, method, n_groups, random_state)
         if len(np.unique(labels)) > 1:
             apart[n_groups] = float(silhouette_score(some, labels))
     return max(apart, key=lambda n_groups: apart[n_groups]) if apart else 1
 
 
-def _typical(factors: Factors, members: Ids, count: int) -> list[Typical]:
+def typical_of(factors: Factors, members: Ids, count: int) -> list[Typical]:
     """The cells of the members' mean vector that are likelier than those of everybody's."""
     A, R = factors.A.astype(np.float64), factors.R.astype(np.float64)
     inside, all_ = A[members].mean(axis=0), A.mean(axis=0)

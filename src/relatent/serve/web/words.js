@@ -1,0 +1,52 @@
+// Numbers and links as a reader likes them.
+
+export function percent(p) {
+  if (p >= 0.995 && p < 1) return ">99 %";
+  if (p > 0 && p < 0.005) return "<1 %";
+  return `${Math.round(100 * p)} %`;
+}
+
+export function count(n, one, many = one + "s") {
+  return `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+}
+
+export function signed(x) {
+  return (x < 0 ? "−" : "+") + Math.abs(x).toFixed(2);
+}
+
+/** A figure between 0 and 1 as papers print it. */
+export function figure(x) {
+  return x === null || x === undefined ? "–" : x.toFixed(3);
+}
+
+export function short(x) {
+  if (x === 0) return "0";
+  const size = Math.abs(x);
+  if (size >= 1e6) return (x / 1e6).toLocaleString("en", { maximumFractionDigits: 1 }) + " M";
+  if (size >= 1e3) return Math.round(x).toLocaleString("en");
+  return Number(x.toPrecision(3)).toString();
+}
+
+export function bytes(n) {
+  return n >= 1e9 ? `${(n / 1e9).toFixed(1)} GB` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} MB` : `${Math.ceil(n / 1e3)} kB`;
+}
+
+export function entityHref(name) {
+  return "/entity?" + new URLSearchParams({ name });
+}
+
+export function askHref(values) {
+  return "/ask?" + new URLSearchParams(values);
+}
+
+/** Groups' colours: told apart by most eyes, on light and on dark. */
+const COLOURS = [
+  "#3d7fb5", "#d9822b", "#3c9d6b", "#c2557b", "#8367c7", "#a8893a", "#2fa3a8", "#cc5a44", "#6d8f2f", "#9a6fb0",
+  "#5b8def", "#b5702c", "#4bb08a", "#e07a9a", "#7a86c9", "#bfa13d", "#4fb3c9", "#d9776a", "#8aa84a", "#a58bd0",
+];
+
+export function colour(group) {
+  return group === 65535 ? "#8a8f98" : COLOURS[group % COLOURS.length];
+}
+
+export { COLOURS };
