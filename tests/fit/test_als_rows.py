@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relatent.fit.als import Als
-from relatent.fit.als_rows import AlsRows
+from relatent.fit.als_rows import AlsRows, sweeps
 from relatent.host import Host
 from worlds import random_facts, relative_error
 
@@ -54,3 +54,10 @@ def test_scores_in_small_chunks_give_the_same(monkeypatch):
     monkeypatch.setattr("relatent.fit.als_rows.CELLS", 7)
     chunks = AlsRows(facts, 5, **LAMBDAS, on=Host("float64")).start(A)
     np.testing.assert_array_equal(whole.F, chunks.F)
+
+
+def test_rows_are_swept_alone_where_few_occur():
+    on, lambdas = Host("float64"), LAMBDAS
+    many_relations, dense = random_facts(30, 40, 200), random_facts(30, 2, 600)
+    assert type(sweeps(many_relations, 3, lambdas, on)) is AlsRows
+    assert type(sweeps(dense, 3, lambdas, on)) is Als

@@ -10,6 +10,7 @@ from worlds import random_facts
 
 MANY = random_facts(1000, 8, 60_000)  # most memory goes to facts
 WIDE = random_facts(2000, 2, 4_000)  # most goes to vectors of entities
+SPARSE = random_facts(2000, 40, 15_000)  # most rows have no facts
 SHORT = {"max_iter": 3, "tol": 0}
 
 
@@ -31,6 +32,8 @@ def peak(model, facts):
     [
         (relatent.RescalALS(10, **SHORT), MANY),
         (relatent.RescalALS(10, **SHORT), WIDE),
+        (relatent.RescalALS(10, init="random", **SHORT), SPARSE),
+        (relatent.RescalALS(40, init="random", dtype="float64", **SHORT), SPARSE),
         (relatent.RescalLogit(10, **SHORT), MANY),
         (relatent.RescalLogit(10, init="random", **SHORT), MANY),
         (relatent.RescalLogit(20, **SHORT), WIDE),

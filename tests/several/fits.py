@@ -23,6 +23,8 @@ RICH = random_facts(40, 2, 300, attributes=4)
 COUNTED = dataclasses.replace(PLAIN, times=1.0 + np.arange(len(PLAIN)) % 4)
 MANY = random_facts(30_000, 2, 60_000)  # by the roads for many entities: streams and rough eigenvectors
 DOUBTED = dataclasses.replace(MANY, weights=np.arange(len(MANY)) % 3 / 2)
+SPARSE = random_facts(61, 40, 500)  # most rows have no facts
+SPARSE_HIDDEN = random_facts(61, 40, 300, unobserved=200, weighted=True)
 VALID = HeldOut(HIDDEN.triples[::7], np.ones(len(HIDDEN.triples[::7]), bool))
 
 ALS = {"rank": 4, "l2_entities": 0.1, "l2_relations": 0.1, "max_iter": 15, "tol": 0.0, "dtype": "float64"}
@@ -39,6 +41,8 @@ def fits():
     yield "als attributes", relatent.RescalALS(**ALS), RICH, None
     yield "als validation", relatent.RescalALS(**{**ALS, "max_iter": 60}, patience=3), HIDDEN, VALID
     yield "als facts to validate", relatent.RescalALS(**ALS), PLAIN, random_facts(61, 3, 30, seed=5)
+    yield "als many relations", relatent.RescalALS(**ALS), SPARSE, None
+    yield "als many relations, masked", relatent.RescalALS(**ALS), SPARSE_HIDDEN, None
     yield "als many", relatent.RescalALS(**{**ALS, "rank": 8, "max_iter": 4}), MANY, None
     yield "als many weights", relatent.RescalALS(**{**ALS, "max_iter": 2}), DOUBTED, None
     yield "logit", relatent.RescalLogit(**LOGIT), PLAIN, None

@@ -18,10 +18,13 @@ from ..arrays import Matrix, Slices
 from ..cells.rows import Rows
 from ..data.facts import Facts
 from ..data.share import Share
+from ..host import Host
 from ..model import gram
 from .als import Als, AlsState, update_relations
 
 CELLS = 1 << 20  # whose scores are worked out at once
+FEW = 4  # rows of all relations for one that occurs, from which on those that occur are worked on alone
+LISTED = 200  # bytes a cell: ids, orders and weights of both sides, and what sorts them
 
 
 class Listed(Rows):
@@ -137,3 +140,23 @@ class AlsRows(Als):
             return None, None
         theta, share = rows.scores(A, self.on.narrow(R)), rows.w / self.w_max
         return share * rows.x + (1 - share - self._alpha) * theta, theta
+
+
+def sweeps(facts: Facts | Share, rank: int, lambdas: dict[str, float], on: Any) -> Als:
+    """The quicker way to sweep: along the rows that occur, if they are few or on a GPU, or over all rows."""
+    share = Share.of(facts)
+    if not isinstance(on, Host) or occur_rarely(share):
+        return AlsRows(share, rank, **lambdas, on=on)
+    return Als(share, rank, **lambdas, dtype=on.dtype)
+
+
+def occur_rarely(facts: Facts | Share) -> bool:
+    """Whether most rows (relation, entity) have no listed cell: a graph of many relations."""
+    return FEW * Share.of(facts).n_listed <= facts.n_entities * facts.n_relations
+
+
+def needs(facts: Facts, rank: int, dtype: Any) -> int:
+    """Bytes that sweeps along rows take beyond the facts and the A they start from, about."""
+    n, k, item = facts.n_entities, facts.n_relations, int(np.dtype(dtype).itemsize)
+    cells = len(facts) + len(facts.unobserved)
+    return LISTED * cells + item * rank * (5 * cells + 6 * n) + 8 * 6 * k * rank * rank

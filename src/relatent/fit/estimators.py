@@ -21,10 +21,9 @@ from ..progress import Progress
 from ..room import Needs, check_memory
 from ..threads import one_blas_thread
 from ..workers import ALONE, Workers
-from . import adam, als, losses, needs, optimisers, penalties, start
+from . import adam, als, als_rows, losses, needs, optimisers, penalties, start
 from .adam import AdamState, SampledAdam
 from .als import Als, AlsState
-from .als_rows import AlsRows
 from .checkpoint import Checkpoint
 from .contract import Estimator, held_out
 from .descent import DescentState
@@ -167,23 +166,18 @@ class RescalALS(Ranked):
 
     def _solver(self, share: Share, rank: int, dtype: np.dtype[Any]) -> tuple[Als, Any]:
         """The sweeps, and where their arrays are."""
-        if self.device == "cpu":
-            return Als(share, rank, **self._lambdas(), dtype=dtype), Host(dtype)
-        if dtype != np.float32:
+        if self.device != "cpu" and dtype != np.float32:
             raise InputError(f"on a GPU dtype must be 'float32', got {self.dtype!r}")
-        on = gpu(self.device)
-        return AlsRows(share, rank, **self._lambdas(), on=on), on
-
-    def _lambdas(self) -> dict[str, float]:
-        names = ("l2_entities", "l2_relations", "l2_attributes")
-        return {name: getattr(self, name) for name in names}
+        on = Host(dtype) if self.device == "cpu" else gpu(self.device)
+        lambdas = {name: getattr(self, name) for name in ("l2_entities", "l2_relations", "l2_attributes")}
+        return als_rows.sweeps(share, rank, lambdas, on), on
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         begin = start.needs(facts, rank) if self.init == "eigen" else 0
         attributes = 0 if facts.attributes is None else 4 * 8 * facts.attributes.size  # known, filled, fitted, D Vᵀ
         if self.device != "cpu":
             return max(begin, needs.placed(facts, rank) + attributes)
-        return max(begin, als.needs(facts, rank, dtype) + attributes)
+        return max(begin, als_needs(facts, rank, dtype) + attributes)
 
     def _start(self, facts: Share) -> tuple[Matrix, Slices | None]:
         if isinstance(self.init, Factors):
@@ -414,7 +408,7 @@ class Rescal(Ranked):
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         begin = 0
         if self.init in ("als", "eigen"):
-            begin = max(start.needs(facts, rank), als.needs(facts, rank, np.float32))
+            begin = max(start.needs(facts, rank), als_needs(facts, rank, np.float32))
         if self.method_for(facts) == "sampled":
             return max(begin, needs.sampled(facts, rank, dtype))
         if self.device != "cpu":
@@ -621,11 +615,18 @@ def _blank(facts: Facts, rank: int) -> Parameters:
 ALS_SWEEPS = 5  # enough to find the directions; more only fits the wrong loss better
 
 
+def als_needs(facts: Facts, rank: int, dtype: Any) -> int:
+    """Bytes that sweeps of least squares take on a CPU."""
+    needed: int = (als_rows if als_rows.occur_rarely(facts) else als).needs(facts, rank, dtype)
+    return needed
+
+
 def least_squares_start(facts: Facts | Share, rank: int, random_state: int, *, sweeps: int) -> tuple[Matrix, Slices]:
     """Factors after a few sweeps of least squares from the eigenvectors."""
     plain = Share.of(facts).each(Facts.without_attributes)
     # Hardly penalised: on small data a real penalty shrinks A to zero, a saddle that no gradient leaves.
-    solver = Als(plain, rank, l2_entities=0.01, l2_relations=0.01, l2_attributes=0.0, dtype=np.float32)
+    lambdas = {"l2_entities": 0.01, "l2_relations": 0.01, "l2_attributes": 0.0}
+    solver = als_rows.sweeps(plain, rank, lambdas, Host(np.float32))
     state = solver.start(start.eigenvectors(plain, rank, random_state))
     for _ in range(sweeps):
         state = solver.step(state)
