@@ -26,6 +26,8 @@ from relatent.cells.stream import AHEAD
 from relatent.data.names import Names
 from relatent.fit import start
 from relatent.fit.als import Als
+from relatent.fit.als_rows import sweeps
+from relatent.host import Host
 from relatent.model.planted import uniform
 from relatent.threads import one_blas_thread
 
@@ -47,6 +49,7 @@ def als_rescal(seed: int, rescal: str | None) -> dict[str, Any]:
     return {
         "kinships": _compare(package, relatent.load_dataset("kinships"), rank=100, l2=10.0, seed=seed, repeats=5),
         "20,000 entities": _compare(package, sparse, rank=20, l2=0.1, seed=seed, repeats=3),
+        "fb15k-237": _compare(package, relatent.load_splits("fb15k-237")[0], rank=64, l2=1.0, seed=seed, repeats=1),
     }
 
 
@@ -93,7 +96,8 @@ def _compare(
 
 
 def _ours(facts: relatent.Facts, A: Array, l2: float) -> tuple[Array, Array, list[float]]:
-    solver = Als(facts, A.shape[1], l2_entities=l2, l2_relations=l2, l2_attributes=0.0, dtype=np.float64)
+    lambdas = {"l2_entities": l2, "l2_relations": l2, "l2_attributes": 0.0}
+    solver = sweeps(facts, A.shape[1], lambdas, Host(np.float64))
     state, seconds = solver.start(A), []
     for _ in range(SWEEPS):
         one, state = timed(lambda: solver.step(state))  # noqa: B023  (called at once)
