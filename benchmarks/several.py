@@ -35,6 +35,10 @@ LOGIT = {"l2_entities": 0.1, "l2_relations": 0.1, "init": "random", "tol": 0.0}
 FITS: dict[str, tuple[Sizes, Callable[[], Any]]] = {
     "als": ((100_000, 10, 2_000_000), lambda: relatent.RescalALS(20, max_iter=6, **ALS)),
     "logit, exact": ((3_000, 5, 60_000), lambda: relatent.RescalLogit(32, method="exact", max_iter=8, **LOGIT)),
+    "logit, exact, float64": (
+        (3_000, 5, 60_000),
+        lambda: relatent.RescalLogit(32, method="exact", max_iter=8, dtype="float64", **LOGIT),
+    ),
     "logit, sampled": (
         (100_000, 10, 2_000_000),
         lambda: relatent.RescalLogit(20, method="sampled", max_iter=5, **LOGIT),
@@ -62,11 +66,11 @@ def several(seed: int) -> dict[str, Any]:
 def modelled(name: str, size: int) -> float:
     """Bytes that each worker sends a step, by the formulas of docs/scaling.md; a step of the exact fit is one sum."""
     (n, k, _), make = FITS[name]
-    r, share = make().rank, (size - 1) / size
+    r, share, item = make().rank, (size - 1) / size, np.dtype(make().dtype).itemsize
     if name == "als":
-        return share * (4 * n * r + 2 * 8 * (k + 1) * r * r)
-    gradient = 2 * share * (4 * (n * r + k * r * r) + 8 * (k + 1))
-    return gradient if name == "logit, exact" else adam.ROUND * gradient  # a round; objects that are drawn come on top
+        return share * (item * n * r + 2 * 8 * (k + 1) * r * r)
+    gradient = 2 * share * (item * (n * r + k * r * r) + 8 * (k + 1))
+    return gradient if name.startswith("logit, exact") else adam.ROUND * gradient  # a round; objects that are drawn come on top
 
 
 def _launched(name: str, size: int, seed: int, threads: int = 1) -> dict[str, Any]:
