@@ -70,7 +70,9 @@ def modelled(name: str, size: int) -> float:
     if name == "als":
         return share * (item * n * r + 2 * 8 * (k + 1) * r * r)
     gradient = 2 * share * (item * (n * r + k * r * r) + 8 * (k + 1))
-    return gradient if name.startswith("logit, exact") else adam.ROUND * gradient  # a round; objects that are drawn come on top
+    if name.startswith("logit, exact"):
+        return gradient
+    return adam.ROUND * gradient  # a round; objects that are drawn come on top
 
 
 def _launched(name: str, size: int, seed: int, threads: int = 1) -> dict[str, Any]:
