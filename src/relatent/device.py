@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .arrays import Ids, Vector
-from .errors import InputError
+from .errors import FitError, InputError
 from .host import TINY
 
 ROOM = 1 << 30  # bytes of scores at a time
@@ -26,13 +26,8 @@ UNIT = 64  # columns of a product come in multiples of this
 
 
 def check(name: str) -> None:
-    """Refuse a device that is not there, and say what to do."""
-    try:
-        device = torch.device(name)
-    except RuntimeError as problem:
-        raise InputError(f"device must be 'cpu', 'cuda' or 'cuda:1', got {name!r}") from problem
-    if device.type != "cuda":
-        raise InputError(f"device must be 'cpu', 'cuda' or 'cuda:1', got {name!r}")
+    """Refuse a GPU that is not there, and say what to do."""
+    device = torch.device(name)
     if not torch.cuda.is_available():
         raise InputError(f"device={name!r}: PyTorch sees no CUDA device here; take device='cpu'")
     if device.index is not None and device.index >= torch.cuda.device_count():
@@ -106,6 +101,17 @@ class Device:
     def __init__(self, name: str = "cuda", *, half: bool = True):
         self.device, self.half = torch.device(name), half
         self.dtype = np.dtype(np.float32)
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Tell in one line that the GPU's memory is too small."""
+        try:
+            yield
+        except torch.cuda.OutOfMemoryError as problem:
+            total = torch.cuda.get_device_properties(self.device).total_memory / 1e9
+            raise FitError(
+                f"the {total:.0f} GB of the GPU are not enough: lower the rank, or take the CPU"
+            ) from problem
 
     def place(self, x: NDArray[Any]) -> Tensor:
         """An array on the device: numbers as float32, indices as int64."""

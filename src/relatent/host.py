@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,10 @@ class Host:
 
     def __init__(self, dtype: Any = np.float32):
         self.dtype = np.dtype(dtype)
+
+    def guarded(self) -> AbstractContextManager[Any]:
+        """What is too large for this machine is refused before it begins."""
+        return nullcontext()
 
     def place(self, x: NDArray[Any]) -> Any:
         """An array where the work is done: numbers in the type of the work, indices as they are."""

@@ -1,5 +1,7 @@
 """Sums along rows, penalties and optimisers in PyTorch give what they give in NumPy; kernels what plain words give."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -9,11 +11,12 @@ from relatent import device, kernels
 from relatent.cells import plain
 from relatent.cells.softmax import SoftmaxSum
 from relatent.device import Device
-from relatent.errors import InputError
+from relatent.errors import FitError, InputError
 from relatent.fit.als import Als
 from relatent.fit.als_rows import AlsRows
 from relatent.fit.checkpoint import Checkpoint
 from relatent.fit.descent import Descent
+from relatent.fit.estimators import gpu
 from relatent.fit.lbfgs import LbfgsSearch
 from relatent.fit.loop import run
 from relatent.fit.objective import Layout, PenalisedLikelihood
@@ -119,16 +122,22 @@ def test_a_state_on_the_device_is_kept_and_taken_up_again(tmp_path):
 
 
 def test_a_device_that_is_not_there_is_refused_with_a_remedy():
-    with pytest.raises(InputError, match="device must be 'cpu', 'cuda' or 'cuda:1', got 'abacus'"):
-        device.check("abacus")
-    with pytest.raises(InputError, match="device must be"):
-        device.check("mps")
+    for name in ("abacus", "mps", "cuda:x"):
+        with pytest.raises(InputError, match=f"device must be 'cpu', 'cuda' or 'cuda:1', got '{name}'"):
+            gpu(name)
     if DEVICE == "cpu":
         with pytest.raises(InputError, match="sees no CUDA device here; take device='cpu'"):
             device.check("cuda")
     else:
         with pytest.raises(InputError, match=r"there are \d+ CUDA devices"):
             device.check("cuda:99")
+
+
+def test_a_gpu_without_room_is_told_in_one_line(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=8e9))
+    told = "the 8 GB of the GPU are not enough: lower the rank, or take the CPU"
+    with pytest.raises(FitError, match=told), Device(DEVICE).guarded():
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
 
 
 # --- kernels, by themselves

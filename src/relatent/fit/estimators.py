@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,7 +24,7 @@ from ..threads import one_blas_thread
 from ..workers import ALONE, Workers
 from . import adam, als, als_rows, losses, needs, optimisers, penalties, start
 from .adam import AdamState, SampledAdam
-from .als import Als, AlsState
+from .als import AlsState
 from .checkpoint import Checkpoint
 from .contract import Estimator, held_out
 from .descent import DescentState
@@ -142,9 +143,11 @@ class RescalALS(Ranked):
         rank, dtype = self._size(facts)
         kept = self._checkpoint(checkpoint, share, validation)
         began = time.perf_counter()
-        with one_blas_thread():
+        on = self._place(dtype)
+        with one_blas_thread(), on.guarded():
             begin = [self._start(share) if kept is None or not kept.exists() else (_blank(facts, rank).A, None)]
-            solver, on = self._solver(share, rank, dtype)
+            lambdas = {name: getattr(self, name) for name in ("l2_entities", "l2_relations", "l2_attributes")}
+            solver = als_rows.sweeps(share, rank, lambdas, on)
             state, trace = run(
                 solver,
                 solver.start(*begin.pop()),  # nothing of it is held while the run lasts
@@ -164,13 +167,13 @@ class RescalALS(Ranked):
         self._warn_if_vanished(A, R)
         return self._finish(share, A, R, np.zeros(facts.n_relations), Smooth(), trace)
 
-    def _solver(self, share: Share, rank: int, dtype: np.dtype[Any]) -> tuple[Als, Any]:
-        """The sweeps, and where their arrays are."""
-        if self.device != "cpu" and dtype != np.float32:
+    def _place(self, dtype: np.dtype[Any]) -> Any:
+        """Where the arrays of the fit are."""
+        if self.device == "cpu":
+            return Host(dtype)
+        if dtype != np.float32:
             raise InputError(f"on a GPU dtype must be 'float32', got {self.dtype!r}")
-        on = Host(dtype) if self.device == "cpu" else gpu(self.device)
-        lambdas = {name: getattr(self, name) for name in ("l2_entities", "l2_relations", "l2_attributes")}
-        return als_rows.sweeps(share, rank, lambdas, on), on
+        return gpu(self.device)
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         begin = start.needs(facts, rank) if self.init == "eigen" else 0
@@ -383,14 +386,12 @@ class Rescal(Ranked):
         kept = self._checkpoint(checkpoint, share, validation)
         began = time.perf_counter()
         on = self._place(dtype)
-        with one_blas_thread():
+        with one_blas_thread(), on.guarded():
             begin = [self._start(loss, share) if kept is None or not kept.exists() else _blank(facts, rank)]
             solver = self._solver(loss, share, layout, on)
             state, trace = run(
                 solver,
-                solver.start(
-                    on.place(layout.pack(*begin.pop(), on.dtype))
-                ),  # nothing of it is held while the run lasts
+                solver.start(on.place(layout.pack(*begin.pop(), on.dtype))),  # nothing of it is held while it lasts
                 max_iter=self.max_iter,
                 tol=self.tol,
                 watch=self._watch(loss, share, validation, layout, on),
@@ -598,6 +599,8 @@ class RescalLogit(Rescal):
 
 def gpu(name: str, *, half: bool = True) -> Any:
     """A GPU to work on."""
+    if not isinstance(name, str) or re.fullmatch(r"cuda(:\d+)?", name) is None:
+        raise InputError(f"device must be 'cpu', 'cuda' or 'cuda:1', got {name!r}")
     try:
         from .. import device
     except ImportError as problem:
