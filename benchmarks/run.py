@@ -44,7 +44,7 @@ BENCHMARKS = {  # name: (module, function, what it measures)
     "pykeen": ("scale", "beside_pykeen", "RESCAL of PyKEEN beside ours on CoDEx-S"),
     "gpu-exact": ("gpu", "exact", "exact objective and gradient on a GPU: seconds, rate, digits, memory (2 min)"),
     "gpu-presets": ("gpu", "presets", "how well and how soon every preset ranks its benchmark, on a GPU (4 min)"),
-    "gpu-als": ("gpu", "als", "sweeps of FB15k-237 at rank 128 on a GPU and on the CPU beside it"),
+    "gpu-als": ("gpu", "als", "sweeps of FB15k-237 at rank 128: on a GPU, and on the CPU over all rows"),
     "ranking": ("answers", "ranking", "filtered ranks of the test facts of WN18RR, rank 64"),
     "fold-in": ("newcomers", "fold_in", "entities that come after the fit, against a refit; among a million"),
     "reading": ("reading", "reading", "70 M named facts from TSV.gz to sorted ids; other formats, polars, each step"),

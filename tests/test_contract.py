@@ -279,7 +279,7 @@ def test_least_squares_factors_may_start_the_likelihood():
         ({"l2_relations": np.inf}, "l2_relations must be a finite number of at least 0, got inf"),
         ({"l2_entities": "1"}, "l2_entities must be a finite number of at least 0, got '1'"),
         ({"tol": np.nan}, "tol must be a finite number of at least 0, got nan"),
-        ({"init": "nvecs"}, "init must be .*'random' or Factors, got 'nvecs'"),
+        ({"init": "nvecs"}, "init must be .*'random'.* or Factors, got 'nvecs'"),
         ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', got 'float16'"),
         ({"random_state": None}, "random_state must be a whole number of at least 0, got None"),
         ({"random_state": -1}, "random_state must be a whole number of at least 0, got -1"),
