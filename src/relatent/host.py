@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from .arrays import Ids, Matrix, Slices, Vector
 
 ROOM = 1 << 25  # scores that are held at once
+ROWS = 1 << 15  # of A in float64 at a time
 FAST = {"contract", "reassoc", "nsz"}
 
 
@@ -113,8 +114,11 @@ class Host:
 
     def gram(self, A: Matrix) -> Matrix:
         """AᵀA in float64, in this machine's memory."""
-        wide = A.astype(np.float64)
-        return wide.T @ wide
+        G = np.zeros((A.shape[1], A.shape[1]))
+        for low in range(0, len(A), ROWS):
+            wide = A[low : low + ROWS].astype(np.float64)
+            G += wide.T @ wide
+        return G
 
     def softmax(self, S: Matrix) -> tuple[Matrix, Vector]:
         """The softmax along the last axis, S being used up, and log Σ exp there, in float64."""

@@ -259,3 +259,10 @@ def test_an_archive_is_read_only_as_plain_files_of_limited_size(monkeypatch):
     monkeypatch.setattr(catalog, "_LARGEST_MEMBER", 10)
     with pytest.raises(DownloadError, match=r"valid.txt is not a plain file"):
         catalog._members(archive(train=b"a", valid=b"b" * 11, test=b"c"), "x.tar.gz")
+
+
+def test_a_part_of_a_benchmark_is_told_where_to_find():
+    with pytest.raises(
+        UnknownNameError, match=r"unknown data set 'codex-s:train'; load_splits\('codex-s'\) gives the three"
+    ):
+        load_dataset("codex-s:train")

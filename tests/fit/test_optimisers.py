@@ -55,6 +55,13 @@ def test_the_objective_is_asked_for_once_a_round():
         ({"penalty": relatent.Dura(-1.0)}, "a penalty's weight must be a finite number of at least 0, got -1.0"),
         ({"penalty": relatent.Dura(0.1), "method": "sampled"}, "method='sampled' has its own penalty"),
         ({"optimiser": relatent.Adam(), "method": "sampled"}, "method='sampled' has its own optimiser"),
+        (
+            {"loss": relatent.Softmax(relations=-1)},
+            "relations of Softmax must be a finite number of at least 0, got -1",
+        ),
+        ({"loss": relatent.Softmax(hubs="x")}, "hubs of Softmax must be from 0 to 1, got 'x'"),
+        ({"dtype": "tf32"}, r"got 'tf32' \(which is for a GPU\)"),
+        ({"device": "gpu"}, "device must be 'cpu', 'cuda' or 'cuda:1', got 'gpu'"),
         ({"device": "cuda", "method": "sampled"}, "method='sampled' is for the CPU"),
         ({"device": "cuda", "loss": "hinge"}, "on a GPU the loss must be 'logistic' or 'softmax', got 'hinge'"),
         ({"device": "cuda", "dtype": "float64"}, "on a GPU dtype must be 'float32' or 'tf32', got 'float64'"),

@@ -642,3 +642,34 @@ def test_a_penalty_or_optimiser_that_is_none_is_wrong_usage(capsys, family, tmp_
     code, _, err = run(capsys, "fit", family, "-o", tmp_path / "k.relatent", *option)
     assert code == 2
     assert told in err
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--preset", "codex-s-softmax", "--model", "als"), "--preset chooses the model itself; leave --model out"),
+        (("--penalty", "dura=0.1", "--l2-entities", "3"), "--penalty takes the place of --l2-entities"),
+        (("--optimiser", "lbfgs=3"), "lbfgs takes no number, got '3'"),
+    ],
+)
+def test_options_that_contradict_each_other_are_wrong_usage(capsys, family, tmp_path, options, told):
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "k.relatent", *options)
+    assert code == 2
+    assert told in " ".join(err.split())
+
+
+def test_processes_that_do_not_know_of_each_other_are_refused(capsys, family, tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "k.relatent")
+    assert code == 2
+    assert "add --distributed" in err
+
+
+def test_scores_of_a_softmax_model_are_not_passed_off_as_probabilities(capsys, family, tmp_path):
+    model = tmp_path / "s.relatent"
+    settings = ("--model", "rescal", "--loss", "softmax", "--l2-entities", 0.1, "--l2-relations", 0.1)
+    assert run(capsys, "fit", family, "-o", model, *settings)[0] == 0
+    code, _, err = run(capsys, "predict", model, "--subject", "Ann", "--relation", "parent")
+    assert code == 0
+    assert "they are no probabilities unless it is fitted with --calibrate" in err

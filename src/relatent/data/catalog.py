@@ -212,6 +212,10 @@ def load_splits(name: str, *, progress: bool = False) -> tuple[Facts, Facts, Fac
 
 def _known(name: str) -> Dataset:
     names = Names([each.name for each in _DATASETS], what="data set")
+    if ":" in name:
+        raise UnknownNameError(
+            f"unknown data set {name!r}; load_splits({name.partition(':')[0]!r}) gives the three parts"
+        )
     try:
         return _DATASETS[names.id(name.lower())]
     except UnknownNameError as problem:

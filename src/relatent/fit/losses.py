@@ -185,10 +185,21 @@ def resolve(loss: str | Loss) -> Loss:
         missing = [part for part in ("name", "link", "steepness", "at", "bias") if not hasattr(loss, part)]
         if isinstance(loss, type) or missing:
             raise InputError(f"loss must be a name or a loss object with {', '.join(missing) or '()'}, got {loss!r}")
+        if isinstance(loss, Softmax):
+            _check_softmax(loss)
         return loss
     if loss not in LOSSES:
         raise InputError(f"loss must be {', '.join(map(repr, LOSSES))} or a loss object, got {loss!r}")
     return LOSSES[loss]()
+
+
+def _check_softmax(loss: Softmax) -> None:
+    for name, most in (("relations", np.inf), ("hubs", 1)):
+        value = getattr(loss, name)
+        number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+        if not number or not 0 <= value <= most or not np.isfinite(value):
+            reach = "from 0 to 1" if most == 1 else "a finite number of at least 0"
+            raise InputError(f"{name} of Softmax must be {reach}, got {value!r}")
 
 
 def is_exclusive(loss: Loss) -> bool:

@@ -41,9 +41,14 @@ PRESETS = {
 }
 
 
-def preset(name: str, *, random_state: int = 0) -> Rescal:
-    """An estimator with the settings of this name."""
+def preset(name: str, *, device: str = "cuda", random_state: int = 0) -> Rescal:
+    """An estimator with the settings of this name; `set_params(rank=64)` and the like change them.
+
+    >>> import relatent
+    >>> relatent.preset("codex-s-softmax", device="cpu").set_params(rank=64).penalty
+    Dura(weight=0.03)
+    """
     if name not in PRESETS:
         raise InputError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
-    made: Rescal = clone(PRESETS[name]).set_params(random_state=random_state)
+    made: Rescal = clone(PRESETS[name]).set_params(device=device, random_state=random_state)
     return made

@@ -189,4 +189,5 @@ def float_type(dtype: Any) -> np.dtype[Any]:
     for kind in (np.dtype(np.float32), np.dtype(np.float64)):
         if dtype is not None and dtype in (kind, kind.name, kind.type):  # NumPy takes None for float64
             return kind
-    raise InputError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
+    only = " (which is for a GPU)" if dtype == "tf32" else ""
+    raise InputError(f"dtype must be 'float32' or 'float64', got {dtype!r}{only}")

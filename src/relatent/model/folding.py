@@ -148,7 +148,9 @@ def _loss_of(factors: Factors) -> str:
     loss = settings.get("loss") or (told.get(model) if model else by_link.get(factors.link.name))
     if factors.exclusive or loss not in ("squared", "logistic"):
         what = f"{model} with loss {loss!r}" if model and loss else model or f"a {factors.link.name} link"
-        raise InputError(f"fold_in is for least squares and the logistic likelihood, got factors of {what}; fit again")
+        raise InputError(
+            f"folding in, and reasons, are for least squares and the logistic likelihood, got factors of {what}"
+        )
     return str(loss)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from .. import __version__
 from ..errors import DownloadError, InputError, RelatentError, RelatentWarning
@@ -37,6 +38,17 @@ calibrate_option = click.option(
 )
 
 
+def _is_given(option: str) -> bool:
+    """Whether an option was written on the command line."""
+    return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
+
+
+def _check_launch(distributed: bool) -> None:
+    """Refuse several processes that do not know of each other and would write the same file."""
+    if not distributed and "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise click.UsageError("torchrun has started several processes: add --distributed, or start one without it")
+
+
 def _small_object(context: click.Context, option: click.Parameter, text: str | None) -> Any:
     """A penalty or an optimiser from NAME=NUMBER."""
     if text is None:
@@ -48,8 +60,10 @@ def _small_object(context: click.Context, option: click.Parameter, text: str | N
     name, _, number = text.partition("=")
     if name not in kinds:
         raise click.BadParameter(f"must be one of {', '.join(kinds)}, got {name!r}")
+    if number and name == "lbfgs":
+        raise click.BadParameter(f"lbfgs takes no number, got {number!r}")
     try:
-        return kinds[name](*([float(number)] if number and name != "lbfgs" else []))
+        return kinds[name](*([float(number)] if number else []))
     except ValueError:
         raise click.BadParameter(f"{name} takes a number, got {number!r}") from None
 
@@ -72,25 +86,27 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option(
                 "--init",
                 type=click.Choice(["als", "eigen", "random", "small"]),
-                help="Start.  [default: als eigen, logit als]",
+                help="Start; als and small for logit and rescal.  [default: als eigen, logit als]",
             ),
             click.option(
                 "--bias/--no-bias", default=None, help="A bias for each relation, logit only.  [default: bias]"
             ),
-            click.option("--dtype", type=click.Choice(["float32", "float64", "tf32"]), help="[default: float32]"),
+            click.option(
+                "--dtype", type=click.Choice(["float32", "float64", "tf32"]), help="tf32: GPU.  [default: float32]"
+            ),
             click.option("--method", help="How cells are summed, logit only: auto, exact, sampled.  [default: auto]"),
             click.option("--device", help="Where to compute, als, logit and rescal: cpu, cuda.  [default: cpu]"),
             click.option(
                 "--penalty",
                 callback=_small_object,
                 metavar="dura=X|n3=X",
-                help="In place of λ, logit and rescal only: weight of DURA or N3, summed over facts.",
+                help="In place of λ, logit and rescal only: weight of DURA (.05 if left out) or N3 (.01), a fact.",
             ),
             click.option(
                 "--optimiser",
                 callback=_small_object,
                 metavar="adam=RATE|lbfgs",
-                help="For exact sums, logit and rescal only.  [default: lbfgs]",
+                help="For exact sums, logit and rescal only (adam: .03 if left out).  [default: lbfgs]",
             ),
             click.option(
                 "--set",
@@ -205,6 +221,9 @@ def fit(
         raise click.UsageError("--checkpoint-steps needs --checkpoint FILE")
     if distributed and (model not in SEVERAL or calibrate):
         raise click.UsageError(f"--distributed is for --model {', '.join(SEVERAL)}, without --calibrate")
+    _check_launch(distributed)
+    if preset is not None and _is_given("model"):
+        raise click.UsageError("--preset chooses the model itself; leave --model out")
     estimator = _estimator(model, settings, seed, calibrate, preset)
     kept = None if checkpoint is None else Checkpoint(checkpoint, steps=checkpoint_steps)
     with joined(distributed, getattr(estimator, "device", "cpu")) as workers:
@@ -273,6 +292,11 @@ def predict(
     if sum(value is not None for value in given.values()) < 2:
         raise click.UsageError("give two of --subject, --relation and --object, or all three")
     factors = load(model)
+    if str(factors.about.get("settings", {}).get("loss", "")).lower().startswith("softmax") and not _calibrated(
+        factors
+    ):
+        told = "scores of a softmax model rank answers; they are no probabilities unless it is fitted with --calibrate"
+        click.echo(told, err=True)
     found = _predictions(factors, given, k, [open_facts(source) for source in known])
     answer(as_json, {"predictions": found}, lambda: [show.predictions(found)])
 
@@ -455,6 +479,8 @@ def _estimator(
     estimator = MODELS[model](random_state=seed) if preset is None else presets.preset(preset, random_state=seed)
     others = dict(_named_value(option) for option in settings.pop("others"))
     given = {name: value for name, value in settings.items() if value is not None}
+    if "penalty" in given and {"l2_entities", "l2_relations"} & set(given):
+        raise click.UsageError("--penalty takes the place of --l2-entities and --l2-relations; give one or the other")
     known = estimator.get_params()
     for name in sorted(given):
         if name not in known:
@@ -523,6 +549,11 @@ def _tell_method(estimator: Any, facts: Any) -> None:
     elif facts.n_cells > MANY_CELLS and type(losses.resolve(estimator.loss)) is losses.Logistic:
         told = "--method sampled is about as good in a fraction of the time"
         click.echo(f"all {facts.n_cells:.1e} cells are summed at every step ({told})", err=True)
+
+
+def _calibrated(factors: Any) -> bool:
+    """Whether probabilities went through a map learned on held-out cells."""
+    return "calibration" in factors.about
 
 
 TELL = 1 << 30  # bytes: a fit that takes more says so
