@@ -49,6 +49,8 @@ BENCHMARKS = {  # name: (module, function, what it measures)
     "fold-in": ("newcomers", "fold_in", "entities that come after the fit, against a refit; among a million"),
     "reading": ("reading", "reading", "70 M named facts from TSV.gz to sorted ids; other formats, polars, each step"),
     "several": ("several", "several", "1, 2 and 4 Gloo processes here: objective, bytes sent, seconds a step (2 min)"),
+    "tune": ("tuning", "tune", "settings found in two minutes on Kinships, judged on folds not searched (9 min)"),
+    "groups": ("grouping", "groups", "groups of Kinships and Nations against sections and blocs: adjusted Rand index"),
     "serving": (
         "serving",
         "serving",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .evaluation.classifier import CellClassifier
     from .evaluation.folds import cross_validate
     from .evaluation.ranks import evaluate
+    from .evaluation.tuning import tune
     from .fit.estimators import NonnegativeRescal, Rescal, RescalALS, RescalLogit
     from .fit.losses import Softmax
     from .fit.optimisers import Adam, Lbfgs
@@ -64,6 +65,7 @@ _HOME = {
     "explain": ".serve.queries",
     "cross_validate": ".evaluation.folds",
     "evaluate": ".evaluation.ranks",
+    "tune": ".evaluation.tuning",
     "CellClassifier": ".evaluation.classifier",
     "Calibrated": ".evaluation.calibration",
     "Workers": ".workers",
@@ -102,6 +104,7 @@ __all__ = [
     "explain",
     "cross_validate",
     "evaluate",
+    "tune",
     "CellClassifier",
     "Calibrated",
     "Workers",

@@ -69,10 +69,10 @@ def cross_validate(
         raise InputError(f"cross_validate takes Facts, got {type(facts).__name__}; see relatent.load_dataset")
     cuts = _cuts(facts, folds, random_state, leaky, zeros_per_fact)
     dealt = isinstance(folds, (int, np.integer))
-    protocol = _Protocol(facts, heldout == "masked", scores, with_mirrors=dealt and not leaky)
+    protocol = Protocol(facts, heldout == "masked", scores, with_mirrors=dealt and not leaky)
     settings = _settings(search)
     _check_settings(estimator, settings)
-    jobs = _jobs(n_jobs, facts)
+    jobs = processes(n_jobs, facts)
     pairs = _pairs(len(cuts), inner) if len(settings) > 1 else []
     tick = _ticker(progress, len(settings) * len(pairs) + len(cuts))
     chosen = [settings[0]] * len(cuts)
@@ -115,11 +115,11 @@ def cross_predict(
     parts = len(cuts) if parts is None else parts
     if isinstance(parts, bool) or not isinstance(parts, (int, np.integer)) or not 1 <= parts <= len(cuts):
         raise InputError(f"parts must be between 1 and {len(cuts)}, the number of folds, got {parts!r}")
-    protocol = _Protocol(facts, masked=True, scores="raw", with_mirrors=True)
+    protocol = Protocol(facts, masked=True, scores="raw", with_mirrors=True)
     as_it_is: Settings = {}
     tasks = [(estimator, as_it_is, protocol, [cut], [cut], validation) for cut in cuts[:parts]]
     tick = _ticker(progress, len(tasks))
-    fitted = _map(_fit_and_predict, tasks, _jobs(n_jobs, facts), lambda: tick("held-out cells"))
+    fitted = _map(_fit_and_predict, tasks, processes(n_jobs, facts), lambda: tick("held-out cells"))
     return [Predicted(cut, *predictions[0]) for cut, (predictions, _) in zip(cuts[:parts], fitted, strict=True)]
 
 
@@ -134,7 +134,7 @@ def _ticker(progress: Progress | None, n_fits: int) -> Callable[[str], None]:
 
 
 @dataclass(frozen=True)
-class _Protocol:
+class Protocol:
     """What is known to a fit that has cells held out, and how its answers are scored."""
 
     facts: Facts
@@ -143,6 +143,7 @@ class _Protocol:
     with_mirrors: bool  # of symmetric relations; a sampled zero's mirror is in no fold, and would tell it from a fact
 
     def training(self, cuts: Sequence[HeldOut]) -> Facts:
+        """The facts as a fit may know them that has these cells held out."""
         cells = np.concatenate([cut.cells for cut in cuts])
         if self.with_mirrors:
             cells = np.concatenate([cells, cells[self.facts.symmetric[cells[:, 1]]][:, ::-1]])
@@ -182,10 +183,10 @@ def cell_folds(facts: Facts, folds: int, random_state: int = 0, *, leaky: bool =
     n = facts.n_entities
     keys = np.arange(facts.n_cells)
     keys = np.setdiff1d(keys, cell_keys(facts.unobserved, n), assume_unique=True)
-    return [cells_of(part, n) for part in _deal(facts, keys, folds, np.random.default_rng(random_state), leaky)]
+    return [cells_of(part, n) for part in deal(facts, keys, folds, np.random.default_rng(random_state), leaky)]
 
 
-def _deal(facts: Facts, keys: Ids, folds: int, rng: np.random.Generator, leaky: bool) -> list[Ids]:
+def deal(facts: Facts, keys: Ids, folds: int, rng: np.random.Generator, leaky: bool) -> list[Ids]:
     """Cell numbers dealt into folds of equal size; cells that mirror each other go together."""
     units = keys if leaky else _unit_of(facts, keys)
     distinct, unit = np.unique(units, return_inverse=True)
@@ -210,7 +211,7 @@ def _splits_mirrors(facts: Facts, cut: HeldOut) -> bool:
     return not bool((held | facts.hides(mirrors)).all())
 
 
-def _sampled_folds(facts: Facts, folds: int, random_state: int, leaky: bool, zeros_per_fact: int) -> list[HeldOut]:
+def sampled_folds(facts: Facts, folds: int, random_state: int, leaky: bool, zeros_per_fact: int) -> list[HeldOut]:
     """Facts dealt into folds, each with its own sample of the zeros, weighted to stand for its share of all zeros."""
     if zeros_per_fact < 1:
         raise InputError(f"zeros_per_fact must be at least 1, got {zeros_per_fact}")
@@ -219,8 +220,8 @@ def _sampled_folds(facts: Facts, folds: int, random_state: int, leaky: bool, zer
     cuts = []
     n = facts.n_entities
     for ones, nulls in zip(
-        _deal(facts, facts.keys, folds, rng, leaky),
-        _deal(facts, cell_keys(zeros, n), folds, rng, leaky),
+        deal(facts, facts.keys, folds, rng, leaky),
+        deal(facts, cell_keys(zeros, n), folds, rng, leaky),
         strict=True,
     ):
         cells = np.concatenate([cells_of(ones, n), cells_of(nulls, n)])
@@ -244,7 +245,7 @@ def _cuts(
     if isinstance(folds, bool) or folds < 2:
         raise InputError(f"folds must be at least 2, got {folds}")
     if facts.n_cells > ALL_CELLS:
-        return _sampled_folds(facts, int(folds), random_state, leaky, zeros_per_fact)
+        return sampled_folds(facts, int(folds), random_state, leaky, zeros_per_fact)
     observed = facts.n_cells - len(facts.unobserved)
     if observed < folds:
         raise InputError(f"folds must not exceed the {observed} observed cells, got {folds}")
@@ -297,7 +298,7 @@ def _pairs(n: int, inner: int) -> list[tuple[int, int]]:
 
 def _search(
     estimator: Any,
-    protocol: _Protocol,
+    protocol: Protocol,
     cuts: list[HeldOut],
     settings: list[Settings],
     pairs: list[tuple[int, int]],
@@ -333,7 +334,7 @@ def _mark(metric: str, cut: HeldOut, prediction: _Prediction) -> float:
 def _fit_and_predict(
     estimator: Any,
     setting: Settings,
-    protocol: _Protocol,
+    protocol: Protocol,
     held: list[HeldOut],
     judged: list[HeldOut],
     validation: Facts | HeldOut | None = None,
@@ -342,7 +343,7 @@ def _fit_and_predict(
     started = time.perf_counter()
     model = clone(estimator).set_params(**setting)
     small = protocol.facts.n_entities <= SMALL
-    with _own_warnings() as said, _threads(1 if small else None):
+    with own_warnings() as said, threads(1 if small else None):
         known = protocol.training(held)
         model = model.fit(known) if validation is None else model.fit(known, validation)
     predictions = [protocol.predictions(model.factors_, cut) for cut in judged]
@@ -355,7 +356,7 @@ def _fit_and_predict(
 
 
 @contextmanager
-def _own_warnings() -> Iterator[list[type[Warning]]]:
+def own_warnings() -> Iterator[list[type[Warning]]]:
     """Within it our own warnings are kept back, and their kinds listed when it is over; others go where they went."""
     kinds: list[type[Warning]] = []
     with warnings.catch_warnings(record=True) as said:
@@ -369,7 +370,7 @@ def _own_warnings() -> Iterator[list[type[Warning]]]:
 
 
 @contextmanager
-def _threads(n: int | None) -> Iterator[None]:
+def threads(n: int | None) -> Iterator[None]:
     """Within it fits run on n threads; None leaves them as many as there are."""
     before = numba.get_num_threads()
     numba.set_num_threads(n or before)
@@ -379,7 +380,8 @@ def _threads(n: int | None) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
-def _jobs(n_jobs: int | None, facts: Facts) -> int:
+def processes(n_jobs: int | None, facts: Facts) -> int:
+    """How many processes fits to these facts are worth, or as many as asked for."""
     if n_jobs is not None:
         if n_jobs < 1:
             raise InputError(f"n_jobs must be at least 1, got {n_jobs}")
@@ -410,7 +412,7 @@ def _map(function: Callable[..., Any], tasks: list[tuple[Any, ...]], jobs: int, 
 # --- results
 
 
-def _fold(protocol: _Protocol, cut: HeldOut, outcome: _Outcome, setting: Settings) -> Fold:
+def _fold(protocol: Protocol, cut: HeldOut, outcome: _Outcome, setting: Settings) -> Fold:
     [(scores, probabilities)], fit = outcome
     return Fold(
         metrics=measure(cut.truth, scores, probabilities, cut.weights),
@@ -423,7 +425,7 @@ def _fold(protocol: _Protocol, cut: HeldOut, outcome: _Outcome, setting: Setting
     )
 
 
-def _baselines(protocol: _Protocol, cut: HeldOut) -> dict[str, Metrics]:
+def _baselines(protocol: Protocol, cut: HeldOut) -> dict[str, Metrics]:
     """What needs no model: the base rate, each relation's frequency, and for symmetric data the mirrored cell."""
     train = protocol.training([cut])
     observed, ones = train.n_observed(), train.counts()

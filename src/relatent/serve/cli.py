@@ -17,6 +17,7 @@ from .. import __version__
 from ..errors import DownloadError, InputError, RelatentError, RelatentWarning
 from .answer import answer, json_option, seed_option
 from .ask import COMMANDS
+from .choosing import tune
 from .pictures import plot
 from .serving import serve
 
@@ -131,7 +132,7 @@ def cli() -> None:
     """
 
 
-for command in (*COMMANDS, plot, serve):
+for command in (*COMMANDS, tune, plot, serve):
     cli.add_command(command)
 
 

@@ -1,0 +1,274 @@
+"""Settings are found, by seed and within the time; where nothing can be judged, the defaults are taken."""
+
+import signal
+import time
+
+import numpy as np
+import pytest
+
+import relatent
+from relatent.errors import FitError, InputError
+from relatent.evaluation import tuning
+from relatent.evaluation.tuning import Candidate, Trial, held_out_parts, search
+from relatent.fit.als import Als
+from worlds import NO_FACTS, blocks, chain, cliques, random_facts
+
+pytestmark = pytest.mark.filterwarnings("ignore::relatent.errors.RelatentWarning")
+
+
+def choices(report):
+    return [(trial.to_dict()["settings"], trial.round, trial.score) for trial in report.trials]
+
+
+def test_the_choice_predicts_a_plain_world_that_a_poor_setting_does_not():
+    report = relatent.tune(blocks(48, groups=12), trials=12, models=["als"])  # of rank 12
+    assert report.judged[0].score > 0.95
+    assert report.best.rank >= 12
+    assert min(trial.score for trial in report.judged) < 0.9
+    assert report.factors_.rank == report.best.rank
+    assert not hasattr(report.best, "factors_")
+
+
+def test_the_best_is_found_on_the_farthest_round_by_the_mean_of_its_parts():
+    report = search(blocks(), trials=12, models=["als"])
+    assert [trial.round for trial in report.trials] == sorted((t.round for t in report.trials), reverse=True)
+    assert [sum(trial.round >= number for trial in report.trials) for number in (1, 2, 3)] == [12, 4, 2]
+    first, second = report.trials[:2]
+    assert len(first.scores) == len(second.scores) == 5
+    assert first.score == pytest.approx(np.mean(list(first.scores.values())))
+    assert first.score >= second.score
+
+
+def test_a_number_of_trials_and_a_seed_tell_everything():
+    first, second = (search(blocks(), trials=5, random_state=3) for _ in range(2))
+    assert choices(first) == choices(second)
+    assert choices(first) != choices(search(blocks(), trials=5, random_state=4))
+
+
+def test_several_processes_choose_as_one_does():
+    first, second = (search(blocks(), trials=3, models=["als"], n_jobs=jobs) for jobs in (1, 2))
+    assert choices(first) == choices(second)
+
+
+def test_the_defaults_of_every_model_are_among_the_first():
+    made = tuning.candidates(blocks(), ["logit", "als"], 0)
+    assert [next(made) for _ in range(2)] == [("logit", {}), ("als", {})]
+    drawn = [next(made) for _ in range(100)]
+    assert [candidate.model for candidate in drawn[:4]] == ["logit", "als"] * 2
+    assert all(1 <= candidate.settings["rank"] <= 24 for candidate in drawn)
+    assert {candidate.settings.get("bias") for candidate in drawn} == {True, False, None}
+
+
+def test_every_part_has_facts_and_zeros_and_mirrors_stay_together():
+    facts = cliques()
+    parts = held_out_parts(facts, "auc_pr", 0)
+    assert len(parts) == 10
+    assert sum(len(part.cells) for part in parts) == facts.n_cells
+    for part in parts:
+        assert 0 < part.truth.sum() < len(part.truth)
+        cells = {tuple(cell) for cell in part.cells.tolist()}
+        assert cells == {cell[::-1] for cell in cells}
+
+
+def test_a_held_out_cell_is_unknown_to_the_fit_and_for_ranking_a_held_out_fact_is_false():
+    facts = random_facts()
+    judge = tuning._judge(facts, "auc_pr", None, 0)
+    assert judge.training(0).hides(judge.cuts[0].cells).all()
+    judge = tuning._judge(facts, "mrr", None, 0)
+    assert judge.cuts[0].truth.all()
+    assert not judge.training(0).hides(judge.cuts[0].cells).any()
+    assert not judge.training(0).contains(judge.cuts[0].cells).any()
+
+
+def test_where_there_are_many_cells_zeros_are_sampled(monkeypatch):
+    monkeypatch.setattr(tuning, "ALL_CELLS", 100)
+    report = search(blocks(), trials=1, models=["als"])
+    assert "zeros sampled" in report.protocol
+    assert report.judged
+
+
+@pytest.mark.parametrize(("metric", "better"), [("log_loss", min), ("auc_pr", max), ("mrr", max)])
+def test_every_metric_is_taken_in_its_own_direction(metric, better):
+    report = search(blocks(), trials=6, models=["als"], metric=metric)
+    last = [trial.score for trial in report.judged if trial.round == report.trials[0].round]
+    assert report.trials[0].score == better(last)
+
+
+def test_relations_that_compete_are_tried_where_a_pair_has_one():
+    apart = relatent.Facts.from_arrays([0, 1, 2, 3], [0, 1, 0, 1], [1, 2, 3, 0])
+    assert tuning.check(apart, 1, "auc_pr", None, None) == ["logit", "als", "categorical"]
+    assert tuning.check(blocks(), 1, "auc_pr", None, None) == ["logit", "als"]
+    assert tuning.check(blocks(), 1, "mrr", None, None) == ["logit", "als", "softmax"]
+
+
+def test_softmax_is_searched_by_its_own_penalty():
+    made = tuning.candidates(blocks(), ["softmax"], 0)
+    tried = [next(made) for _ in range(3)]
+    assert len({candidate.settings["penalty"].weight for candidate in tried}) == 3
+    assert all("DURA" in str(candidate) for candidate in tried)
+    judge = tuning._judge(blocks(9), "mrr", None, 0)
+    _, _, (value, _, note) = tuning._try(0, 0, tried[0], False, judge, 0, None)
+    assert (value > 0.2, note) == (True, "")
+
+
+def test_validation_facts_judge_in_place_of_held_out_cells():
+    train, valid = relatent.split(blocks(), test_size=0.1)
+    report = search(train, trials=4, models=["als"], validation=valid)
+    assert report.protocol == "judged by validation data"
+    assert [len(trial.scores) for trial in report.judged] == [1] * len(report.judged)
+    assert report.trials[0].round == 2
+    assert np.isnan(report.trials[0].spread)
+
+
+# --- where little can be done
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        relatent.Facts.from_arrays(["Ann", "Bob", "Ann"], ["parent", "parent", "likes"], ["Bob", "Cid", "Cid"]),
+        chain(4),
+        relatent.Facts.from_arrays([0], [0], [1]),
+        relatent.Facts.from_arrays([0], [0], [0]),
+    ],
+    ids=["three facts", "one relation", "one fact", "one cell"],
+)
+@pytest.mark.parametrize("metric", tuning.METRICS)
+def test_tiny_data_give_a_model_and_a_sentence(facts, metric):
+    report = relatent.tune(facts, trials=4, metric=metric)
+    assert np.isfinite(report.factors_.A).all()
+    assert report.sentence.startswith("Chosen: ")
+    if len(facts) == 1:
+        assert "too few facts to hold any out" in report.sentence
+
+
+def test_a_time_too_short_for_one_trial_gives_the_defaults_and_says_so():
+    report = relatent.tune(blocks(), 1e-9)
+    assert report.chosen == Candidate("logit", {})
+    assert "no time to try a single setting" in report.sentence
+    assert report.factors_.rank == 24
+
+
+def test_a_fit_is_broken_off_when_its_time_is_over(monkeypatch):
+    now = [0.0]
+    step = Als.step
+
+    def slow(self, state):
+        now[0] += 1.0
+        return step(self, state)
+
+    monkeypatch.setattr(Als, "step", slow)
+    monkeypatch.setattr(tuning.clock, "time", lambda: now[0])
+    report = search(blocks(), 100.0, models=["als"], n_jobs=1)
+    assert report.judged
+    assert report.seconds <= 100.0 + 1  # one step
+    assert any(trial.round == 0 for trial in report.trials)
+
+
+def test_a_constant_is_not_chosen_for_its_ties():
+    report = search(cliques(12), trials=4, models=["als"])  # λ 10 leaves nothing of so few facts
+    default = next(trial for trial in report.trials if not trial.candidate.settings)
+    assert default.note == tuning.VANISHED
+    assert not default.judged
+    assert report.trials[0].judged
+
+
+def test_a_setting_that_diverges_is_passed_over(monkeypatch):
+    fit = relatent.RescalALS.fit
+
+    def diverging(self, *arguments, **options):
+        if self.rank is None:
+            raise FitError("the objective became nan at step 1; raise the penalties")
+        return fit(self, *arguments, **options)
+
+    monkeypatch.setattr(relatent.RescalALS, "fit", diverging)
+    report = search(blocks(), trials=4, models=["als"], n_jobs=1)
+    assert report.chosen.settings
+    assert report.trials[-1].note.startswith("the objective became nan")
+    assert report.trials[-1].to_dict()["score"] is None
+
+
+def test_where_all_diverge_the_sentence_says_what_happened(monkeypatch):
+    def diverging(self, *_, **__):
+        raise FitError("the objective became nan")
+
+    monkeypatch.setattr(relatent.RescalALS, "fit", diverging)
+    report = search(blocks(), trials=2, models=["als"], n_jobs=1)
+    assert "no other could be judged (the objective became nan)" in report.sentence
+
+
+def test_ctrl_c_keeps_the_best_so_far(monkeypatch):
+    fits, fit = [], relatent.RescalALS.fit
+
+    def pressed(self, *arguments, **options):
+        fits.append(None)
+        if len(fits) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return fit(self, *arguments, **options)
+
+    monkeypatch.setattr(relatent.RescalALS, "fit", pressed)
+    report = relatent.tune(blocks(), trials=9, models=["als"], n_jobs=1)
+    assert report.stopped
+    assert len(report.judged) == 2
+    assert report.factors_.rank
+
+
+def test_factors_need_a_fit():
+    report = search(blocks(), trials=1, models=["als"])
+    with pytest.raises(InputError, match="call fit"):
+        report.factors_
+    assert report.fit(blocks()).factors_.rank
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"metric": "f1"}, "metric must be one of auc_pr, log_loss, mrr, got 'f1'"),
+        ({"time": 0}, "time must be a number of seconds above 0, got 0"),
+        ({"time": float("nan")}, "time must be a number of seconds above 0, got nan"),
+        ({"trials": 0}, "trials must be a whole number of at least 1, got 0"),
+        ({"models": ["irm"]}, "models must be among logit, als, categorical, softmax, got 'irm'"),
+        ({"models": ["softmax"]}, "softmax gives no probabilities; take metric 'mrr'"),
+        ({"models": ["categorical"]}, "there are pairs with several relations"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_named(options, told):
+    with pytest.raises(InputError, match=told.replace("(", r"\(")):
+        relatent.tune(blocks(), **options)
+
+
+def test_something_else_than_facts_is_refused():
+    with pytest.raises(InputError, match="tune takes Facts, got list"):
+        relatent.tune([])
+    with pytest.raises(InputError, match="no facts to learn from"):
+        relatent.tune(relatent.Facts.from_arrays(*NO_FACTS, n_entities=3, n_relations=1))
+
+
+def test_progress_ends_where_the_work_does():
+    told = []
+    search(blocks(), trials=9, models=["als"], progress=lambda *one: told.append(one))
+    assert [done for done, _, _ in told] == list(range(1, len(told) + 1))
+    assert told[-1][0] <= told[-1][1] == 9 + 3 * 2 + 3
+    assert "best als" in told[-1][2]
+
+
+def test_progress_of_a_search_by_time_is_told_in_seconds():
+    told, began = [], time.time()
+    search(chain(5), 2.0, models=["als"], progress=lambda *one: told.append(one))
+    assert {total for _, total, _ in told} == {2}
+    assert told[-1][0] <= time.time() - began
+
+
+def test_spread_is_over_parts_and_none_for_one():
+    trial = Trial(Candidate("als", {}), 2, {0: 0.5, 1: 0.7, 2: float("nan")})
+    assert (trial.score, trial.spread) == (pytest.approx(0.6), pytest.approx(0.1))
+    assert np.isnan(Trial(Candidate("als", {}), 1, {0: 0.5}).spread)
+
+
+def test_rivals_no_farther_away_than_parts_differ_are_told():
+    near = [Trial(Candidate("als", {"rank": r}), 3, {0: v, 1: v + 0.02}) for r, v in ((5, 0.9), (6, 0.895))]
+    report = tuning.Tuned(near, "auc_pr", "", 0, 1.0)
+    assert report.sentence == (
+        "Chosen: als, rank 5, because its AUC-PR on held-out data, 0.9100 ± 0.0100, is the best of 2 settings; "
+        "next is als, rank 6 with 0.9050, no farther away than parts differ."
+    )
