@@ -119,3 +119,10 @@ def relative_error(got: np.ndarray, wanted: np.ndarray) -> float:
     """‖got − wanted‖ / ‖wanted‖."""
     got, wanted = np.asarray(got, np.float64), np.asarray(wanted, np.float64)
     return float(np.linalg.norm(got - wanted) / max(np.linalg.norm(wanted), 1e-300))
+
+
+def assert_same_sums(got, wanted, tolerance):
+    """A sum over cells and its derivatives agree."""
+    assert abs(got.value - wanted.value) <= tolerance * max(abs(wanted.value), 1)
+    for name in ("dA", "dR", "db"):
+        assert relative_error(getattr(got, name), getattr(wanted, name)) <= tolerance, name

@@ -1,4 +1,4 @@
-"""The few array types that signatures speak of."""
+"""The few array types that signatures speak of, and the one product that is summed in more digits than they have."""
 
 from __future__ import annotations
 
@@ -13,3 +13,15 @@ Slices: TypeAlias = NDArray[np.floating[Any]]  # (K, r, r)
 Ids: TypeAlias = NDArray[np.integer[Any]]  # (n,)
 Triples: TypeAlias = NDArray[np.integer[Any]]  # (n, 3): subject, relation, object
 Mask: TypeAlias = NDArray[np.bool_]
+
+ROWS = 1 << 15  # rows turned into float64 at a time
+
+
+def product(A: Matrix, B: Matrix) -> Matrix:
+    """AᵀB in float64: A (N, r) long and thin, B (N, s) or a stack (m, N, s)."""
+    if A.dtype == np.float64 and B.dtype == np.float64:
+        return np.matmul(A.T, B)  # type: ignore[no-any-return]
+    total = np.zeros((*B.shape[:-2], A.shape[1], B.shape[-1]))
+    for low in range(0, len(A), ROWS):
+        total += np.matmul(A[low : low + ROWS].astype(np.float64).T, B[..., low : low + ROWS, :].astype(np.float64))
+    return total

@@ -36,6 +36,11 @@ def check(name: str) -> None:
         raise InputError(f"device={name!r} needs Triton: pip install 'relatent[gpu]'")
 
 
+def product(x: Tensor, y: Tensor) -> Tensor:
+    """x y in float32."""
+    return torch.mm(x, y, out_dtype=torch.float32) if x.dtype == torch.float16 and x.is_cuda else x.float() @ y.float()
+
+
 class Products:
     """Rows sorted by relation, times the matrix of their relation."""
 
@@ -101,6 +106,7 @@ class Device:
     def __init__(self, name: str = "cuda", *, half: bool = True):
         self.device, self.half = torch.device(name), half
         self.dtype = np.dtype(np.float32)
+        self._unit = 2.0**15 if half else 1.0  # of a softmax: float16 then has all its digits down to p = 2e-9
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -193,15 +199,15 @@ class Device:
         step = max(1, ROOM // (4 * width))
         for low in range(0, len(Q), step):
             here = slice(low, min(low + step, len(Q)))
-            S = self._scores(queries[here], keys.T)
+            S = product(queries[here], keys.T)
             if len(hidden[0]):
                 edges = torch.tensor([here.start, here.stop], device=S.device)
                 first, last = torch.searchsorted(hidden[0], edges).tolist()
                 S[hidden[0][first:last] - low, hidden[1][first:last]] = -torch.inf
             P, logs[here] = self._softmax(S, n)
-            dQ[here] = self._scores(P, keys)
-            dA += self._scores(P.T, weighted[here])
-        unit = 2.0**-15 if self.half else 1.0
+            dQ[here] = product(P, keys)
+            dA += product(P.T, weighted[here])
+        unit = 1 / self._unit
         dQ, dA = dQ * unit, dA[:n] * (size * unit)
         value = self.dot(c[:, 0], logs)
         if self.half:
@@ -211,21 +217,15 @@ class Device:
     def _narrow(self, x: Tensor) -> Tensor:
         return x.half() if self.half else x
 
-    def _scores(self, x: Tensor, y: Tensor) -> Tensor:
-        """x y in float32."""
-        if x.dtype == torch.float32:
-            return x @ y
-        return torch.mm(x, y, out_dtype=torch.float32) if x.is_cuda else x.float() @ y.float()
-
     def _softmax(self, S: Tensor, n: int) -> tuple[Tensor, Tensor]:
         """The softmax of each row's first n, as 2¹⁵ p if it is float16, and log Σ exp."""
-        dtype, scale = (torch.float16, 2.0**15) if self.half else (torch.float32, 1.0)
+        dtype = torch.float16 if self.half else torch.float32
         if S.is_cuda:
             from . import kernels
 
-            return kernels.softmax(S, n, scale, dtype)
+            return kernels.softmax(S, n, self._unit, dtype)
         P = torch.zeros_like(S, dtype=dtype)
-        P[:, :n] = scale * torch.softmax(S[:, :n], 1)
+        P[:, :n] = self._unit * torch.softmax(S[:, :n], 1)
         return P, torch.logsumexp(S[:, :n], 1)
 
     def two_loops(self, S: Tensor, Y: Tensor, curvature: Vector, newest_first: Ids, q: Tensor) -> None:

@@ -12,10 +12,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from .arrays import Ids, Matrix, Slices, Vector
+from .arrays import Ids, Matrix, Slices, Vector, product
 
 ROOM = 1 << 25  # scores that are held at once
-ROWS = 1 << 15  # of A in float64 at a time
 FAST = {"contract", "reassoc", "nsz"}
 
 
@@ -114,11 +113,7 @@ class Host:
 
     def gram(self, A: Matrix) -> Matrix:
         """AᵀA in float64, in this machine's memory."""
-        G = np.zeros((A.shape[1], A.shape[1]))
-        for low in range(0, len(A), ROWS):
-            wide = A[low : low + ROWS].astype(np.float64)
-            G += wide.T @ wide
-        return G
+        return product(A, A)
 
     def softmax(self, S: Matrix) -> tuple[Matrix, Vector]:
         """The softmax along the last axis, S being used up, and log Σ exp there, in float64."""

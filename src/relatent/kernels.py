@@ -10,7 +10,6 @@ import triton.language as tl
 from torch import Tensor
 
 TILE = 32  # rows of one relation that a program works on
-SHIFT = 15  # a softmax is kept as 2^SHIFT p: float16 then has all its digits down to p = 2e-9
 
 
 @triton.jit

@@ -15,8 +15,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
-from typing import Any
+from itertools import pairwise
+from itertools import product as pairs
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ from torch.nn.functional import pad
 
 from ..arrays import Ids, Triples, Vector
 from ..data.facts import Facts
-from ..device import Device, tf32
+from ..device import Device, product, tf32
 from . import attention
 from .reduction import Reduction
 
@@ -184,6 +185,18 @@ class Fused:
             return work.result(A.shape[1])
 
 
+class _Task(NamedTuple):
+    """A piece as the kernels over all cells take it."""
+
+    piece: Piece
+    Q: Tensor  # (m · height, rank)
+    queries: Tensor  # Q, scaled and rounded
+    columns: Tensor  # A of the objects, scaled and rounded
+    bias: Tensor  # (m,) b / log 2
+    u: Tensor | None  # weights of the subjects
+    v: Tensor | None  # and of the objects
+
+
 class _Work:
     """One evaluation: the factors as the kernels take them, and what the pieces add to."""
 
@@ -227,7 +240,7 @@ class _Work:
         u = self.plan.u[I] if self.plan.weighted else None
         v = (self.plan.v if J is None else self.plan.v[J]) if self.plan.weighted else None
         all_cells = self._attended if rank <= WIDEST else self._written_down
-        dQ, slopes, values = all_cells(piece, Q, queries, columns, (b_k * LOG2E).float(), u, v)
+        dQ, slopes, values = all_cells(_Task(piece, Q, queries, columns, (b_k * LOG2E).float(), u, v))
         if u is not None:
             dQ *= u[:, None, None]
         filling = 0 if self.plan.weighted else (len(columns) - piece.n_objects) * piece.n_subjects
@@ -247,17 +260,9 @@ class _Work:
         else:
             self.dA.index_add_(0, chosen[:n], x[:n])
 
-    def _attended(
-        self,
-        piece: Piece,
-        Q: Tensor,
-        queries: Tensor,
-        columns: Tensor,
-        bias: Tensor,
-        u: Tensor | None,
-        v: Tensor | None,
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
+    def _attended(self, task: _Task) -> tuple[Tensor, Tensor, Tensor | None]:
         """dQ, Σ σ and Σ softplus of the rows; what the columns get is added where it belongs."""
+        piece, Q, queries, columns, bias, u, v = task
         J, m = piece.objects, len(bias)
         height, rank = len(Q) // m, self.rank
         dQ, slopes = Q.new_empty(height, m, rank), Q.new_empty(len(Q))
@@ -278,17 +283,9 @@ class _Work:
             self._add_rows(J, piece.n_objects, whole if v is None else whole * v[:, None])
         return dQ, slopes, values
 
-    def _written_down(
-        self,
-        piece: Piece,
-        Q: Tensor,
-        queries: Tensor,
-        columns: Tensor,
-        bias: Tensor,
-        u: Tensor | None,
-        v: Tensor | None,
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
+    def _written_down(self, task: _Task) -> tuple[Tensor, Tensor, Tensor | None]:
         """As `_attended`, σ of some rows in memory at a time."""
+        piece, Q, queries, columns, bias, u, v = task
         J, m = piece.objects, len(bias)
         height, rank = len(Q) // m, self.rank
         dQ, sums = Q.new_empty(height, m, rank), Q.new_empty(len(Q))
@@ -296,14 +293,14 @@ class _Work:
         dC = torch.zeros_like(columns, dtype=torch.float32)
         unit = attention.UNIT_OF_SIGMA
         step = max(UNIT, SLOPES // (len(columns) * columns.element_size()) // UNIT * UNIT)
-        for k, start in product(range(m), range(0, height, step)):
+        for k, start in pairs(range(m), range(0, height, step)):
             stop = min(start + step, height)
             rows = slice(k * height + start, k * height + stop)
             P, sums[rows], value = attention.slopes(queries[rows], columns, bias[k : k + 1], self.with_value, v)
-            dq = _product(P, columns) * (unit / self.up)
+            dq = product(P, columns) * (unit / self.up)
             dQ[start:stop, k] = dq
             x = queries[rows] if u is None else queries[rows] * u[start:stop, None].to(queries.dtype)
-            dC += _product(P.T, x)
+            dC += product(P.T, x)
             if values is not None:
                 values[rows] = value - (dq * (queries[rows].float() * (-self.up / LOG2E) - Q[rows])).sum(1)
         dC *= -unit / LOG2E * self.up
@@ -312,11 +309,6 @@ class _Work:
             self.value -= (dC * (columns.float() / self.up - exact)).sum(dtype=torch.float64)
         self._add_rows(slice(None) if J is None else J, piece.n_objects, dC)
         return dQ, sums, values
-
-
-def _product(x: Tensor, y: Tensor) -> Tensor:
-    """x y in float32."""
-    return torch.mm(x, y, out_dtype=torch.float32) if x.dtype == torch.float16 and x.is_cuda else x.float() @ y.float()
 
 
 def _over_rows(x: Tensor, m: int, n: int, u: Tensor | None) -> Tensor:

@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import Matrix, Slices, Vector
+from ..arrays import ROWS, Matrix, Slices, Vector
 from ..cells import stream
 from ..cells.listed import AT_ONCE, Group, listed
 from ..cells.stream import Stream
 from ..data.facts import Facts
 from ..data.share import Share
+from ..host import Host
 from ..model import gram
 
 MANY = 1 << 20  # facts: from here on what is gathered outweighs what a call costs
@@ -61,6 +62,7 @@ class Als:
     ):
         self._describe(Share.of(facts), l2_entities, l2_relations, l2_attributes)
         share, self.dtype = Share.of(facts), np.dtype(dtype)
+        self.on: Any = Host(dtype)
         self.stream = Stream(share, rank, self.dtype) if _streams(share, rank) else None
         self.groups = listed(share, rank, self.dtype) if self.stream is None else []
 
@@ -80,7 +82,8 @@ class Als:
         r = A.shape[1]
         R = np.zeros((self.n_relations, r, r)) if R is None else R.astype(np.float64)
         V = np.zeros((r, 0 if self.D is None else self.D.shape[1]))
-        return self.visit(self.workers.broadcast(np.ascontiguousarray(A, self.dtype)), self.workers.broadcast(R), V)
+        A, R = self.on.place(A), self.on.wide(R)
+        return self.visit(self.workers.broadcast(A), self.workers.broadcast(R), V)
 
     def finished(self, state: AlsState) -> str | None:
         """Never: the loop judges by the change of the objective."""
@@ -94,7 +97,7 @@ class Als:
 
     def whole(self, state: AlsState) -> AlsState:
         """The state with the rows of all workers."""
-        F = np.empty_like(state.A)
+        F = self.on.zeros(state.A.shape, state.A)
         F[self.own] = state.F
         return state._replace(F=self.workers.gather_rows(F))
 
@@ -210,7 +213,7 @@ def needs(facts: Facts, rank: int, dtype: Any) -> int:
     n, k, item = facts.n_entities, facts.n_relations, int(np.dtype(dtype).itemsize)
     states = item * 4 * n * rank + 8 * 3 * k * rank * rank  # A, F and R before and after a sweep
     if _streams(Share.of(facts), rank):
-        return states + stream.needs(facts, rank, dtype) + 16 * min(n, gram.ROWS) * rank
+        return states + stream.needs(facts, rank, dtype) + 16 * min(n, ROWS) * rank
     together = min(max(1, AT_ONCE // (n * rank)), k)
     cells = len(facts) + len(facts.unobserved)
     laid_out = cells * (40 + 2 * item) + 16 * n * k  # ids, x, w; columns and places both ways; starts

@@ -66,14 +66,6 @@ class AlsRows(Als):
         self.on, self.dtype = on, on.dtype
         self.by_subject, self.by_object = Listed(share.facts, False, on), Listed(share.mirrored, True, on)
 
-    def start(self, A: Matrix, R: Slices | None = None) -> AlsState:
-        """The state before the first sweep: the best R for the given A. `R` helps only where cells are unobserved."""
-        r = A.shape[1]
-        R = np.zeros((self.n_relations, r, r)) if R is None else R
-        V = np.zeros((r, 0 if self.D is None else self.D.shape[1]))
-        A_on, R_on = self.on.place(np.asarray(A, np.float64)), self.on.wide(R)
-        return self.visit(self.workers.broadcast(A_on), self.workers.broadcast(R_on), V)
-
     def step(self, state: AlsState) -> AlsState:
         """One sweep: A from the sums of the last visit, then every R_k from A."""
         inverse = self.on.place(gram.inverse(state.E, self.lambdas[0] / self.w_max))
@@ -82,12 +74,6 @@ class AlsRows(Als):
         A = self.on.zeros(state.A.shape, state.A)
         A[self.own] = state.F @ inverse
         return self.visit(self.workers.gather_rows(A), state.R, state.V)
-
-    def whole(self, state: AlsState) -> AlsState:
-        """The state with the rows of all workers."""
-        F = self.on.zeros(state.A.shape, state.A)
-        F[self.own] = state.F
-        return state._replace(F=self.workers.gather_rows(F))
 
     def visit(self, A: Matrix, R_old: Slices, V_old: Matrix) -> AlsState:
         """All relations at once: R, the loss, and the sums for the next A."""

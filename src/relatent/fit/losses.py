@@ -26,6 +26,7 @@ from ..data.share import Share
 from ..errors import InputError
 from ..host import Host
 from ..model import links
+from .contract import check_penalty
 
 
 class Loss(Protocol):
@@ -194,12 +195,10 @@ def resolve(loss: str | Loss) -> Loss:
 
 
 def _check_softmax(loss: Softmax) -> None:
-    for name, most in (("relations", np.inf), ("hubs", 1)):
-        value = getattr(loss, name)
-        number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-        if not number or not 0 <= value <= most or not np.isfinite(value):
-            reach = "from 0 to 1" if most == 1 else "a finite number of at least 0"
-            raise InputError(f"{name} of Softmax must be {reach}, got {value!r}")
+    check_penalty("relations of Softmax", loss.relations)
+    hubs = loss.hubs
+    if isinstance(hubs, bool) or not isinstance(hubs, (int, float, np.number)) or not 0 <= hubs <= 1:
+        raise InputError(f"hubs of Softmax must be from 0 to 1, got {hubs!r}")
 
 
 def is_exclusive(loss: Loss) -> bool:

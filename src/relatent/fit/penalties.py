@@ -16,6 +16,7 @@ from ..cells.rows import Rows
 from ..data.facts import Facts
 from ..data.share import Share
 from ..errors import InputError
+from .contract import check_penalty
 
 Bound = Callable[[Any, Any, Any, Any], float]  # A, R, dA, dR → value
 
@@ -112,7 +113,5 @@ def resolve(penalty: Penalty | None, l2_entities: float, l2_relations: float) ->
         return L2(l2_entities, l2_relations)
     if isinstance(penalty, type) or not hasattr(penalty, "bound"):
         raise InputError(f"penalty must be an object such as relatent.Dura(0.05) or relatent.N3(0.01), got {penalty!r}")
-    weight = getattr(penalty, "weight", 0.0)
-    if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
-        raise InputError(f"a penalty's weight must be a finite number of at least 0, got {weight!r}")
+    check_penalty("a penalty's weight", getattr(penalty, "weight", 0.0))
     return penalty

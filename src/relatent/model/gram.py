@@ -12,19 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Matrix, Slices
+from ..arrays import Matrix, Slices, product
 
-ROWS = 1 << 15  # rows turned into float64 at a time
-
-
-def product(A: Matrix, B: Matrix) -> Matrix:
-    """AᵀB in float64: A (N, r) long and thin, B (N, s) or a stack (m, N, s)."""
-    if A.dtype == np.float64 and B.dtype == np.float64:
-        return np.matmul(A.T, B)  # type: ignore[no-any-return]
-    total = np.zeros((*B.shape[:-2], A.shape[1], B.shape[-1]))
-    for low in range(0, len(A), ROWS):
-        total += np.matmul(A[low : low + ROWS].astype(np.float64).T, B[..., low : low + ROWS, :].astype(np.float64))
-    return total
+__all__ = ["Quadratic", "inverse", "product", "quadratic"]
 
 
 class Quadratic(NamedTuple):

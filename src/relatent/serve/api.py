@@ -43,6 +43,11 @@ def _place(name: str, about: str, *, required: bool = False) -> Parameter:
     return Parameter(name, about, required=required)
 
 
+ONE_FACT = (
+    _place("subject", "The fact's subject.", required=True),
+    _place("relation", "Its relation.", required=True),
+    _place("object", "Its object.", required=True),
+)
 NEW_ENTITY: dict[str, Any] = {
     "type": "object",
     "required": ["name", "facts"],
@@ -169,11 +174,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "How likely one fact is, and whether it is known.",
         Explorer.fact,
         OneFact,
-        (
-            _place("subject", "The fact's subject.", required=True),
-            _place("relation", "Its relation.", required=True),
-            _place("object", "Its object.", required=True),
-        ),
+        ONE_FACT,
         (404,),
     ),
     Endpoint(
@@ -182,9 +183,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         Explorer.explain,
         Explanation,
         (
-            _place("subject", "The fact's subject.", required=True),
-            _place("relation", "Its relation.", required=True),
-            _place("object", "Its object.", required=True),
+            *ONE_FACT,
             _count("count", "How many reasons.", 5, 20),
         ),
         (404, 409),

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from .. import __version__
 from ..errors import DownloadError, InputError, RelatentError, RelatentWarning
@@ -20,106 +18,10 @@ from .ask import COMMANDS
 from .choosing import tune
 from .pictures import plot
 from .serving import serve
+from .settings import calibrate_option, is_given, make_estimator, model_option, search_grid, settings_options
 
 if TYPE_CHECKING:
     from ..workers import Workers
-
-model_option = click.option(
-    "--model",
-    type=click.Choice(["als", "logit", "rescal", "nonnegative", "irm", "mrc", "mln"]),
-    default="logit",
-    show_default=True,
-    help="RESCAL by least squares, by likelihood, with a --loss of your choice, non-negative; or block models (irm, "
-    "mrc) and Markov logic (mln).",
-)
-calibrate_option = click.option(
-    "--calibrate",
-    type=click.Choice(["isotonic", "platt"]),
-    help="Calibrate probabilities on cells held out inside the training data.",
-)
-
-
-def _is_given(option: str) -> bool:
-    """Whether an option was written on the command line."""
-    return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
-
-
-def _check_launch(distributed: bool) -> None:
-    """Refuse several processes that do not know of each other and would write the same file."""
-    if not distributed and "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise click.UsageError("torchrun has started several processes: add --distributed, or start one without it")
-
-
-def _small_object(context: click.Context, option: click.Parameter, text: str | None) -> Any:
-    """A penalty or an optimiser from NAME=NUMBER."""
-    if text is None:
-        return None
-    from ..fit.optimisers import Adam, Lbfgs
-    from ..fit.penalties import N3, Dura
-
-    kinds: dict[str, Any] = {"dura": Dura, "n3": N3} if option.name == "penalty" else {"adam": Adam, "lbfgs": Lbfgs}
-    name, _, number = text.partition("=")
-    if name not in kinds:
-        raise click.BadParameter(f"must be one of {', '.join(kinds)}, got {name!r}")
-    if number and name == "lbfgs":
-        raise click.BadParameter(f"lbfgs takes no number, got {number!r}")
-    try:
-        return kinds[name](*([float(number)] if number else []))
-    except ValueError:
-        raise click.BadParameter(f"{name} takes a number, got {number!r}") from None
-
-
-def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The settings of the estimators, by the names they have in Python."""
-    for option in reversed(
-        (
-            click.option("--rank", type=int, help="Latent components.  [default: 50, or N if less]"),
-            click.option(
-                "--loss",
-                type=click.Choice(["logistic", "squared", "hinge", "poisson", "categorical", "softmax"]),
-                help="What a cell costs, rescal only.  [default: logistic]",
-            ),
-            click.option("--l2-entities", type=float, help="λ_A.  [default: als 10, others 1]"),
-            click.option("--l2-relations", type=float, help="λ_R.  [default: als 10, others 1]"),
-            click.option("--l2-attributes", type=float, help="λ_V, als only.  [default: 10]"),
-            click.option("--max-iter", type=int, help="Steps at most.  [default: 500]"),
-            click.option("--tol", type=float, help="Relative change to stop at.  [default: als 1e-4, logit 1e-5]"),
-            click.option(
-                "--init",
-                type=click.Choice(["als", "eigen", "random", "small"]),
-                help="Start; als and small for logit and rescal.  [default: als eigen, logit als]",
-            ),
-            click.option(
-                "--bias/--no-bias", default=None, help="A bias for each relation, logit only.  [default: bias]"
-            ),
-            click.option(
-                "--dtype", type=click.Choice(["float32", "float64", "tf32"]), help="tf32: GPU.  [default: float32]"
-            ),
-            click.option("--method", help="How cells are summed, logit only: auto, exact, sampled.  [default: auto]"),
-            click.option("--device", help="Where to compute, als, logit and rescal: cpu, cuda.  [default: cpu]"),
-            click.option(
-                "--penalty",
-                callback=_small_object,
-                metavar="dura=X|n3=X",
-                help="In place of λ, logit and rescal only: weight of DURA (.05 if left out) or N3 (.01), a fact.",
-            ),
-            click.option(
-                "--optimiser",
-                callback=_small_object,
-                metavar="adam=RATE|lbfgs",
-                help="For exact sums, logit and rescal only (adam: .03 if left out).  [default: lbfgs]",
-            ),
-            click.option(
-                "--set",
-                "others",
-                multiple=True,
-                metavar="NAME=VALUE",
-                help="Any other setting of the model, by its name in Python (repeatable).",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -171,7 +73,7 @@ def info(file: str, verify: bool, as_json: bool) -> None:
 @click.argument("data")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Model file to write.")
 @model_option
-@_settings_options
+@settings_options
 @click.option("--preset", help="Settings for a known benchmark, such as fb15k-237-softmax; other options change them.")
 @click.option("--validation", help="Facts to stop by: the fit that predicts these best is kept.")
 @click.option(
@@ -214,7 +116,7 @@ def fit(
     from ..fit.checkpoint import Checkpoint
     from ..model.storage import check_target
     from . import show
-    from .several import joined
+    from .several import check_launch, joined
 
     if checkpoint is not None and checkpoint.resolve() == output.resolve():
         raise click.UsageError("--checkpoint and --output must be different files")
@@ -222,10 +124,10 @@ def fit(
         raise click.UsageError("--checkpoint-steps needs --checkpoint FILE")
     if distributed and (model not in SEVERAL or calibrate):
         raise click.UsageError(f"--distributed is for --model {', '.join(SEVERAL)}, without --calibrate")
-    _check_launch(distributed)
-    if preset is not None and _is_given("model"):
+    check_launch(distributed)
+    if preset is not None and is_given("model"):
         raise click.UsageError("--preset chooses the model itself; leave --model out")
-    estimator = _estimator(model, settings, seed, calibrate, preset)
+    estimator = make_estimator(model, settings, seed, calibrate, preset)
     kept = None if checkpoint is None else Checkpoint(checkpoint, steps=checkpoint_steps)
     with joined(distributed, getattr(estimator, "device", "cpu")) as workers:
         with workers.together():
@@ -293,9 +195,8 @@ def predict(
     if sum(value is not None for value in given.values()) < 2:
         raise click.UsageError("give two of --subject, --relation and --object, or all three")
     factors = load(model)
-    if str(factors.about.get("settings", {}).get("loss", "")).lower().startswith("softmax") and not _calibrated(
-        factors
-    ):
+    loss = str(factors.about.get("settings", {}).get("loss", ""))
+    if loss.lower().startswith("softmax") and "calibration" not in factors.about:
         told = "scores of a softmax model rank answers; they are no probabilities unless it is fitted with --calibrate"
         click.echo(told, err=True)
     found = _predictions(factors, given, k, [open_facts(source) for source in known])
@@ -305,7 +206,7 @@ def predict(
 @cli.command("cross-validate")
 @click.argument("data")
 @model_option
-@_settings_options
+@settings_options
 @click.option("--folds", default=10, show_default=True, type=click.IntRange(min=2))
 @click.option("--heldout", type=click.Choice(["masked", "zero"]), default="masked", show_default=True)
 @click.option("--scores", type=click.Choice(["raw", "pair-normalised"]), default="raw", show_default=True)
@@ -355,8 +256,8 @@ def cross_validate(
         from ..evaluation.reliability import check_picture
 
         check_picture(reliability)
-    estimator = _estimator(model, settings, seed, calibrate)
-    grid = _search_grid(search, "estimator__" if calibrate else "")
+    estimator = make_estimator(model, settings, seed, calibrate)
+    grid = search_grid(search, "estimator__" if calibrate else "")
     facts = open_facts(data)
     with bar(f"cross-validating {model}") as progress:
         report = run(
@@ -470,31 +371,6 @@ TABLE1_NOTES = (
 # --- between the options and the library
 
 
-def _estimator(
-    model: str, settings: dict[str, Any], seed: int, calibrate: str | None, preset: str | None = None
-) -> Any:
-    from ..evaluation.calibration import Calibrated
-    from ..evaluation.models import MODELS
-    from ..fit import presets
-
-    estimator = MODELS[model](random_state=seed) if preset is None else presets.preset(preset, random_state=seed)
-    others = dict(_named_value(option) for option in settings.pop("others"))
-    given = {name: value for name, value in settings.items() if value is not None}
-    if "penalty" in given and {"l2_entities", "l2_relations"} & set(given):
-        raise click.UsageError("--penalty takes the place of --l2-entities and --l2-relations; give one or the other")
-    known = estimator.get_params()
-    for name in sorted(given):
-        if name not in known:
-            raise click.UsageError(f"--{name.replace('_', '-')} does not apply to --model {model}")
-    for name in others:
-        if name in given:
-            raise click.UsageError(f"{name} is given twice, by --{name.replace('_', '-')} and by --set")
-        if name not in known:
-            raise click.UsageError(f"--set: --model {model} has no setting {name!r}; it has {', '.join(known)}")
-    estimator.set_params(**given, **others)
-    return estimator if calibrate is None else Calibrated(estimator, method=calibrate, random_state=seed)
-
-
 def _learn(
     estimator: Any,
     model: str,
@@ -552,11 +428,6 @@ def _tell_method(estimator: Any, facts: Any) -> None:
         click.echo(f"all {facts.n_cells:.1e} cells are summed at every step ({told})", err=True)
 
 
-def _calibrated(factors: Any) -> bool:
-    """Whether probabilities went through a map learned on held-out cells."""
-    return "calibration" in factors.about
-
-
 TELL = 1 << 30  # bytes: a fit that takes more says so
 MANY_CELLS = 5e7  # from here on an exact fit takes a minute and more
 
@@ -572,40 +443,6 @@ def _keep_what_there_is(estimator: Any, output: Path, checkpoint: Path | None) -
         on = f"the same command goes on from {checkpoint}"
     click.echo(f"stopped after {estimator.n_iter_} steps, the model so far is in {output}; {on}", err=True)
     sys.exit(130)
-
-
-def _named_value(option: str) -> tuple[str, Any]:
-    name, equals, text = option.partition("=")
-    if not equals or not name or not text:
-        raise click.UsageError(f"--set takes NAME=VALUE, got {option!r}")
-    return name.strip().replace("-", "_"), _value(text)
-
-
-def _search_grid(search: Sequence[str], prefix: str) -> list[dict[str, Any]] | None:
-    """Settings from NAME=V1,V2 options, in every combination; l2 sets λ_A and λ_R together."""
-    import itertools
-
-    axes = []
-    for option in search:
-        name, _, listed = option.partition("=")
-        name = name.strip().replace("-", "_")
-        values = [_value(text) for text in listed.split(",") if text]
-        if not name or not values:
-            raise click.UsageError(f"--search takes NAME=V1,V2, got {option!r}")
-        names = ("l2_entities", "l2_relations") if name == "l2" else (name,)
-        axes.append([dict.fromkeys((prefix + each for each in names), value) for value in values])
-    return (
-        [dict(itertools.chain(*(part.items() for part in parts))) for parts in itertools.product(*axes)]
-        if axes
-        else None
-    )
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _predictions(factors: Any, given: dict[str, str | None], k: int, known: Sequence[Any]) -> list[dict[str, Any]]:

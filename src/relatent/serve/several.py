@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import click
+
 from ..errors import LostWorkerError, RelatentError
 from ..workers import ALONE, Workers
+
+
+def check_launch(distributed: bool) -> None:
+    """Refuse several processes that do not know of each other and would write the same file."""
+    if not distributed and "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise click.UsageError("torchrun has started several processes: add --distributed, or start one without it")
 
 
 @contextmanager
