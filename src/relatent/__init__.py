@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .fit.presets import preset
     from .model.factors import Factors
     from .model.storage import load
+    from .serve.duplicates import duplicates
     from .serve.queries import explain, groups, similar
     from .workers import Workers
 
@@ -59,6 +60,7 @@ _HOME = {
     "MarkovLogic": ".baselines.mln",
     "Factors": ".model.factors",
     "load": ".model.storage",
+    "duplicates": ".serve.duplicates",
     "similar": ".serve.queries",
     "groups": ".serve.queries",
     "explain": ".serve.queries",
@@ -97,6 +99,7 @@ __all__ = [
     "MarkovLogic",
     "Factors",
     "load",
+    "duplicates",
     "similar",
     "groups",
     "explain",

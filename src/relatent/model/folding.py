@@ -124,6 +124,15 @@ def pulls(factors: Factors, facts: Facts, entity: int, along: Vector, most: int)
     return Listed(*(column[strongest] for column in listed)), lost  # type: ignore[arg-type]
 
 
+def by_squares(factors: Factors, cells: Sequence[Listed], others: float) -> Matrix:
+    """A vector for each list of cells, by least squares whatever the factors were fitted by."""
+    l2 = max(_l2_of(factors, None), 1e-6)
+    solve = _Squares(dataclasses.replace(factors, bias=np.zeros_like(factors.bias)), others, l2)
+    with one_blas_thread():
+        solve.look_at(factors.A)
+        return np.array([solve(factors.A, 0, listed) for listed in cells]).reshape(len(cells), factors.rank)
+
+
 def can_fold(factors: Factors) -> bool:
     """Whether these factors are of a kind that `fold_in` and `pulls` know the regression of."""
     try:
