@@ -47,6 +47,7 @@ BENCHMARKS = {  # name: (module, function, what it measures)
     "gpu-als": ("gpu", "als", "sweeps of FB15k-237 at rank 128: on a GPU, and on the CPU over all rows"),
     "ranking": ("answers", "ranking", "filtered ranks of the test facts of WN18RR, rank 64"),
     "fold-in": ("newcomers", "fold_in", "entities that come after the fit, against a refit; among a million"),
+    "duplicates": ("twins", "duplicates", "halves of split entities found again, CoDEx-S and Kinships (3 min)"),
     "reading": ("reading", "reading", "70 M named facts from TSV.gz to sorted ids; other formats, polars, each step"),
     "several": ("several", "several", "1, 2 and 4 Gloo processes here: objective, bytes sent, seconds a step (2 min)"),
     "tune": ("tuning", "tune", "settings found in two minutes on Kinships, judged on folds not searched (9 min)"),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .fit.presets import preset
     from .model.factors import Factors
     from .model.storage import load
+    from .serve.duplicates import duplicates
     from .serve.queries import explain, groups, similar
     from .workers import Workers
 
@@ -60,6 +61,7 @@ _HOME = {
     "MarkovLogic": ".baselines.mln",
     "Factors": ".model.factors",
     "load": ".model.storage",
+    "duplicates": ".serve.duplicates",
     "similar": ".serve.queries",
     "groups": ".serve.queries",
     "explain": ".serve.queries",
@@ -99,6 +101,7 @@ __all__ = [
     "MarkovLogic",
     "Factors",
     "load",
+    "duplicates",
     "similar",
     "groups",
     "explain",

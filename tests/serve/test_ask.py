@@ -98,3 +98,22 @@ def test_what_cannot_be_answered_is_one_line(capsys, monkeypatch, tmp_path, mode
     assert text in err
     assert err.count("\n") == 1
     assert not (tmp_path / "x.relatent").exists()
+
+
+def test_duplicates_are_listed_and_what_to_merge_is_written(capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    own = {f"e{i}": [(f"r{rng.integers(3)}", f"v{rng.integers(40)}") for _ in range(10)] for i in range(40)}
+    own["Ann"] = own["e0"]
+    data, path, table = tmp_path / "d.tsv", tmp_path / "d.relatent", tmp_path / "merges.tsv"
+    data.write_text("".join(f"{who}\t{r}\t{what}\n" for who, facts in own.items() for r, what in facts))
+    relatent.RescalALS(6, 1.0, 1.0).fit(relatent.read(data)).factors_.save(path)
+    code, out, err = run(capsys, "duplicates", path, "--known", data, "--top", 3, "--json", "-o", table)
+    assert code == 0, err
+    found = json.loads(out)
+    assert {found["pairs"][0]["name"], found["pairs"][0]["other"]} == {"Ann", "e0"}
+    rows = [line.split("\t") for line in table.read_text().splitlines()]
+    assert rows[0] == ["name", "into", "probability", "facts"]
+    assert {"Ann", "e0"} in [set(row[:2]) for row in rows[1:]]
+    assert "e0" in run(capsys, "duplicates", path, "--known", data, "--entity", "Ann", "--top", 1)[1]
+    code, _, err = run(capsys, "duplicates", path, "--known", data, "-o", tmp_path)
+    assert (code, "is a folder; give the name of a file in it" in err) == (1, True)

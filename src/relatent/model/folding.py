@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
 from ..arrays import Ids, Matrix, Slices, Vector
@@ -122,6 +123,20 @@ def pulls(factors: Factors, facts: Facts, entity: int, along: Vector, most: int)
         solve.look_at(factors.A, but=entity)
         strongest, lost = solve.pulls(factors.A, entity, listed, along.astype(np.float64), most)
     return Listed(*(column[strongest] for column in listed)), lost  # type: ignore[arg-type]
+
+
+def by_squares(factors: Factors, cells: Sequence[Listed], others: float) -> Matrix:
+    """A vector for each list of cells, by least squares whatever the factors were fitted by, and without biases."""
+    l2 = max(_l2_of(factors, None), 1e-6)
+    solve = _Squares(dataclasses.replace(factors, bias=np.zeros_like(factors.bias)), others, l2)
+    found = np.zeros((len(cells), factors.rank))
+    with one_blas_thread():
+        solve.look_at(factors.A)
+        for row, listed in zip(found, cells, strict=True):
+            V = _vectors(factors.A, solve.R, listed.way, listed.relation, listed.partner)
+            E = solve._normal(V, listed)
+            row[:] = cho_solve(cho_factor(E + l2 * np.eye(len(E))), V.T @ (listed.w * listed.x))
+    return found
 
 
 def can_fold(factors: Factors) -> bool:

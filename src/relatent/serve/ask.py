@@ -1,4 +1,4 @@
-"""Commands that ask a model more than which facts are likely: who is alike, what belongs together, why, who is new."""
+"""Commands that ask a model more than which facts are likely: who is alike or twice there, groups, why."""
 
 from __future__ import annotations
 
@@ -122,4 +122,83 @@ def fold_in(
     answer(as_json, found, lambda: [show.values(str(output), [("folded in", names), ("entities", found["entities"])])])
 
 
-COMMANDS = (similar, groups, explain, fold_in)
+@click.command()
+@model_argument
+@click.option("--known", required=True, help="The facts the model was learned from.")
+@click.option("--entity", help="Whose duplicates.  [default: of all entities]")
+@click.option("--top", default=20, show_default=True, type=click.IntRange(min=1), help="How many pairs.")
+@click.option(
+    "--least",
+    default=0.5,
+    show_default=True,
+    type=click.FloatRange(0, 1, min_open=True),
+    help="The probability from which on entities are merged.",
+)
+@click.option(
+    "--expected",
+    default=0.1,
+    show_default=True,
+    type=click.FloatRange(0, 1, min_open=True),
+    help="The share of entities thought to have a duplicate.",
+)
+@click.option(
+    "--shared",
+    type=click.FloatRange(0, 1),
+    help="How much of its facts an entity is thought to share with its duplicate; 0: facts were divided.  "
+    "[default: not known]",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write what to merge to a TSV file.")
+@seed_option
+@json_option
+def duplicates(
+    model: Path,
+    known: str,
+    entity: str | None,
+    top: int,
+    least: float,
+    expected: float,
+    shared: float | None,
+    output: Path | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Pairs of entities that may be the same, with probabilities, and a proposal which to merge.
+
+    Example: relatent duplicates people.relatent --known people.tsv --least 0.8 -o merges.tsv
+    """
+    from ..model.storage import load
+    from ..progress import bar
+    from . import show
+    from .duplicates import check_table, write_merges
+    from .duplicates import duplicates as find
+    from .sources import open_facts
+
+    if output is not None:
+        check_table(output)
+    facts = open_facts(known, split="train")
+    factors = load(model)
+    with bar("duplicates", note="reading") as progress:
+        found = find(
+            factors,
+            facts,
+            entity,
+            top=top,
+            least=least,
+            expected=expected,
+            shared=shared,
+            random_state=seed,
+            progress=progress,
+        )
+    if output is not None:
+        write_merges(found.merges, output)
+    document = {
+        "pairs": [one._asdict() for one in found.pairs],
+        "merges": [one._asdict() for one in found.merges],
+        "least": least,
+        "expected": expected,
+        "shared": shared,
+    }
+    answer(as_json, document, lambda: show.duplicates(found))
+
+
+COMMANDS = (similar, groups, explain, duplicates, fold_in)

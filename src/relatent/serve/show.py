@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # printing must not wait for what it does not need
     from ..evaluation.ranks import Ranking
     from ..evaluation.report import Report
     from ..evaluation.table1 import Row
+    from .duplicates import Duplicates
     from .queries import Explanation, Group
 
 WIDTH_WITHOUT_TERMINAL = 120
@@ -156,6 +157,16 @@ def groups(found: Sequence[Group]) -> Table:
         rows.append((str(group.number), f"{len(group.names):,}", members, "\n".join(typical)))
     title = f"Groups ({len(found)}), those in the middle of each first"
     return table(title, ("group", "size", "members", "typical"), rows, numbers=(0, 1))
+
+
+def duplicates(found: Duplicates) -> list[Any]:
+    """Pairs that may be one entity, and what to merge."""
+    pairs = [(one.name, one.other, f"{one.probability:.3f}", str(one.shared)) for one in found.pairs]
+    merges = [(one.name, one.into, f"{one.probability:.3f}", str(one.facts)) for one in found.merges]
+    parts = [table("may be the same", ("entity", "and", "probability", "facts shared"), pairs, numbers=(2, 3))]
+    if not merges:
+        return [*parts, "nothing to merge"]
+    return [*parts, table("to merge", ("entity", "into", "probability", "facts"), merges, numbers=(2, 3))]
 
 
 def explanation(found: Explanation) -> list[Any]:
