@@ -334,8 +334,7 @@ def _sentence(
         likely = f"{claim}; what speaks for it most beside itself: "
     if not alike:
         return f"{likely}{' '.join(fact)}."
-    claims = " ".join(" and ".join(alike[:2]) if position == place else name for position, name in enumerate(cell))
-    return f"{likely}{' '.join(fact)}, and {claims}, of whom the same is known."
+    return f"{likely}{' '.join(fact)}; both are known of {' and '.join(alike[:2])} as well."
 
 
 def _others_with(
