@@ -305,7 +305,7 @@ class Explorer:
             raise MissingError("reasons are known facts, and the server has none; start it with --known DATA")
         if not can_fold(self.factors):
             raise MissingError(f"there are no reasons for a model of this kind; {ONLY_RESCAL}")
-        return queries.explain(self.factors, subject, relation, object, self.known.facts, count=count)
+        return queries.explain(self.factors, subject, relation, object, self.known, count=count)
 
     def similar(self, name: str, k: int = 10) -> Alike:
         """Entities of which the model says nearly the same."""
