@@ -24,7 +24,7 @@ from .finding import Finder
 from .known import Known
 from .once import Once, Working
 from .outlook import Answers, Section, answers, outlook
-from .projection import MOST_TSNE, Plane, plane
+from .projection import MOST_TSNE, Plane, plane, tsne_told
 from .quality import Quality, quality
 
 T = TypeVar("T")
@@ -492,7 +492,7 @@ class Explorer:
         return labels
 
     def _tsne(self, progress: Progress) -> Plane:
-        progress(0, 0, "arranging neighbours (t-SNE)")
+        progress(0, 0, tsne_told(len(self.factors.entities)))
         return plane(self._profiles.wait(), "tsne")
 
     def _measured(self, progress: Progress) -> Quality:

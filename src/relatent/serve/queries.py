@@ -27,6 +27,7 @@ from ..model import gram
 from ..model.factors import Factors, best_first
 from ..model.folding import Listed, pulls
 from ..progress import Progress
+from ..threads import one_thread
 from .known import Known
 
 Cell = tuple[int, int, int]  # subject, relation, object
@@ -208,6 +209,7 @@ def _some(B: Matrix, most: int, random_state: int) -> Matrix:
 
 def _best_number(B: Matrix, method: str, random_state: int, progress: Progress | None = None) -> int:
     """The number of groups with the highest silhouette, on some of the entities if there are many."""
+    import sklearn.cluster  # noqa: F401  (loaded, so that its threads can be held)
     from sklearn.metrics import silhouette_score
 
     some = _some(B, TRIED, random_state)
@@ -216,7 +218,8 @@ def _best_number(B: Matrix, method: str, random_state: int, progress: Progress |
     for tried, n_groups in enumerate(numbers):
         if progress is not None:
             progress(tried, len(numbers), f"trying {n_groups} groups")
-        labels = _clustered(some, method, n_groups, random_state)
+        with one_thread():  # too little work to share: beside other work threads only wait for each other
+            labels = _clustered(some, method, n_groups, random_state)
         if len(np.unique(labels)) > 1:
             apart[n_groups] = float(silhouette_score(some, labels))
     return max(apart, key=lambda n_groups: apart[n_groups]) if apart else 1
