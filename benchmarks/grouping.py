@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import normalize
 
 import relatent
+from relatent.data.names import Names
 from relatent.serve import queries
 
 # The section (1 to 4) of person0 to person103: `atts` of alyawarradata.mat, beside the kin terms (Denham 1973; Kemp et
@@ -17,8 +18,8 @@ from relatent.serve import queries
 SECTIONS = "11242131211324422241213443431243432441323331412321211431211241423311313112133213212212214423343314234214"
 
 # Bloc membership in 1950 to 1965, attributes `blocmembership0`, `1` and `2` of dnations.mat (Rummel's Dimensionality of
-# Nations, as used by Kemp et al. 2006). Fits see no attributes, but the relations
-# commonbloc0, 1 and 2 are among the 56 and tell of the blocs: on Nations the index says less than on Kinships.
+# Nations, as used by Kemp et al. 2006). Fits see no attributes, but commonbloc0, 1 and 2 and blockpositionindex are
+# among the 56 relations and tell of the blocs: so Nations stands there without them as well.
 BLOCS = {
     "Communist": ("China", "Cuba", "Poland", "USSR"),
     "neutral": ("Burma", "Egypt", "India", "Indonesia", "Jordan"),
@@ -43,7 +44,15 @@ def groups(seed: int) -> dict[str, Any]:
 
     Mean over seeds of the fit and the grouping; beside it k-means on the plain vectors of A, and IRM's clusters.
     """
-    return {data: _on(data, relatent.load_dataset(data).without_attributes(), seed) for data in MODELS}
+    found = {data: _on(data, relatent.load_dataset(data).without_attributes(), seed) for data in MODELS}
+    nations = _without_blocs(relatent.load_dataset("nations").without_attributes())
+    return found | {"nations without blocs": _on("nations", nations, seed)}
+
+
+def _without_blocs(facts: relatent.Facts) -> relatent.Facts:
+    """The relations that do not name the blocs."""
+    kept = [name for name in facts.relations if "bloc" not in name]
+    return facts.over(facts.entities, Names(kept, what="relation"))
 
 
 def _on(data: str, facts: relatent.Facts, seed: int) -> dict[str, Any]:

@@ -16,7 +16,15 @@ def test_the_cells_of_the_walkthrough_run_in_order(tmp_path, monkeypatch):
     cells = [cell for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
     for cell in cells:
         exec("".join(cell["source"]), names)
-    assert names["why"].reasons[0][:3] == ("Bo", "lives in", "Oslo")
+    for subject, relation in names["questions"]:
+        answers = names["model"].top(subject=subject, relation=relation, k=1)
+        assert answers.names == [names["right"][subject, relation]]
+        assert answers.probabilities[0] > 0.7
+    assert names["measured"].average_precision > 0.9
+    told = {("Bo", "lives in", "Oslo"), ("Bo", "went to", "Oslo School"), ("Bo", "works at", "Fjord Bank")}
+    assert {reason[:3] for reason in names["why"].reasons[:3]} == told
     assert names["larger"].top(subject="Eve", relation="speaks", k=1).names == ["Italian"]
+    streets = {frozenset(street.split()) for _, _, street in names["towns"].values()}
+    assert streets <= {frozenset(group.names) for group in names["found"]}
     assert (tmp_path / "people.relatent").exists()
     assert all(cell["outputs"] for cell in cells)

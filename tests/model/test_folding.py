@@ -162,12 +162,19 @@ def test_a_draw_of_zeros_gives_nearly_what_all_of_them_give(monkeypatch):
     assert loss(exact) <= loss(drawn) < 1.01 * loss(exact)
 
 
+def listed_of(factors, facts, entity):
+    (listed,) = folding._listed(facts.over(factors.entities, factors.relations), np.array([entity]))
+    return listed
+
+
 def test_for_least_squares_a_fact_pulls_by_what_the_score_loses_without_it():
     f = random_factors(links.Smooth(), bias=1.0)
     rows = [("new", "likes", "e1"), ("e2", "knows", "new"), ("new", "knows", "e5"), ("e3", "likes", "new")]
     grown = f.fold_in(Facts.from_arrays(*zip(*rows, strict=True)))
     along = grown.R[1] @ grown.A[7]
-    listed, pull = folding.pulls(grown, Facts.from_arrays(*zip(*rows, strict=True)), 12, along, 10)
+    listed, pull = folding.pulls(
+        grown, 12, listed_of(grown, Facts.from_arrays(*zip(*rows, strict=True)), 12), along, 10
+    )
     assert len(pull) == 4
     for way, k, partner, value in zip(*listed[:3], pull, strict=True):
         ends = ("new", grown.entities[partner])
@@ -183,7 +190,7 @@ def test_for_the_likelihood_a_fact_pulls_by_what_the_score_loses_were_it_false()
     facts = new_facts()
     grown = f.fold_in(facts)
     along = grown.R[1] @ grown.A[7]
-    listed, pull = folding.pulls(grown, facts, 12, along, 3)
+    listed, pull = folding.pulls(grown, 12, listed_of(grown, facts, 12), along, 3)
     assert len(pull) == 3
     assert pull[0] > 0
     for way, relation, partner, value in zip(*listed[:3], pull, strict=True):

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from sklearn.manifold import TSNE
+from threadpoolctl import threadpool_info
 
 from relatent.errors import InputError
 from relatent.serve import projection
@@ -41,3 +43,21 @@ def test_a_map_that_cannot_be_drawn_is_refused(monkeypatch):
     monkeypatch.setattr(projection, "MOST_TSNE", 10)
     with pytest.raises(InputError, match="at most 10 entities, there are 60; take method='pca'"):
         plane(clouds(), "tsne")
+
+
+def test_the_time_that_a_map_takes_is_told_beforehand():
+    assert projection.tsne_told(2034) == "arranging neighbours of 2,034 entities (t-SNE), about 12 s"
+    assert projection.tsne_told(5).endswith("about 1 s")
+
+
+def test_neighbours_are_arranged_on_one_thread(monkeypatch):
+    threads = []
+
+    class Watched(TSNE):
+        def fit_transform(self, X):
+            threads.extend(one["num_threads"] for one in threadpool_info())
+            return X[:, :2]
+
+    monkeypatch.setattr("sklearn.manifold.TSNE", Watched)
+    plane(clouds(), "tsne")
+    assert set(threads) == {1}

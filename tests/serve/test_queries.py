@@ -1,3 +1,6 @@
+import dataclasses
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -5,8 +8,10 @@ import relatent
 from relatent import Factors, Facts
 from relatent.data.names import Names
 from relatent.errors import InputError, UnknownNameError
-from relatent.model import links
+from relatent.model import folding, links
 from relatent.serve import queries
+from relatent.serve.known import Known
+from worlds import random_facts
 
 
 def random_factors(link, seed=0, n=9, r=3):
@@ -146,9 +151,32 @@ def test_the_first_reason_is_told_in_words(camps):
     ], strict=True), unobserved=[("Ann", "citizen of", "Italy"), ("Ann", "citizen of", "Norway")])  # fmt: skip
     f = relatent.RescalLogit(5, 0.02, 0.02).fit(facts).factors_
     why = queries.explain(f, "Ann", "citizen of", "Italy", facts)
-    assert why.sentence == (
-        "Ann citizen of Italy, because Ann born in Rome, and Bob citizen of Italy, of whom the same is known."
-    )
+    assert why.sentence == "Ann citizen of Italy, because Ann born in Rome; both are known of Bob as well."
+
+
+def test_what_is_said_of_an_entity_is_found_as_by_a_look_at_all_facts():
+    facts = random_facts(n=12, n_relations=3, count=90, unobserved=40, weighted=True)
+    f = Factors(np.ones((12, 1)), np.ones((3, 1, 1)), np.zeros(3), facts.entities, facts.relations)
+    for given in (facts, dataclasses.replace(facts, weights=None)):
+        known = Known(given, f)
+        for i, plain in enumerate(folding._listed(given, np.arange(12))):
+            for own, wanted in zip(known.listed(i), plain, strict=True):
+                np.testing.assert_array_equal(own, wanted)
+        for k in range(3):
+            rows = given.triples[:, 1] == k
+            for own, wanted in zip(known.ends(k), (given.subjects[rows], given.objects[rows]), strict=True):
+                np.testing.assert_array_equal(own, np.unique(wanted))
+
+
+@pytest.mark.parametrize("model", [relatent.RescalALS(4, 0.1, 0.1), relatent.RescalLogit(4, 0.1, 0.1)])
+def test_reasons_are_found_without_a_look_at_all_facts(model):
+    facts = random_facts(n=15, count=70, unobserved=5, weighted=True)
+    f = model.fit(facts).factors_
+    known = Known(facts, f)
+    wanted = [queries.explain(f, s, k, o, facts) for s, k, o in ((0, 0, 1), (3, 2, 7), *facts.triples[:3].tolist())]
+    known.facts = SimpleNamespace(starts=facts.starts, weights=facts.weights, unobserved=facts.unobserved)  # no triples
+    for one in wanted:
+        assert queries.explain(f, one.subject, one.relation, one.object, known) == one
 
 
 def test_what_cannot_be_explained_is_said_in_a_line(camps):

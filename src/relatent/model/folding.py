@@ -111,13 +111,12 @@ def fold_in(
     return dataclasses.replace(factors, A=A, entities=grown, about=about)
 
 
-def pulls(factors: Factors, facts: Facts, entity: int, along: Vector, most: int) -> tuple[Listed, Vector]:
+def pulls(factors: Factors, entity: int, listed: Listed, along: Vector, most: int) -> tuple[Listed, Vector]:
     """The facts of an entity that add most to its score along a vector v, and what the score would lose without each.
 
     Were a fact false, the entity's vector would move by −w H⁻¹ v_fact, with H the curvature of its regression: to the
     letter for least squares. For the likelihood that is only good enough to choose by, and those chosen are tried.
     """
-    (listed,) = _listed(facts.over(factors.entities, factors.relations), np.array([entity]))
     solve = _solver(factors, 1.0, _l2_of(factors, None), 0)
     with one_blas_thread():
         solve.look_at(factors.A, but=entity)

@@ -24,7 +24,7 @@ from .finding import Finder
 from .known import Known
 from .once import Once, Working
 from .outlook import Answers, Section, answers, outlook
-from .projection import MOST_TSNE, Plane, plane
+from .projection import MOST_TSNE, Plane, plane, tsne_told
 from .quality import Quality, quality
 
 T = TypeVar("T")
@@ -305,7 +305,7 @@ class Explorer:
             raise MissingError("reasons are known facts, and the server has none; start it with --known DATA")
         if not can_fold(self.factors):
             raise MissingError(f"there are no reasons for a model of this kind; {ONLY_RESCAL}")
-        return queries.explain(self.factors, subject, relation, object, self.known.facts, count=count)
+        return queries.explain(self.factors, subject, relation, object, self.known, count=count)
 
     def similar(self, name: str, k: int = 10) -> Alike:
         """Entities of which the model says nearly the same."""
@@ -492,7 +492,7 @@ class Explorer:
         return labels
 
     def _tsne(self, progress: Progress) -> Plane:
-        progress(0, 0, "arranging neighbours (t-SNE)")
+        progress(0, 0, tsne_told(len(self.factors.entities)))
         return plane(self._profiles.wait(), "tsne")
 
     def _measured(self, progress: Progress) -> Quality:

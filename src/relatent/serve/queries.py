@@ -21,12 +21,16 @@ from numpy.typing import NDArray
 
 from ..arrays import Ids, Matrix, Vector
 from ..data.facts import Facts
+from ..data.names import Names
 from ..errors import InputError
 from ..model import gram
 from ..model.factors import Factors, best_first
 from ..model.folding import Listed, pulls
 from ..progress import Progress
+from ..threads import one_thread
+from .known import Known
 
+Cell = tuple[int, int, int]  # subject, relation, object
 GROUPINGS = ("k-means", "hierarchical", "hdbscan")
 MOST_HIERARCHICAL = 20_000  # entities: all pairs are compared
 LEAST_GAIN = 0.01  # in probability, for something to be typical of a group
@@ -205,6 +209,7 @@ def _some(B: Matrix, most: int, random_state: int) -> Matrix:
 
 def _best_number(B: Matrix, method: str, random_state: int, progress: Progress | None = None) -> int:
     """The number of groups with the highest silhouette, on some of the entities if there are many."""
+    import sklearn.cluster  # noqa: F401  (loaded, so that its threads can be held)
     from sklearn.metrics import silhouette_score
 
     some = _some(B, TRIED, random_state)
@@ -213,7 +218,8 @@ def _best_number(B: Matrix, method: str, random_state: int, progress: Progress |
     for tried, n_groups in enumerate(numbers):
         if progress is not None:
             progress(tried, len(numbers), f"trying {n_groups} groups")
-        labels = _clustered(some, method, n_groups, random_state)
+        with one_thread():  # too little work to share: beside other work threads only wait for each other
+            labels = _clustered(some, method, n_groups, random_state)
         if len(np.unique(labels)) > 1:
             apart[n_groups] = float(silhouette_score(some, labels))
     return max(apart, key=lambda n_groups: apart[n_groups]) if apart else 1
@@ -240,7 +246,13 @@ def typical_of(factors: Factors, members: Ids, count: int) -> list[Typical]:
 
 
 def explain(
-    factors: Factors, subject: str | int, relation: str | int, object: str | int, known: Facts, *, count: int = 5
+    factors: Factors,
+    subject: str | int,
+    relation: str | int,
+    object: str | int,
+    known: Facts | Known,
+    *,
+    count: int = 5,
 ) -> Explanation:
     """Why a cell has its score: the known facts of its two entities that carry it, and its latent components.
 
@@ -252,27 +264,26 @@ def explain(
         raise InputError(f"count must be at least 1, got {count}")
     s, o = int(factors.entities.ids(subject)), int(factors.entities.ids(object))
     k = int(factors.relations.ids(relation))
-    names = (factors.entities[s], factors.relations[k], factors.entities[o])
+    known = Known(known, factors) if isinstance(known, Facts) else known
     A, R_k = factors.A.astype(np.float64), factors.R[k].astype(np.float64)
-    carried: dict[tuple[str, str, str], float] = {}
-    aligned = known.over(factors.entities, factors.relations)
-    rows = slice(aligned.starts[k], aligned.starts[k + 1])
-    subjects, objects = np.unique(aligned.subjects[rows]), np.unique(aligned.objects[rows])  # of the relation
+    carried: dict[Cell, float] = {}
+    subjects, objects = known.ends(k)
     for entity, along in ((s, R_k @ _apart(A, o, objects)), (o, R_k.T @ _apart(A, s, subjects))):
-        listed, influence = pulls(factors, aligned, entity, along, max(CANDIDATES, 2 * count))
-        for fact, value in zip(_facts_of(factors, entity, listed), influence.tolist(), strict=True):
+        listed, influence = pulls(factors, entity, known.listed(entity), along, max(CANDIDATES, 2 * count))
+        for fact, value in zip(_facts_of(entity, listed), influence.tolist(), strict=True):
             carried[fact] = carried.get(fact, 0.0) + value  # one between the two counts from both ends
-    is_known = carried.pop(names, None) is not None or _is_known(names, known)  # a fact is no reason for itself
-    reasons = [Reason(*fact, value) for fact, value in sorted(carried.items(), key=lambda item: -item[1])[:count]]
+    carried.pop((s, k, o), None)  # a fact is no reason for itself
+    strongest = sorted(carried.items(), key=lambda item: -item[1])[:count]
+    reasons = [Reason(*_named(factors, fact), value) for fact, value in strongest]
     probability = float(factors.probability(s, k, o))
     return Explanation(
-        *names,
+        *_named(factors, (s, k, o)),
         float(factors.score(s, k, o)),
         probability,
         float(factors.bias[k]),
         reasons,
-        _components(factors, s, k, o, count),
-        _sentence(names, probability, is_known, reasons, known),
+        _components(A, R_k, factors.entities, s, o, count),
+        _sentence(factors, (s, k, o), probability, strongest, known),
     )
 
 
@@ -283,75 +294,67 @@ def _apart(A: Matrix, entity: int, others: Ids) -> Vector:
     return found
 
 
-def _facts_of(factors: Factors, entity: int, listed: Listed) -> list[tuple[str, str, str]]:
-    """Names of an entity's listed cells."""
-    own = factors.entities[entity]
-    found = []
-    for way, relation, partner in zip(
-        listed.way.tolist(), listed.relation.tolist(), listed.partner.tolist(), strict=True
-    ):
-        other, name = factors.entities[partner], factors.relations[relation]
-        found.append((own, name, other) if way == 0 else (other, name, own))
-    return found
+def _facts_of(entity: int, listed: Listed) -> list[Cell]:
+    """An entity's listed cells by their ids."""
+    columns = (listed.way.tolist(), listed.relation.tolist(), listed.partner.tolist())
+    return [
+        (entity, relation, partner) if way == 0 else (partner, relation, entity)
+        for way, relation, partner in zip(*columns, strict=True)
+    ]
 
 
-def _components(factors: Factors, s: int, k: int, o: int, count: int) -> list[Component]:
+def _named(factors: Factors, cell: Cell) -> tuple[str, str, str]:
+    s, k, o = cell
+    return factors.entities[s], factors.relations[k], factors.entities[o]
+
+
+def _components(A: Matrix, R_k: Matrix, names: Names, s: int, o: int, count: int) -> list[Component]:
     """The terms of a_sᵀ U S Vᵀ a_o that add most, with the entities that have most of each side."""
-    A, R_k = factors.A.astype(np.float64), factors.R[k].astype(np.float64)
     U, S, Vt = np.linalg.svd(R_k)
-    left, right = A @ U, A @ Vt.T
-    terms = left[s] * S * right[o]
+    terms = (A[s] @ U) * S * (Vt @ A[o])
+    chosen = np.argsort(-np.abs(terms), kind="stable")[:count]
+    left, right = U.T[chosen] @ A.T, Vt[chosen] @ A.T  # (count, N)
     found = []
-    for c in np.argsort(-np.abs(terms), kind="stable")[:count].tolist():
-        sides = ((left[:, c], left[s, c], s), (right[:, c], right[o, c], o))
-        names = [_most(factors, column * np.sign(own), entity) for column, own, entity in sides]
-        found.append(Component(float(terms[c]), *names))
+    for c, subjects, objects in zip(chosen.tolist(), left, right, strict=True):
+        sides = [_most(names, side * np.sign(side[own]), own) for side, own in ((subjects, s), (objects, o))]
+        found.append(Component(float(terms[c]), *sides))
     return found
 
 
-def _most(factors: Factors, column: Vector, left_out: int, count: int = 3) -> list[str]:
+def _most(names: Names, values: Vector, left_out: int, count: int = 3) -> list[str]:
     """Entities with the largest values, one left out."""
-    best = [i for i in np.argsort(-column, kind="stable")[: count + 1].tolist() if i != left_out]
-    return [factors.entities[i] for i in best[:count]]
-
-
-def _is_known(fact: tuple[str, str, str], known: Facts) -> bool:
-    return fact[0] in _fillers(known, fact, 0)
+    best = [i for i in best_first(values, count + 1).tolist() if i != left_out]
+    return [names[i] for i in best[:count]]
 
 
 def _sentence(
-    cell: tuple[str, str, str], probability: float, is_known: bool, reasons: list[Reason], known: Facts
+    factors: Factors, cell: Cell, probability: float, strongest: list[tuple[Cell, float]], known: Known
 ) -> str:
     """The first reason in words, with others that share it and have what is asked."""
-    claim = " ".join(cell) + (" is known" if is_known else "")
-    if not reasons or reasons[0].influence <= 0:
+    is_known = bool(np.isin(cell[2], known.objects(cell[0], cell[1])))
+    claim = " ".join(_named(factors, cell)) + (" is known" if is_known else "")
+    if not strongest or strongest[0][1] <= 0:
         return f"{claim}: no known fact speaks for it."
-    fact = reasons[0][:3]
+    fact = strongest[0][0]
     place = 0 if cell[0] in (fact[0], fact[2]) else 2  # which end of the cell the fact is about
-    alike = _others_with(known, fact, cell[place], cell, place)
     likely = f"{claim}, because " if probability >= 0.5 else f"{claim} is unlikely; what speaks for it most: "
     if is_known:
         likely = f"{claim}; what speaks for it most beside itself: "
+    told = likely + " ".join(_named(factors, fact))
+    alike = [factors.entities[i] for i in _others_with(known, fact, cell, place)]
     if not alike:
-        return f"{likely}{' '.join(fact)}."
-    claims = " ".join(" and ".join(alike[:2]) if position == place else name for position, name in enumerate(cell))
-    return f"{likely}{' '.join(fact)}, and {claims}, of whom the same is known."
+        return f"{told}."
+    return f"{told}; both are known of {' and '.join(sorted(alike)[:2])} as well."
 
 
-def _others_with(
-    known: Facts, fact: tuple[str, str, str], own: str, cell: tuple[str, str, str], place: int
-) -> list[str]:
-    """Entities that stand in a fact in the place of `own`, and in the cell as well."""
+def _others_with(known: Known, fact: Cell, cell: Cell, place: int) -> list[int]:
+    """Entities that stand in a fact in the place of the cell's own, and in the cell as well."""
+    own = cell[place]
     where = 0 if fact[0] == own else 2
-    return sorted(_fillers(known, fact, where) & _fillers(known, cell, place) - {own})
+    both = np.intersect1d(_fillers(known, fact, where), _fillers(known, cell, place))
+    return [i for i in both.tolist() if i != own]
 
 
-def _fillers(known: Facts, fact: tuple[str, str, str], place: int) -> set[str]:
-    """Names that make a known fact when put into one place of this one."""
-    rows = np.ones(len(known), bool)
-    for column in {0, 1, 2} - {place}:
-        vocabulary = known.relations if column == 1 else known.entities
-        if fact[column] not in vocabulary:
-            return set()
-        rows &= known.triples[:, column] == vocabulary.id(fact[column])
-    return {known.entities[i] for i in known.triples[rows, place].tolist()}
+def _fillers(known: Known, fact: Cell, place: int) -> Ids:
+    """Entities that make a known fact when put into one place of this one."""
+    return known.subjects(fact[1], fact[2]) if place == 0 else known.objects(fact[0], fact[1])
