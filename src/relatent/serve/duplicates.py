@@ -39,7 +39,7 @@ LEAST_TWINS = 3  # planted among those who share a fact, or share none, to learn
 RIDGE = 1.0  # on weights of evidence of unit spread
 SHARED = (0.0, 0.2, 0.6)  # of the facts, by both halves of planted pairs, in turn, where nothing is known of it
 SWEEPS = 40  # of least squares
-L2 = 1.0  # where the model is not of least squares
+RANK, L2 = 100, 1.0  # of fits, at most, and where the model is not of least squares
 MOST_ENTITIES = 50_000  # all are compared with all
 
 
@@ -225,7 +225,7 @@ def _planted(factors: Factors, facts: Facts, shared: float | None, rng: np.rando
         )
     kinds = SHARED if shared is None else (shared,)
     planted, twins = split_entities(facts, chosen, rng.permutation(np.resize(kinds, len(chosen))), rng)
-    pairs = collect(_fitted(planted, factors.rank, _l2_of(factors)), planted)
+    pairs = collect(_fitted(factors, planted), planted)
     twin_of = np.full(planted.n_entities, -1)
     twin_of[chosen], twin_of[twins] = twins, chosen
     of_a_half = (twin_of[pairs.i] >= 0) | (twin_of[pairs.j] >= 0)
@@ -235,20 +235,19 @@ def _planted(factors: Factors, facts: Facts, shared: float | None, rng: np.rando
 
 def _by_squares(factors: Factors, facts: Facts) -> Factors:
     """The model, if it is of least squares; otherwise one that is: what is learned from is of that kind as well."""
-    if factors.about.get("model") == RescalALS.__name__:
-        return factors
-    return _fitted(facts, factors.rank, L2)
+    return factors if _is_alike(factors) else _fitted(factors, facts)
 
 
-def _l2_of(factors: Factors) -> float:
-    is_als = factors.about.get("model") == RescalALS.__name__
-    return float(factors.about.get("settings", {}).get("l2_entities", L2)) if is_als else L2
+def _is_alike(factors: Factors) -> bool:
+    return factors.about.get("model") == RescalALS.__name__ and factors.rank <= RANK
 
 
-def _fitted(facts: Facts, rank: int, l2: float) -> Factors:
+def _fitted(factors: Factors, facts: Facts) -> Factors:
+    """Least squares with the rank and the penalty of a model, if it has such."""
+    l2 = float(factors.about.get("settings", {}).get("l2_entities", L2)) if _is_alike(factors) else L2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return RescalALS(rank, l2, l2, max_iter=SWEEPS).fit(facts).factors_
+        return RescalALS(min(factors.rank, RANK), l2, l2, max_iter=SWEEPS).fit(facts).factors_
 
 
 def to_split(facts: Facts, count: int, rng: np.random.Generator, least: int | None = None) -> Ids:

@@ -37,10 +37,8 @@ CELLS = 1 << 22  # scores in memory at a time
 LIFTED = 24  # facts of an entity that are compared one by one; of more, evenly chosen ones
 ALPHA = 0.3  # added to counts of facts that come together
 COUNTED = 3e7  # pairs of facts that are counted; entities with most facts are left out beyond
-CLOSEST, OPPOSED = (
-    0.98,
-    0.3,
-)  # correlations of halves, at most: entities of one size would have halves that exclude each other
+CLOSEST = 0.98  # correlation of halves, at most
+OPPOSED = 0.3  # and below 0: if all entities had as many facts, the sizes of two halves would exclude all others
 LIFTS = ("lift", "best lift", "worst lift", "worst lifts")
 EVIDENCE = ("one", "latent", "kinds", "neighbours", "cosine", *LIFTS)
 STANDING = ("one", "lift", "best lift")  # told beside the other pairs of both, in three numbers each
@@ -60,7 +58,7 @@ Halves = tuple[Matrix, Matrix]  # two tables whose product is a score for each p
 
 
 def collect(factors: Factors, facts: Facts) -> Pairs:
-    """The pairs that come into question, best first by some score, with all that speaks for them."""
+    """The pairs that come into question, with all that speaks for them."""
     X, code = fact_table(facts)
     counts = role_counts(X, code, facts.n_relations)
     Y = neighbour_table(facts)
