@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.stats import multivariate_normal as normal
 
 import relatent
@@ -141,6 +142,16 @@ def test_what_is_shared_is_told_beside_what_is_shared_only():
     i, j = np.array([0, 0]), np.array([1, 2])
     table = evidence.standing_out(i, j, np.array([9.0, 1.0]), np.array([True, False]), 3)
     assert (table[:, 1:] == 0).all()  # each is the first of its kind
+
+
+def test_products_of_rows_are_the_same_some_at_a_time(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(5, 3)) * [[1, 0, 1]]
+    i, j = np.array([0, 4, 2]), np.array([1, 3, 3])
+    plain = [X[a] @ X[b] for a, b in zip(i, j, strict=True)]
+    for cells in (1 << 22, 3):
+        monkeypatch.setattr(evidence, "CELLS", cells)
+        np.testing.assert_allclose(evidence.row_products(X, X, i, j), plain)
+        np.testing.assert_allclose(evidence.row_products(sp.csr_matrix(X), sp.csr_matrix(X), i, j), plain)
 
 
 def test_vectors_by_squares_solve_their_normal_equations():

@@ -65,9 +65,9 @@ def collect(factors: Factors, facts: Facts) -> Pairs:
     likely = _as_halves(factors, facts, counts)
     T = _unit(X @ sp.diags(_rarity(X)))
     i, j = candidates(likely["one"], T, np.diff(X.indptr) > 0)
-    shared = _row_products(X, X, i, j).astype(np.int64)
-    columns = {name: np.einsum("ij,ij->i", left[i], right[j]) for name, (left, right) in likely.items()}
-    columns |= {"neighbours": _row_products(Y, Y, i, j), "cosine": _row_products(T, T, i, j)}
+    shared = row_products(X, X, i, j).astype(np.int64)
+    columns = {name: row_products(left, right, i, j) for name, (left, right) in likely.items()}
+    columns |= {"neighbours": row_products(Y, Y, i, j), "cosine": row_products(T, T, i, j)}
     columns |= dict(zip(LIFTS, pair_lifts(X, i, j).T, strict=True))
     beside = [standing_out(i, j, columns[name], shared > 0, facts.n_entities) for name in STANDING]
     return Pairs(i, j, np.column_stack([*(columns[name] for name in EVIDENCE), *beside]), shared)
@@ -112,14 +112,18 @@ def _unit(X: sp.spmatrix) -> sp.csr_matrix:
     return (sp.diags(1 / np.maximum(length, 1e-12)) @ X).tocsr()
 
 
-def _row_products(X: sp.csr_matrix, Y: sp.csr_matrix, i: Ids, j: Ids) -> Vector:
-    """x_i · y_j of each pair."""
-    step = 1 << 17
-    found = [
-        np.asarray(X[i[at : at + step]].multiply(Y[j[at : at + step]]).sum(axis=1)).ravel()
-        for at in range(0, len(i), step)
-    ]
-    return np.concatenate(found) if found else np.zeros(0)
+def row_products(X: Matrix | sp.csr_matrix, Y: Matrix | sp.csr_matrix, i: Ids, j: Ids) -> Vector:
+    """x_i · y_j of each pair, some at a time."""
+    found = np.zeros(len(i))
+    width = X.shape[1] if isinstance(X, np.ndarray) else max(1, X.nnz // max(X.shape[0], 1))
+    step = max(1, CELLS // max(width, 1))
+    for at in range(0, len(i), step):
+        x, y = X[i[at : at + step]], Y[j[at : at + step]]
+        if isinstance(x, np.ndarray):
+            found[at : at + step] = np.einsum("ij,ij->i", x, y)
+        else:
+            found[at : at + step] = np.asarray(x.multiply(y).sum(axis=1)).ravel()
+    return found
 
 
 # --- halves of one entity
