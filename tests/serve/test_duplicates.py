@@ -5,7 +5,7 @@ import relatent
 from relatent import Facts
 from relatent.errors import InputError
 from relatent.serve import duplicates as twins
-from relatent.serve.evidence import Pairs, fact_table
+from relatent.serve.evidence import SIGNS, Pairs, fact_table
 
 
 def crowd(n=80, seed=0):
@@ -113,6 +113,22 @@ def test_facts_of_other_entities_are_refused(doubled):
 
 
 # --- its parts
+
+
+def test_what_all_planted_pairs_have_alike_tells_nothing():
+    rng = np.random.default_rng(0)
+    is_twin = np.arange(200) % 10 == 0
+    evidence = rng.normal(size=(200, len(SIGNS))) + is_twin[:, None] * SIGNS
+    evidence[:, 2] = 0
+    judge = twins._judge(evidence, is_twin)
+    assert judge.weights[2] == 0
+    assert (judge.weights * SIGNS >= 0).all()
+
+
+def test_without_twins_to_learn_from_nobody_is_a_duplicate():
+    assert twins._judge(np.zeros((5, len(SIGNS))), np.zeros(5, bool)) is None
+    pairs = Pairs(np.array([0]), np.array([1]), np.ones((1, len(SIGNS))), np.zeros(1, int))
+    assert twins.probabilities(pairs, (None, None), 0.1) == [0]
 
 
 def test_a_split_entity_keeps_all_its_facts_between_both_halves():

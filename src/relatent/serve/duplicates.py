@@ -30,14 +30,14 @@ from ..fit.estimators import RescalALS
 from ..model.factors import Factors
 from ..progress import Progress
 from ..writing import beside
-from .evidence import FEWEST_FACTS, SIGNS, Pairs, collect
+from .evidence import FEWEST_FACTS, OF_HALVES, SIGNS, Pairs, collect
 
 PLANTED = 12  # one entity of so many is split in two to learn from: more would make another world of it
 FEWEST, MOST = 5, 500  # but at least and at most so many, if there are
 ENOUGH, ROUNDS = 240, (4, 10)  # twins in all, and rounds of splitting and fitting: at least and at most
 LEAST_TWINS = 3  # planted among those who share a fact, or share none, to learn from
 RIDGE = 1.0  # on weights of evidence of unit spread
-SHARED = (0.0, 0.2, 0.6)  # of the facts, by both halves of planted pairs, in turn, where nothing is known of it
+SHARED = (0.0, 0.2, 0.6, 1.0)  # of the facts, by both halves of planted pairs, in turn, where nothing is known of it
 SWEEPS = 40  # of least squares
 RANK, L2 = 100, 1.0  # of fits, at most, and where the model is not of least squares
 MOST_ENTITIES = 50_000  # all are compared with all
@@ -181,6 +181,7 @@ def learned(
         tell(turn + 1, rounds + 1, f"learning from entities split in two, {turn + 1} of {rounds}")
         found.append(_planted(factors, facts, shared, np.random.default_rng([random_state, turn])))
     evidence, shares, is_twin = (np.concatenate(column) for column in zip(*found, strict=True))
+    evidence[shares, OF_HALVES] = 0
     return _judge(evidence[~shares], is_twin[~shares]), _judge(evidence[shares], is_twin[shares])
 
 
@@ -191,8 +192,8 @@ def _judge(evidence: Matrix, is_twin: Mask) -> Judge | None:
     """
     if is_twin.sum() < LEAST_TWINS or is_twin.all():
         return None
-    mean, spread = evidence.mean(axis=0), np.maximum(evidence.std(axis=0), 1e-9)
-    scale = SIGNS / spread
+    mean, spread = evidence.mean(axis=0), evidence.std(axis=0)
+    scale = np.where(spread > 1e-9, SIGNS / np.maximum(spread, 1e-9), 0)  # what all have alike tells nothing
     X, y = (evidence - mean) * scale, is_twin.astype(np.float64)
 
     def loss(w: Vector) -> tuple[float, Vector]:

@@ -38,10 +38,12 @@ LIFTED = 24  # facts of an entity that are compared one by one; of more, evenly 
 ALPHA = 0.3  # added to counts of facts that come together
 COUNTED = 3e7  # pairs of facts that are counted; entities with most facts are left out beyond
 CLOSEST = 0.98  # correlation of halves, at most
+SURE = 30.0  # log-ratio, at most: Gaussians fall off too fast
 OPPOSED = 0.3  # and below 0: if all entities had as many facts, the sizes of two halves would exclude all others
 LIFTS = ("lift", "best lift", "worst lift", "worst lifts")
 EVIDENCE = ("one", "latent", "kinds", "neighbours", "cosine", *LIFTS)
-STANDING = ("one", "lift", "best lift")  # told beside the other pairs of both, in three numbers each
+STANDING = ("one", "cosine", "lift", "best lift")  # told beside the other pairs of both, in three numbers each
+OF_HALVES = EVIDENCE.index("kinds")  # halves complete each other, copies do not: no evidence where facts are shared
 SIGNS = np.array([1.0] * len(EVIDENCE) + [1.0, -1.0, -1.0] * len(STANDING))  # what speaks for a pair: much, or little
 
 
@@ -66,7 +68,7 @@ def collect(factors: Factors, facts: Facts) -> Pairs:
     T = _unit(X @ sp.diags(_rarity(X)))
     i, j = candidates(likely["one"], T, np.diff(X.indptr) > 0)
     shared = row_products(X, X, i, j).astype(np.int64)
-    columns = {name: row_products(left, right, i, j) for name, (left, right) in likely.items()}
+    columns = {name: np.clip(row_products(*tables, i, j), -SURE, SURE) for name, tables in likely.items()}
     columns |= {"neighbours": row_products(Y, Y, i, j), "cosine": row_products(T, T, i, j)}
     columns |= dict(zip(LIFTS, pair_lifts(X, i, j).T, strict=True))
     beside = [standing_out(i, j, columns[name], shared > 0, facts.n_entities) for name in STANDING]
