@@ -43,6 +43,16 @@ def test_probabilities_fall_along_the_list(found):
     assert len(p) == 20
 
 
+def test_a_pair_that_a_fact_joins_is_marked():
+    rows = [(f"e{i}", "r", f"v{(7 * i + j) % 20}") for i in range(20) for j in (0, 1, 2, 5, 9)]
+    facts = Facts.from_arrays(*map(list, zip(*rows, ("e1", "knows", "e2"), strict=True)))
+    factors = relatent.RescalALS(6, 1.0, 1.0, max_iter=20, tol=1.0).fit(facts).factors_
+    found = relatent.duplicates(factors, facts, top=1000)
+    assert [{one.name, one.other} for one in found.pairs if one.joined and one.name[0] == one.other[0]] == [
+        {"e1", "e2"}
+    ]
+
+
 def test_of_two_the_one_with_more_facts_keeps_its_name(doubled, found):
     n_facts = np.bincount(doubled[0].triples[:, [0, 2]].ravel())
     assert len(found.merges) == 3

@@ -50,6 +50,7 @@ class Duplicate(NamedTuple):
     other: str
     probability: float
     shared: int  # facts that both have
+    joined: bool  # whether a fact says something of both: then they are not merged
 
 
 class Merge(NamedTuple):
@@ -136,13 +137,14 @@ def duplicates(
     order = np.argsort(-p, kind="stable")
     if one is not None:
         order = order[(pairs.i[order] == one) | (pairs.j[order] == one)]
+    joined = joined_pairs(facts)
     found = []
     for row in order[:top].tolist():
         i, j = int(pairs.i[row]), int(pairs.j[row])
-        a, b = (i, j) if one in (None, i) else (j, i)
-        found.append(Duplicate(factors.entities[a], factors.entities[b], float(p[row]), int(pairs.shared[row])))
+        names = [factors.entities[k] for k in ((i, j) if one in (None, i) else (j, i))]
+        found.append(Duplicate(names[0], names[1], float(p[row]), int(pairs.shared[row]), (i, j) in joined))
     n_facts = np.bincount(facts.triples[:, [0, 2]].ravel(), minlength=facts.n_entities)
-    grouped = merge_groups(pairs, p, n_facts, joined_pairs(facts), least)
+    grouped = merge_groups(pairs, p, n_facts, joined, least)
     if one is not None:
         grouped = [group for group in grouped if one in group[0]]
     return Duplicates(found, _merges(factors, grouped, n_facts))

@@ -161,9 +161,12 @@ def groups(found: Sequence[Group]) -> Table:
 
 def duplicates(found: Duplicates) -> list[Any]:
     """Pairs that may be one entity, and what to merge."""
-    pairs = [(one.name, one.other, f"{one.probability:.3f}", str(one.shared)) for one in found.pairs]
+    pairs = [
+        (one.name, one.other, f"{one.probability:.3f}", str(one.shared), "joined by a fact: not merged" * one.joined)
+        for one in found.pairs
+    ]
     merges = [(one.name, one.into, f"{one.probability:.3f}", str(one.facts)) for one in found.merges]
-    parts = [table("may be the same", ("entity", "and", "probability", "facts shared"), pairs, numbers=(2, 3))]
+    parts = [table("may be the same", ("entity", "and", "probability", "facts shared", ""), pairs, numbers=(2, 3))]
     if not merges:
         return [*parts, "nothing to merge"]
     return [*parts, table("to merge", ("entity", "into", "probability", "facts"), merges, numbers=(2, 3))]
