@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from .errors import InputError
+
 
 @contextmanager
 def beside(path: str | Path) -> Iterator[Path]:
@@ -29,6 +31,14 @@ def beside(path: str | Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # what went wrong before is what counts
             part.unlink(missing_ok=True)
+
+
+def check_place(target: Path, refused: type[InputError] = InputError) -> None:
+    """Refuse a place where no file can be written, before the work whose result it is to hold."""
+    if target.is_dir():
+        raise refused(f"{target} is a folder; give the name of a file in it")
+    if not target.parent.is_dir():
+        raise refused(f"{target}: the folder {target.parent} does not exist; create it first")
 
 
 def _flush(path: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arrays import Mask, Vector
 from ..errors import InputError
-from ..writing import beside
+from ..writing import beside, check_place
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,10 +86,7 @@ def check_picture(path: str | Path) -> Path:
     target = Path(os.path.realpath(path))
     if target.suffix.lower().removeprefix(".") not in KINDS:
         raise InputError(f"{target}: a picture must end in .png or .svg")
-    if not target.parent.is_dir():
-        raise InputError(f"{target}: the folder {target.parent} does not exist; create it first")
-    if target.is_dir():
-        raise InputError(f"{target} is a folder; give the name of a file in it")
+    check_place(target)
     if importlib.util.find_spec("matplotlib") is None:
         raise InputError("pictures need matplotlib; install it with: pip install 'relatent[plot]'")
     return target

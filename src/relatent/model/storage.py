@@ -24,7 +24,7 @@ from safetensors.numpy import save_file
 from .. import __version__
 from ..data.names import Names
 from ..errors import FitError, InputError, ModelFileError
-from ..writing import beside
+from ..writing import beside, check_place
 from .factors import Factors
 from .links import LINKS, Link
 
@@ -57,12 +57,9 @@ def save(factors: Factors, path: str | Path) -> None:
 
 def check_target(target: Path) -> None:
     """Refuse a place where a model cannot be written, or where it would replace something that is not a model."""
-    if target.is_dir():
-        raise ModelFileError(f"{target} is a folder; give the name of a file in it")
+    check_place(target, ModelFileError)
     if target.exists() and not target.is_file():
         raise ModelFileError(f"{target} is not a plain file; give another name")
-    if not target.parent.is_dir():
-        raise ModelFileError(f"{target}: the folder {target.parent} does not exist; create it first")
     if target.exists() and target.stat().st_size and not looks_like_a_model(target):
         raise ModelFileError(f"{target} exists and is not a model: it is left alone; give another name")
 

@@ -168,13 +168,14 @@ def duplicates(
     """
     from ..model.storage import load
     from ..progress import bar
+    from ..writing import check_place
     from . import show
-    from .duplicates import check_table, write_merges
     from .duplicates import duplicates as find
+    from .duplicates import write_merges
     from .sources import open_facts
 
     if output is not None:
-        check_table(output)
+        check_place(output)
     facts = open_facts(known, split="train")
     factors = load(model)
     with bar("duplicates", note="reading") as progress:

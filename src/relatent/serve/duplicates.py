@@ -348,17 +348,12 @@ def _merges(factors: Factors, grouped: Sequence[tuple[list[int], float]], n_fact
     ]
 
 
-def check_table(path: Path) -> None:
-    """Refuse a place where the table cannot be written."""
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; give the name of a file in it")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: the folder {path.parent} does not exist; create it first")
-
-
 def write_merges(merges: Sequence[Merge], path: Path) -> None:
     """A TSV file with a heading: which entity goes into which, how probably, and how many facts it has."""
-    with beside(path) as part, part.open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file, delimiter="\t", lineterminator="\n")
-        rows.writerow(Merge._fields)
-        rows.writerows((one.name, one.into, f"{one.probability:.4f}", one.facts) for one in merges)
+    try:
+        with beside(path) as part, part.open("w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file, delimiter="\t", lineterminator="\n")
+            rows.writerow(Merge._fields)
+            rows.writerows((one.name, one.into, f"{one.probability:.4f}", one.facts) for one in merges)
+    except OSError as error:
+        raise InputError(f"{path}: the table could not be written: {error.strerror or error}") from error
