@@ -105,7 +105,8 @@ def write_picture(path: str | Path, draw: Callable[[], Figure]) -> None:
     kind = target.suffix.lower().removeprefix(".")
     stamp = {"Date": None} if kind == "svg" else {"Software": None}
     try:
-        with matplotlib.rc_context({"svg.hashsalt": "relatent"}), beside(target) as part:
+        # fonttype: text stays text, so that names can be searched
+        with matplotlib.rc_context({"svg.hashsalt": "relatent", "svg.fonttype": "none"}), beside(target) as part:
             draw().savefig(part, format=kind, dpi=150, metadata=stamp)
     except OSError as error:
         raise InputError(f"{target}: the picture could not be written: {error}") from error

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +18,20 @@ if TYPE_CHECKING:
 
     from ..model.factors import Factors
     from .known import Known
+    from .projection import Plane
 
 KINDS = ("objective", "precision-recall", "reliability", "relation", "map")
+MEASURED = ("precision-recall", "reliability")  # on facts
+TAKEN_BY = {"test": MEASURED, "known": MEASURED, "relation": ("relation",)}
+PROJECTIONS = {"tsne": "t-SNE", "pca": "principal components"}
+MOST_TRIED, MOST_LISTED = 1000, 12  # entities to name and groups to list on a map
+Side = tuple[tuple[int, int], str, str]
+SIDES: tuple[Side, ...] = (  # where a name may stand from its point, and by which of its edges
+    ((5, 0), "left", "center"),
+    ((-5, 0), "right", "center"),
+    ((0, 7), "center", "bottom"),
+    ((0, -7), "center", "top"),
+)
 
 
 @click.command()
@@ -39,9 +53,12 @@ def plot(
     from ..model.storage import load
     from . import show
 
+    for name, given in {"test": test, "known": known, "relation": relation}.items():
+        if given and kind not in TAKEN_BY[name]:
+            raise click.UsageError(f"{kind} takes no --{name}; that is for {' and '.join(TAKEN_BY[name])}")
     check_picture(output)
     factors = load(model)
-    measured = kind in ("precision-recall", "reliability")
+    measured = kind in MEASURED
     if measured and test is None:
         raise click.UsageError(f"{kind} needs --test DATA, facts to measure by")
     facts = _facts(factors, test, known) if measured else None
@@ -142,21 +159,111 @@ def heat_map(factors: Factors, relation: str, title: str = "") -> Figure:
 
 
 def entity_map(factors: Factors, title: str = "") -> Figure:
-    """Entities on a plane, coloured by group; named where there are few."""
-    import numpy as np
+    """Entities on a plane, coloured by group, the middle of each group named first; no two names overlap."""
+    from matplotlib.figure import Figure
 
-    from ..evaluation.reliability import COLOURS
+    from ..evaluation.reliability import INK
     from . import queries
     from .projection import MOST_TSNE, plane
 
     B = queries.profiles(factors)
-    points, labels = plane(B, "tsne" if len(B) <= MOST_TSNE else "pca"), queries.labels_of(B)
-    figure, axes = _axes(title, "", "", aspect="equal", xticks=[], yticks=[])
-    figure.set_size_inches(8, 8)
-    axes.grid(visible=False)
-    colours = np.array(COLOURS)[labels % len(COLOURS)]
-    axes.scatter(*points.T, s=max(1, 60 - 12 * np.log10(len(points))), c=colours, alpha=0.8, linewidths=0)
-    if len(points) <= 150:
-        for name, (x, y) in zip(factors.entities, points.tolist(), strict=True):
-            axes.annotate(name, (x, y), xytext=(4, 2), textcoords="offset points", fontsize=6)
+    method = "tsne" if 3 < len(B) <= MOST_TSNE else "pca"
+    points, groups = plane(B, method), queries.members_of(B, queries.labels_of(B))
+    figure = Figure(figsize=(8, 8.6), layout="constrained", facecolor="white")
+    axes = figure.add_subplot(aspect="equal", adjustable="datalim")
+    axes.set_axis_off()
+    axes.margins(0.1, 0.05)
+    size = max(2, 60 - 12 * math.log10(len(points)))
+    for number, members in enumerate(groups):
+        colour, marker = _look(number)
+        label = f"{number}: {len(members):,}, {_short(factors.entities[int(members[0])], 20)}"
+        x, y = points[members].T
+        axes.scatter(x, y, s=size, color=colour, marker=marker, alpha=0.8, linewidths=0, label=label)
+    _list_groups(figure, axes)
+    says = f"{PROJECTIONS[method]} of what the model says of each entity; colours: groups by k-means"
+    figure.suptitle(f"{title}\n{says}".strip(), x=0.01, ha="left", fontsize=9, color=INK, wrap=True, parse_math=False)
+    figure.draw_without_rendering()  # the layout settles, then stays: names are measured in it
+    figure.set_layout_engine("none")
+    by_rank = [int(i) for rank in zip_longest(*groups) for i in rank if i is not None]
+    _name_points(axes, points, by_rank[:MOST_TRIED], factors.entities, sure=len(groups))
     return figure
+
+
+def _look(number: int) -> tuple[Any, str]:
+    """Colour and shape of a group: ten dark colours as circles, then their pale sisters as squares."""
+    from matplotlib import colormaps
+
+    number %= 20
+    return colormaps["tab20"](2 * number % 20 + number // 10), "os"[number // 10]
+
+
+def _list_groups(figure: Figure, axes: Any) -> None:
+    """Below the map: number, size and most central entity of the largest groups."""
+    from matplotlib.lines import Line2D
+
+    from ..evaluation.reliability import INK
+
+    handles, labels = axes.get_legend_handles_labels()
+    if len(handles) > MOST_LISTED:
+        handles = [*handles[:MOST_LISTED], Line2D([], [], linestyle="")]
+        labels = [*labels[:MOST_LISTED], f"… {len(labels) - MOST_LISTED} more groups"]
+    drawn = figure.legend(
+        handles,
+        labels,
+        loc="outside lower left",
+        ncols=3,
+        title="group: entities, the most central of them",
+        alignment="left",
+        frameon=False,
+        fontsize=8,
+        title_fontsize=8,
+        labelcolor=INK,
+    )
+    drawn.get_title().set_color(INK)
+    for text in drawn.get_texts():
+        text.set_parse_math(False)  # a name with two dollars is no formula
+
+
+def _name_points(axes: Any, points: Plane, order: Sequence[int], names: Sequence[str], sure: int) -> None:
+    """Names beside their points, in this order; one that finds no free place inside the picture is left out.
+
+    A place is free if no other name is there, and no point; of the first `sure` names it may cover some points.
+    """
+    from ..evaluation.reliability import INK
+
+    dots, taken = axes.transData.transform(points), []  # type: Any, list[Any]
+    for rank, i in enumerate(order):
+        text = axes.annotate(_short(names[i], 40), points[i], (0, 0), textcoords="offset points", parse_math=False)
+        text.set(fontsize=7, color=INK)
+        places = [(*_place(text, side, dots), side) for side in SIDES]
+        free = [
+            (covered, side, box)
+            for covered, box, side in places
+            if (rank < sure or not covered) and _inside(box, axes.bbox) and not box.count_overlaps(taken)
+        ]
+        if not free:
+            text.remove()
+            continue
+        _, side, box = min(free, key=lambda place: place[0])
+        _put(text, side)
+        taken.append(box)
+
+
+def _put(text: Any, side: Side) -> None:
+    position, ha, va = side
+    text.set(position=position, ha=ha, va=va)
+
+
+def _place(text: Any, side: Side, dots: Any) -> tuple[int, Any]:
+    """How many points the name would cover on that side, and its box."""
+    _put(text, side)
+    box = text.get_window_extent().padded(1)
+    return box.padded(3).count_contains(dots), box
+
+
+def _inside(box: Any, room: Any) -> bool:
+    return bool(room.x0 <= box.x0 and box.x1 <= room.x1 and room.y0 <= box.y0 and box.y1 <= room.y1)
+
+
+def _short(name: str, most: int) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"
