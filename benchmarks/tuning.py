@@ -32,7 +32,7 @@ def tune(seed: int) -> dict[str, Any]:
             "why": found.sentence,
             "settings_tried": len(found.judged),
             "seconds": found.seconds,
-            "searched_auc_pr": found.trials[0].score,
+            "searched_auc_pr": found.choice.score,
             **_judged(found.best, facts, outer),
         }
     results["logit"]["within_005_of_table1"] = results["logit"]["unseen_auc_pr"] >= LOGIT - 0.005

@@ -170,8 +170,9 @@ CELLS = [
     ),
     (
         "markdown",
-        "The same from a shell: `relatent tune people.csv -o people.relatent`, `relatent predict people.relatent "
-        "--subject Bo --relation 'friend of'`, `relatent serve people.relatent --known people.csv --open`. "
+        "The same from a shell: `relatent tune people.csv -o people.relatent --model logit --model als`, "
+        "`relatent predict people.relatent --subject Bo --relation 'friend of'`, "
+        "`relatent serve people.relatent --known people.csv --open`. "
         "[Which model, when](guide.md) goes on from here.",
     ),
 ]

@@ -10,6 +10,7 @@ from relatent.errors import FitError, InputError
 from relatent.evaluation import tuning
 from relatent.evaluation.tuning import Candidate, Trial, held_out_parts, search
 from relatent.fit.als import Als
+from relatent.model.folding import can_fold
 from worlds import NO_FACTS, blocks, chain, cliques, random_facts
 
 pytestmark = pytest.mark.filterwarnings("ignore::relatent.errors.RelatentWarning")
@@ -277,3 +278,83 @@ def test_rivals_no_farther_away_than_parts_differ_are_told():
         "Chosen: als, rank 5, because its AUC-PR on held-out data, 0.9100 ± 0.0100, is the best of 2 settings; "
         "next is als, rank 6 with 0.9050, no farther away than parts differ."
     )
+
+
+def tried(model, value, parts=5, round=3, **settings):
+    """A trial whose figures differ by ± 0.01 from part to part."""
+    scores = {part: value + 0.01 * (-1) ** part for part in range(parts)}
+    return Trial(Candidate(model, settings), round, scores)
+
+
+def told(*trials, metric="auc_pr"):
+    return tuning.Tuned(list(trials), metric, "", 0, 1.0)
+
+
+def test_of_models_as_good_as_each_other_one_that_gives_reasons_is_chosen_and_the_sentence_says_so():
+    report = told(tried("categorical", 0.91, 4), tried("categorical", 0.906, 4, rank=5), tried("logit", 0.905, 4))
+    assert report.chosen == Candidate("logit", {})
+    assert report.sentence == (
+        "Chosen: logit, default settings, because its AUC-PR on held-out data, 0.9050 ± 0.0100, is no farther away "
+        "than parts differ from categorical, default settings with 0.9100, the best of 3 settings, and logit gives "
+        "reasons and folds in newcomers, which categorical does not."
+    )
+    assert report.caveat is None
+    found = report.to_dict()
+    assert (found["chosen"]["model"], found["why"], found["caveat"]) == ("logit", report.sentence, None)
+    assert [trial["model"] for trial in found["trials"]] == ["categorical", "categorical", "logit"]  # best first
+
+
+def test_a_model_that_is_plainly_better_is_chosen_without_reasons_and_one_line_names_the_remedy():
+    report = told(tried("categorical", 0.95), tried("logit", 0.9))
+    assert report.chosen.model == "categorical"
+    assert report.caveat == (
+        "categorical gives no reasons and folds in no newcomers; for these: --model logit --model als"
+    )
+    assert report.to_dict()["caveat"] == report.caveat
+
+
+@pytest.mark.parametrize(("apart", "model"), [(0.005, "als"), (0.05, "categorical")])
+def test_near_is_judged_in_the_direction_of_the_metric(apart, model):
+    assert told(tried("categorical", 0.1), tried("als", 0.1 + apart), metric="log_loss").chosen.model == model
+
+
+def test_a_whole_fit_of_an_earlier_round_is_compared_on_the_parts_both_have():
+    first = Trial(Candidate("categorical", {}), 3, {0: 0.80, 1: 0.82, 2: 0.95, 3: 0.95, 4: 0.95})
+    logit = Trial(Candidate("logit", {}), 2, {0: 0.79, 1: 0.81})
+    assert told(first, logit).chosen.model == "logit"
+    logit.round = 1  # few steps
+    assert told(first, logit).chosen.model == "categorical"
+
+
+def test_one_part_does_not_tell_how_parts_differ_so_only_a_tie_is_near():
+    first = tried("categorical", 0.9, 1, 1)
+    assert told(first, tried("als", 0.9, 1, 1)).chosen.model == "als"
+    assert told(first, tried("als", 0.8999, 1, 1)).chosen.model == "categorical"
+
+
+def test_among_models_that_give_reasons_the_best_is_chosen():
+    assert told(tried("als", 0.91), tried("logit", 0.909)).chosen.model == "als"
+
+
+def test_the_models_that_are_preferred_are_those_that_fold_in():
+    facts = relatent.Facts.from_arrays([0, 1, 2, 3], [0, 1, 0, 1], [1, 2, 3, 0])
+    for model in tuning.MODELS:
+        estimator = Candidate(model, {**tuning._fixed(model), "rank": 2, "max_iter": 2}).estimator(0)
+        assert can_fold(estimator.fit(facts).factors_) == (model in tuning.FOLDING)
+
+
+def test_settings_without_a_figure_are_counted_and_the_reason_told():
+    nothing = [Trial(Candidate("als", {"rank": r}), 1, {0: float("nan")}, note=tuning.VANISHED) for r in (2, 3)]
+    text = told(tried("als", 0.9), tried("logit", 0.8), *nothing).sentence
+    assert "the best of 2 settings (2 more were tried and could not be judged: the factors shrank to nothing)" in text
+    odd = Trial(Candidate("als", {"rank": 4}), 1, {0: float("nan")}, note="the objective became nan")
+    text = told(tried("als", 0.9), *nothing, odd).sentence
+    assert "the best of 1 setting (3 more were tried and could not be judged: mostly because the factors shrank" in text
+
+
+def test_the_protocol_tells_of_parts_that_were_used():
+    judge = tuning._judge(blocks(), "auc_pr", None, 0)
+    assert judge.protocol(0) == "no setting was tried to the end"
+    assert judge.protocol(1) == "1 of 10 parts of the cells held out, masked"
+    assert judge.protocol(5) == "up to 5 of 10 parts of the cells held out, masked"
+    assert search(blocks(), 1e-9).protocol == judge.protocol(0)

@@ -1,6 +1,7 @@
 """The page in a real browser: `make test-browser`."""
 
 import asyncio
+import dataclasses
 import io
 import os
 import re
@@ -333,6 +334,43 @@ def test_a_server_that_comes_back_is_asked_again(page, url):
     page.unroute("**/api/**")
     page.get_by_role("button", name="Ask").click()
     page.locator("ol.rows li").first.wait_for()
+
+
+def test_a_server_that_fails_while_a_page_is_being_fetched_is_no_fault_of_a_script(page, url):
+    held, failed = [], []
+    page.route("**/api/**", lambda route: route.abort())
+    page.route("**/web/ask.js", lambda route: held.append(route))
+    page.on("requestfailed", lambda request: failed.append(request.url))
+    page.goto(f"{url}/ask?subject=president+2&relation=party", wait_until="commit")
+    while failed.count(f"{url}/api/model") < 2:  # asked, and asked again
+        page.wait_for_timeout(20)
+    page.wait_for_timeout(100)
+    for route in held:
+        route.continue_()
+    page.locator(".fault").get_by_text("The server does not answer").wait_for()
+
+
+def test_a_model_that_gives_no_reasons_says_so_and_settings_that_nobody_gave_are_not_shown(chromium, explorer):
+    factors = explorer.factors
+    about = {"model": "Rescal", "settings": {"loss": "categorical", "optimiser": None, "rank": None, "max_iter": 5}}
+    other = dataclasses.replace(factors, about=about)
+    app = create_app(Explorer(other, Known(worlds.politics(), other), known_name="politics"))
+    with live(app) as address, opened(chromium) as page:
+        page.goto(f"{address}/entity?name=president+3")
+        page.get_by_text("A model of this kind gives no reasons").wait_for()
+        assert page.get_by_text("why?").count() == 0
+        page.goto(f"{address}/ask?subject=president+3&relation=party&object=Red")
+        page.get_by_text("A model of this kind gives no reasons").wait_for()
+        page.goto(f"{address}/new")
+        page.get_by_text("A model of this kind takes no new entities").wait_for()
+        page.goto(f"{address}/model")
+        page.get_by_text("loss categorical, max_iter 5", exact=True).wait_for()
+
+
+def test_a_model_that_gives_reasons_does_not_say_that_it_gives_none(page, url):
+    page.goto(f"{url}/entity?name=president+3")
+    page.get_by_text("Probabilities are the model's own").wait_for()
+    assert page.get_by_text("gives no reasons").count() == 0
 
 
 PAGES = (

@@ -7,6 +7,7 @@ import pytest
 
 import relatent
 from commands import run
+from relatent.evaluation.tuning import Candidate, Trial, Tuned
 from relatent.serve import choosing
 from relatent.serve.sources import open_facts
 
@@ -35,9 +36,28 @@ def test_the_choice_is_told_by_a_table_and_a_sentence(capsys, tmp_path):
     arguments = ("tune", "presidents", "-o", tmp_path / "m.relatent", "--trials", 2, "--model", "als")
     code, out, _ = run(capsys, *arguments)
     assert code == 0
-    assert "Settings tried on presidents (2 of 2)" in out
+    assert "2 settings tried on presidents, the best first" in out
+    assert "shown" not in out
+    assert out.index("seconds") < out.index("note") < out.index("chosen")
     assert "Chosen: als" in out
     assert "parts of the cells held out, masked" in " ".join(out.split())
+
+
+def test_where_more_was_tried_than_is_shown_both_counts_are_told_and_the_choice_is_shown():
+    trials = [Trial(Candidate("categorical", {"rank": r}), 2, {0: 0.9, 1: 0.8}) for r in range(1, 20)]
+    trials.append(Trial(Candidate("als", {"rank": 20}), 2, {0: 0.9, 1: 0.8}))
+    table, *_ = choosing._tables("data", "m.relatent", Tuned(trials, "auc_pr", "", 0, 1.0))
+    assert str(table.title) == "20 settings tried on data, the best first (15 shown, all with --json)"
+    assert table.row_count == 15
+    last = [str(list(column.cells)[-1]) for column in table.columns]
+    assert (last[0], last[-1]) == ("als, rank 20", "chosen")
+
+
+def test_a_choice_that_gives_no_reasons_is_told_in_a_line_and_in_json(capsys, family, tmp_path):
+    arguments = ("tune", family, "-o", tmp_path / "m.relatent", "--trials", 1, "--model", "categorical")
+    line = "categorical gives no reasons and folds in no newcomers; for these: --model logit --model als"
+    assert line in " ".join(run(capsys, *arguments)[1].split())
+    assert json.loads(run(capsys, *arguments, "--json")[1])["caveat"] == line
 
 
 def test_the_same_number_of_trials_gives_the_same_choice(capsys, family, tmp_path):
@@ -52,6 +72,7 @@ def test_no_time_gives_the_defaults(capsys, family, tmp_path):
     code, out, _ = run(capsys, "tune", family, "-o", tmp_path / "m.relatent", "--time", 1e-6)
     assert code == 0
     assert "there was no time to try a single setting" in " ".join(out.split())
+    assert "held out" not in out
     assert relatent.load(tmp_path / "m.relatent").about["model"] == "RescalLogit"
 
 

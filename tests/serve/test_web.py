@@ -271,6 +271,35 @@ def test_every_fault_has_the_same_shape(client, path, status, code):
     problem(client.get(f"/api/{path}"), status, code)
 
 
+@pytest.mark.parametrize(
+    ("path", "message", "remedy"),
+    [
+        ("ask?subject=Red&relation=party&k=100000", "k must be from 1 to 1000, got '100000'", "give a whole number"),
+        ("ask?subject=Red&relation=party&k=ten", "k must be from 1 to 1000, got 'ten'", "give a whole number"),
+        ("ask?subject=Red&relation=party&known=no", "known must be one of mark, omit, only, got 'no'", "give one of"),
+        ("group?number=99", "unknown group '99'", "see /api/groups"),
+    ],
+)
+def test_a_value_out_of_range_is_told_with_the_range_and_a_group_with_where_groups_are(client, path, message, remedy):
+    finally_(client, "groups")
+    told = client.get(f"/api/{path}").json()["error"]
+    assert told["message"] == message
+    assert told["remedy"].startswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ([], "facts must have at least one fact, got 0"),
+        ("party Red", "facts must be a list, got 'party Red'"),
+        ([{}] * 10_000, "facts must have at most"),
+    ],
+)
+def test_facts_of_a_newcomer_are_asked_for_by_what_is_wrong_with_them(client, facts, message):
+    told = problem(client.post("/api/fold-in", json={"name": "Eve", "facts": facts}), 422, "bad_value")
+    assert told["message"].startswith(message)
+
+
 def test_close_names_are_told(client):
     told = problem(client.get("/api/entity?name=presidnt+3"), 404, "unknown_entity")
     assert told["close"][0] == "president 3"

@@ -12,6 +12,7 @@ import itertools
 import multiprocessing
 import signal
 import time as clock
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -34,6 +35,7 @@ from .ranks import evaluate
 
 METRICS = {"auc_pr": "AUC-PR", "log_loss": "log loss", "mrr": "filtered MRR"}
 MODELS = ("logit", "als", "categorical", "softmax")
+FOLDING = ("logit", "als")  # models that give reasons and fold in newcomers (`model.folding.can_fold`)
 TENTHS = 10  # parts the cells are dealt into
 MOST = 300  # settings of the first round: more would only find what is flattered most
 FEW_STEPS = {"als": 15}  # of the first round
@@ -42,6 +44,8 @@ KEPT = 3  # one of so many goes on
 MOST_PARTS = 5  # that settings are judged by
 NOTHING_HELD_OUT = "there are too few facts to hold any out"
 VANISHED = "the factors shrank to nothing"
+ONE_KIND = "held-out parts need true and false cells"
+NOT_TRIED = "no setting was tried to the end"
 
 
 class Round(NamedTuple):
@@ -152,9 +156,18 @@ class Tuned:
     estimator_: Any = None  # fitted to all facts
 
     @property
+    def choice(self) -> Trial:
+        """The best, or one no farther away than parts differ if that one folds in and the best does not."""
+        first = self.trials[0]
+        if not first.judged or first.candidate.model in FOLDING:
+            return first
+        near = (trial for trial in self.judged if trial.candidate.model in FOLDING and self._is_near(trial))
+        return next(near, first)
+
+    @property
     def chosen(self) -> Candidate:
-        """The settings that did best, or the first model's defaults if none could be judged."""
-        return self.trials[0].candidate
+        """The settings of the choice; the first model's defaults if none could be judged."""
+        return self.choice.candidate
 
     @property
     def judged(self) -> list[Trial]:
@@ -185,20 +198,52 @@ class Tuned:
         """What was chosen and why."""
         if not self.judged:
             return f"Chosen: {self.chosen}, because {self._why_none()}."
-        first = self.judged[0]
-        figure, told = METRICS[self.metric], f"{first.score:.4f}"
-        if not np.isnan(first.spread):
-            told += f" ± {first.spread:.4f}"
-        text = (
-            f"Chosen: {self.chosen}, because its {figure} on held-out data, {told}, is the best of {len(self.judged)}"
-        )
-        text += " settings" if len(self.judged) > 1 else " setting"
+        first, choice = self.judged[0], self.choice
+        figure, told = METRICS[self.metric], f"{choice.score:.4f}"
+        if not np.isnan(choice.spread):
+            told += f" ± {choice.spread:.4f}"
+        text = f"Chosen: {self.chosen}, because its {figure} on held-out data, {told}, is "
+        if choice is not first:
+            return (
+                f"{text}no farther away than parts differ from {first.candidate} with {first.score:.4f}, the best of "
+                f"{self._compared()}, and {choice.candidate.model} gives reasons and folds in newcomers, which "
+                f"{first.candidate.model} does not."
+            )
+        text += f"the best of {self._compared()}"
         rivals = [trial for trial in self.judged[1:] if trial.round == first.round]
         if rivals:
-            close = abs(first.score - rivals[0].score) <= np.nan_to_num(first.spread)
             text += f"; next is {rivals[0].candidate} with {rivals[0].score:.4f}"
-            text += ", no farther away than parts differ" if close else ""
+            text += ", no farther away than parts differ" if self._is_near(rivals[0]) else ""
         return text + "."
+
+    @property
+    def caveat(self) -> str | None:
+        """What a model with the chosen settings cannot do, and what to ask for instead."""
+        if self.chosen.model in FOLDING:
+            return None
+        instead = " ".join(f"--model {name}" for name in FOLDING)
+        return f"{self.chosen.model} gives no reasons and folds in no newcomers; for these: {instead}"
+
+    def _is_near(self, trial: Trial) -> bool:
+        """Whether a trial is no farther from the best than the best's parts differ, on parts both were judged by."""
+        best = self.judged[0]
+        if trial.round < min(2, best.round):  # a fit of few steps beside whole ones
+            return False
+        sign = -1 if self.metric == "log_loss" else 1
+        behind = [sign * (best.scores[part] - trial.scores[part]) for part in best.scores.keys() & trial.scores.keys()]
+        known = [value for value in behind if not np.isnan(value)]
+        return bool(known) and float(np.mean(known)) <= np.nan_to_num(best.spread)
+
+    def _compared(self) -> str:
+        """How many settings have a figure, and how many were tried that have none."""
+        n = len(self.judged)
+        others = [trial.note or ONE_KIND for trial in self.trials if trial.round and not trial.judged]
+        told = f"{n} settings" if n > 1 else "1 setting"
+        if not others:
+            return told
+        reasons = Counter(others).most_common()
+        mostly = "mostly because " if len(reasons) > 1 else ""
+        return f"{told} ({len(others)} more were tried and could not be judged: {mostly}{reasons[0][0]})"
 
     def _why_none(self) -> str:
         """Why no setting has a figure."""
@@ -206,14 +251,15 @@ class Tuned:
         if self.protocol == NOTHING_HELD_OUT or notes:
             return f"no other could be judged ({notes[0] if notes else self.protocol})"
         if any(trial.round for trial in self.trials):
-            return "no other could be judged (held-out parts need true and false cells)"
+            return f"no other could be judged ({ONE_KIND})"
         return "the search was stopped too early" if self.stopped else "there was no time to try a single setting"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the model, ready for JSON."""
         return {
-            "chosen": self.trials[0].to_dict(),
+            "chosen": self.choice.to_dict(),
             "why": self.sentence,
+            "caveat": self.caveat,
             "metric": self.metric,
             "protocol": self.protocol,
             "random_state": self.random_state,
@@ -296,7 +342,8 @@ def search(
                 _play(number, board, judge, random_state, jobs)
     except KeyboardInterrupt:
         stopped = True
-    return Tuned(board.ranked(), metric, judge.protocol, random_state, clock.time() - began, stopped)
+    protocol = judge.protocol(max(len(trial.scores) for trial in found))
+    return Tuned(board.ranked(), metric, protocol, random_state, clock.time() - began, stopped)
 
 
 def check(facts: Facts, time: float, metric: str, models: Sequence[str] | None, trials: int | None) -> list[str]:
@@ -394,16 +441,19 @@ class _Judge:
     def parts(self) -> int:
         return len(self.cuts)
 
-    @property
-    def protocol(self) -> str:
+    def protocol(self, used: int) -> str:
+        """How settings were judged, by so many parts at most."""
         if not self.cuts:
             return NOTHING_HELD_OUT
+        if not used:
+            return NOT_TRIED
         if self.given:
             return "judged by validation data"
+        of = f"{'up to ' if used > 1 else ''}{used} of {self.parts} parts of the"
         if self.metric == "mrr":
-            return f"up to {min(self.parts, MOST_PARTS)} of {self.parts} parts of the facts held out"
+            return f"{of} facts held out"
         sampled = ", zeros sampled and re-weighted" if self.cuts[0].weights is not None else ""
-        return f"up to {min(self.parts, MOST_PARTS)} of {self.parts} parts of the cells held out, masked{sampled}"
+        return f"{of} cells held out, masked{sampled}"
 
     def training(self, part: int) -> Facts:
         if self.given:

@@ -163,7 +163,8 @@ def _loss_of(factors: Factors) -> str:
     if factors.exclusive or loss not in ("squared", "logistic"):
         what = f"{model} with loss {loss!r}" if model and loss else model or f"a {factors.link.name} link"
         raise InputError(
-            f"folding in, and reasons, are for least squares and the logistic likelihood, got factors of {what}"
+            "folding in, and reasons, are for least squares and the logistic likelihood, "
+            f"got factors of {what}; fit with --model logit or als"
         )
     return str(loss)
 

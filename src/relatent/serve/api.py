@@ -85,21 +85,25 @@ def read_new_entity(body: Any) -> Values:
     """The posted newcomer, checked against its schema."""
     _keys(body, NEW_ENTITY, "the body")
     name, facts = _text(body["name"], "name"), body["facts"]
-    if not isinstance(facts, list) or not 1 <= len(facts) <= MOST_FACTS:
-        raise ValueProblem("facts must be a list", f"give 1 to {MOST_FACTS} of them")
+    if not isinstance(facts, list):
+        raise ValueProblem(f"facts must be a list, got {str(facts)[:80]!r}", f"give 1 to {MOST_FACTS} of them")
+    if not 1 <= len(facts) <= MOST_FACTS:
+        limit = f"at most {MOST_FACTS} facts" if facts else "at least one fact"
+        raise ValueProblem(f"facts must have {limit}, got {len(facts)}", f"give 1 to {MOST_FACTS} of them")
     read = []
     for number, fact in enumerate(facts, 1):
         _keys(fact, NEW_ENTITY["properties"]["facts"]["items"], f"fact {number}")
         if fact["role"] not in ROLES:
-            raise ValueProblem(f"fact {number}: role must not be {str(fact['role'])[:80]!r}", "give subject or object")
+            told = f"fact {number}: role must be subject or object, got {str(fact['role'])[:80]!r}"
+            raise ValueProblem(told, "give subject or object")
         texts = (_text(fact[part], f"fact {number}: {part}") for part in ("relation", "partner"))
         relation, partner = texts
         read.append(NewFact(relation, fact["role"], partner))
     others, limit = body.get("others", 0.1), body.get("limit", 5)
     if not _is_number(others) or not 0 <= others <= 1:
-        raise ValueProblem(f"others must not be {str(others)[:80]!r}", "give a number from 0 to 1")
+        raise ValueProblem(f"others must be from 0 to 1, got {str(others)[:80]!r}", "give a number from 0 to 1")
     if not _is_number(limit) or limit != int(limit) or not 1 <= limit <= 50:
-        raise ValueProblem(f"limit must not be {str(limit)[:80]!r}", "give a whole number from 1 to 50")
+        raise ValueProblem(f"limit must be from 1 to 50, got {str(limit)[:80]!r}", "give a whole number from 1 to 50")
     return {"name": name, "facts": read, "others": float(others), "limit": int(limit)}
 
 

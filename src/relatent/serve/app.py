@@ -186,7 +186,8 @@ def _problem_of(error: Exception) -> Problem | None:
     if isinstance(error, Problem):
         return error
     if isinstance(error, UnknownError):
-        near = f"did you mean {' or '.join(error.close)}?" if error.close else f"see /api/search; {READ_THE_API}"
+        listed = "/api/groups" if error.what == "group" else "/api/search"
+        near = f"did you mean {' or '.join(error.close)}?" if error.close else f"see {listed}; {READ_THE_API}"
         return Problem(404, f"unknown_{error.what.split()[0]}", str(error), near, error.close)
     if isinstance(error, ValueProblem):
         return Problem(422, "bad_value", str(error), error.remedy)

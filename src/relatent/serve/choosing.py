@@ -68,7 +68,7 @@ def tune(
 
     Ctrl-C ends the search: the best so far is fitted and written; a second one ends that fit as well.
 
-    Example: relatent tune kinships -o kinships.relatent --time 60
+    Example: relatent tune kinships -o tuned.relatent --time 60
     """
     from ..evaluation.tuning import search
     from ..model.storage import check_target
@@ -130,6 +130,10 @@ def _tables(data: str, output: Path, found: Tuned) -> list[Any]:
     from ..evaluation.tuning import METRICS
     from . import show
 
+    tried = [trial for trial in found.trials if trial.round]
+    shown = tried[:SHOWN]
+    if found.choice in tried[SHOWN:]:
+        shown[-1] = found.choice
     rows = [
         (
             str(trial.candidate),
@@ -137,13 +141,14 @@ def _tables(data: str, output: Path, found: Tuned) -> list[Any]:
             show.figure(trial.score, 4),
             show.figure(trial.spread, 4),
             f"{trial.seconds:.1f}",
-            trial.note,
+            "chosen" if trial is found.choice and trial.judged else trial.note,
         )
-        for trial in found.trials[:SHOWN]
-        if trial.round
+        for trial in shown
     ]
-    title = f"Settings tried on {data} ({len(rows)} of {sum(trial.round > 0 for trial in found.trials)})"
-    columns = ("settings", "parts", METRICS[found.metric], "spread", "seconds", "")
+    title = f"{len(tried)} setting{'s' if len(tried) > 1 else ''} tried on {data}, the best first"
+    title += f" ({len(rows)} shown, all with --json)" if len(rows) < len(tried) else ""
+    columns = ("settings", "parts", METRICS[found.metric], "spread", "seconds", "note")
     table = [show.table(title, columns, rows, numbers=(1, 2, 3, 4))] if rows else []
-    told = f"{found.protocol}; seed {found.random_state}; {found.seconds:.0f} s. The model is in {output}."
-    return [*table, found.sentence, told]
+    how = f"{found.protocol}; " if tried else ""  # otherwise the sentence says why there is nothing
+    told = f"{how}seed {found.random_state}; {found.seconds:.0f} s. The model is in {output}."
+    return [*table, found.sentence, *filter(None, [found.caveat]), told]

@@ -51,7 +51,8 @@ class Parameter:
         if self.kind is int:
             return self._number(text)
         if self.choices and text not in self.choices:
-            raise ValueProblem(f"{self.name} must not be {text[:80]!r}", f"give one of {', '.join(self.choices)}")
+            choices = f"one of {', '.join(self.choices)}"
+            raise ValueProblem(f"{self.name} must be {choices}, got {text[:80]!r}", f"give {choices}")
         if len(text) > LONGEST_NAME:
             raise ValueProblem(f"{self.name} has {len(text)} letters", f"give 1 to {LONGEST_NAME}")
         return text
@@ -60,9 +61,8 @@ class Parameter:
         digits = text.removeprefix("-")
         value = int(text) if digits.isascii() and digits.isdigit() and len(digits) < 12 else None
         if value is None or not self.least <= value <= self.most:
-            raise ValueProblem(
-                f"{self.name} must not be {text[:80]!r}", f"give a whole number from {self.least} to {self.most}"
-            )
+            limits = f"from {self.least} to {self.most}"
+            raise ValueProblem(f"{self.name} must be {limits}, got {text[:80]!r}", f"give a whole number {limits}")
         return value
 
     def described(self) -> dict[str, Any]:

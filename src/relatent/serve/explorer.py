@@ -508,4 +508,4 @@ def _but(name: str, section: Section, limit: int) -> Section:
     return section._replace(predicted=[one for one in section.predicted if one.name != name][:limit])
 
 
-ONLY_RESCAL = "fit one by least squares or the logistic likelihood"
+ONLY_RESCAL = "fit one by least squares or the logistic likelihood (--model als or logit)"

@@ -25,6 +25,7 @@ async function show({ focus = true } = {}) {
   leaving = new AbortController();
   const { signal } = leaving;
   model = model.catch(() => get("model")); // it may have failed while the server was away
+  model.catch(() => {}); // a page that needs it tells; until that page is fetched, nobody listens
   const path = location.pathname;
   const values = Object.fromEntries(new URLSearchParams(location.search));
   for (const link of document.querySelectorAll("nav a")) {

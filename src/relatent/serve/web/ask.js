@@ -57,10 +57,11 @@ export default function ask(values, { signal, model, go }) {
   }
 
   function one() {
-    load(answers, Promise.all([get("fact", given, signal), model]), ([found, { can_explain }]) => {
+    load(answers, Promise.all([get("fact", given, signal), model]), ([found, { can_explain, can_fold_in }]) => {
       const why = h("div", { class: "stack" });
       if (can_explain) load(why, get("explain", given, signal), reasons);
-      else why.append(h("p", { class: "note" }, "For reasons the server needs --known DATA, and a model by least squares or the logistic likelihood."));
+      else why.append(h("p", { class: "note" }, can_fold_in ? "For reasons start the server with --known DATA."
+        : "A model of this kind gives no reasons; fit one by least squares or the logistic likelihood (--model als or logit)."));
       return h("section", { class: "card stack" },
         h("h2", { class: "says" }, found.subject, " ", h("b", {}, found.relation), " ", found.object),
         h("ul", { class: "rows narrow" }, h("li", { class: found.known ? "known" : "" },

@@ -16,7 +16,7 @@ export default function entity({ name = "" }, { signal, model }) {
     h("section", { class: "card" }, h("h2", {}, "Similar"), similar),
     h("section", { class: "card" }, h("h2", {}, "Group"), group));
 
-  load(body, Promise.all([get("entity", { name }, signal), model]), ([found, { can_explain, calibrated, known }]) => {
+  load(body, Promise.all([get("entity", { name }, signal), model]), ([found, { can_explain, can_fold_in, calibrated, known }]) => {
     if (known) facts.textContent = count(found.facts, "known fact");
     side.hidden = false;
     load(similar, get("similar", { name, k: 8 }, signal), (answer) => alike(answer.similar));
@@ -26,7 +26,8 @@ export default function entity({ name = "" }, { signal, model }) {
       h("p", { class: "note" }, calibrated
         ? "Probabilities are calibrated on cells the model had not seen."
         : ["Probabilities are the model's own; ", h("a", { href: "/model" }, "how far they hold"), "."]),
-    ];
+      !can_fold_in && h("p", { class: "note" }, "A model of this kind gives no reasons; fit one by least squares or the logistic likelihood (--model als or logit)."),
+    ].filter(Boolean);
   });
 
   function showGroup() {

@@ -33,7 +33,7 @@ export default function page(values, { signal, model }) {
 
 function made(found) {
   const { sizes, known, test } = found;
-  const settings = Object.entries(found.settings).map(([name, value]) => `${name} ${value}`).join(", ");
+  const settings = Object.entries(found.settings).filter(([, value]) => value !== null).map(([name, value]) => `${name} ${value}`).join(", ");
   const pairs = [
     ["Model", found.kind],
     ["Entities", sizes.entities.toLocaleString("en")],

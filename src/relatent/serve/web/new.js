@@ -66,7 +66,7 @@ export default function newcomer(values, { signal, model }) {
   add();
   model.then((found) => {
     if (found.can_fold_in) return;
-    form.replaceChildren(h("p", { class: "note" }, "A model of this kind takes no new entities; fit one by least squares or the logistic likelihood."));
+    form.replaceChildren(h("p", { class: "note" }, "A model of this kind takes no new entities; fit one by least squares or the logistic likelihood (--model als or logit)."));
   }, () => {});
   return {
     title: "New entity",
