@@ -262,7 +262,7 @@ def test_groups_are_listed_for_those_who_do_not_use_the_map(page, url):
     first.get_by_role("button").press("Enter")
     assert first.get_by_role("button").get_attribute("aria-pressed") == "true"
     first.get_by_role("link").press("Enter")
-    page.get_by_role("heading", level=1, name="Group 1").wait_for()
+    page.get_by_role("heading", level=1, name="Group 0").wait_for()
     page.locator(".chips a").first.wait_for()
 
 

@@ -35,9 +35,9 @@ export default function entity({ name = "" }, { signal, model }) {
     const tell = ({ note }) => { busy.textContent = `Groups are being found: ${note}…`; };
     load(group, wait("group", { entity: name, count: 9 }, signal, tell), ({ group: found, members }) => {
       const href = `/group?number=${found.number}`;
-      belongs.replaceChildren(h("a", { class: "chip", href }, h("span", { class: "dot", "--c": colour(found.number) }), `Group ${found.number + 1}`));
+      belongs.replaceChildren(h("a", { class: "chip", href }, h("span", { class: "dot", "--c": colour(found.number) }), `Group ${found.number}`));
       return [
-        h("p", {}, h("a", { href }, `Group ${found.number + 1}`), h("span", { class: "muted" }, ` of ${count(found.size, "entity", "entities")}`)),
+        h("p", {}, h("a", { href }, `Group ${found.number}`), h("span", { class: "muted" }, ` of ${count(found.size, "entity", "entities")}`)),
         h("p", { class: "small muted" }, members.filter((one) => one !== name).slice(0, 6).join(", ")),
         found.typical.length > 0 && h("div", { class: "small muted" }, h("p", { class: "kind" }, "Typical of it"), typical(found.typical).map((one) => h("p", {}, one))),
       ].filter(Boolean);

@@ -8,7 +8,7 @@ import { colour, count, entityHref } from "./words.js";
 const AT_ONCE = 200;
 
 export default function group({ number = "0" }, { signal }) {
-  const body = h("div", { class: "stack" }), shown = String(Number(number) + 1);
+  const body = h("div", { class: "stack" }), shown = String(Number(number));
   load(body, wait("group", { number, count: AT_ONCE }, signal), ({ group: found, members }) => {
     const list = h("p", { class: "chips" }, members.map(chip));
     const more = h("button", { type: "button", onclick: next }, "Show more");

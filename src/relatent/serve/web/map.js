@@ -71,8 +71,8 @@ export default function map({ group = "", method = "" }, { signal, go }) {
       const line = h("li", { class: one.number === chosen ? "on" : "" },
         h("button", { type: "button", "aria-pressed": String(one.number === chosen), onclick: () => choose(one.number, line) },
           h("span", { class: "dot", "--c": colour(one.number) }),
-          h("span", {}, `Group ${one.number + 1}`, h("small", {}, count(one.size, "entity", "entities"), ": ", one.members.slice(0, 3).join(", "), one.size > 3 ? " …" : ""), typical(one.typical, 1))),
-        h("a", { class: "small", href: `/group?number=${one.number}`, "aria-label": `Members of group ${one.number + 1}` }, "open"));
+          h("span", {}, `Group ${one.number}`, h("small", {}, count(one.size, "entity", "entities"), ": ", one.members.slice(0, 3).join(", "), one.size > 3 ? " …" : ""), typical(one.typical, 1))),
+        h("a", { class: "small", href: `/group?number=${one.number}`, "aria-label": `Members of group ${one.number}` }, "open"));
       return line;
     }));
   });
