@@ -1,11 +1,17 @@
 """pytest puts this folder on the path of imports, so that tests can say `import worlds`."""
 
+import signal
 from functools import cache
 from importlib.util import find_spec
 
 import pytest
 
 from relatent.threads import one_blas_thread
+
+
+def pytest_configure():
+    """Ctrl-C is Ctrl-C here, also where the tests were started in the background, which ignores it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
