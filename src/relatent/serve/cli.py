@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ from .settings import calibrate_option, is_given, make_estimator, model_option, 
 
 if TYPE_CHECKING:
     from ..workers import Workers
+
+WAIT = 2.0  # seconds that a worker leaves the first to speak
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -515,8 +518,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             warnings.showwarning = _show_warning
             cli.main(args=arguments, prog_name="relatent", standalone_mode=False)
     except click.ClickException as problem:
-        if not ("--distributed" in (arguments or sys.argv) and os.environ.get("RANK", "0") != "0"):
-            problem.show()  # all workers were started with the same words; the first says what is wrong with them
+        if "--distributed" in (arguments or sys.argv) and os.environ.get("RANK", "0") != "0":
+            time.sleep(WAIT)  # the first says what is wrong with the words of all, unless torchrun ends it before
+        else:
+            problem.show()
         sys.exit(problem.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)
