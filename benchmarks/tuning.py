@@ -12,6 +12,7 @@ import numpy as np
 import relatent
 from relatent.evaluation import tuning
 from relatent.evaluation.folds import cell_folds, threads
+from relatent.evaluation.tuned import Candidate
 
 SECONDS = 120.0
 OUTER = 2  # of ten folds: no search sees them
@@ -76,7 +77,7 @@ def _beside_optuna(train: relatent.Facts, facts: relatent.Facts, outer: list[Any
         scores = []
         for part in range(3):
             with threads(1):
-                fitted = tuning.Candidate("logit", settings).estimator(seed).fit(judge.training(part))
+                fitted = Candidate("logit", settings).estimator(seed).fit(judge.training(part))
             scores.append(judge.figure(fitted.factors_, part))
             trial.report(float(np.mean(scores)), part)
             if part < 2 and trial.should_prune():
@@ -91,7 +92,7 @@ def _beside_optuna(train: relatent.Facts, facts: relatent.Facts, outer: list[Any
         study.optimize(objective, timeout=SECONDS - 10, n_jobs=2)  # a fit under way is not broken off
     best = dict(study.best_params)
     weight = best.pop("l2")
-    chosen = tuning.Candidate("logit", {**best, "l2_entities": weight, "l2_relations": weight})
+    chosen = Candidate("logit", {**best, "l2_entities": weight, "l2_relations": weight})
     value = study.best_value
     return {
         "chosen": str(chosen),

@@ -8,7 +8,8 @@ import pytest
 import relatent
 from relatent.errors import FitError, InputError
 from relatent.evaluation import tuning
-from relatent.evaluation.tuning import Candidate, Trial, held_out_parts, search
+from relatent.evaluation.tuned import FOLDING, METRICS, Candidate, Trial, Tuned
+from relatent.evaluation.tuning import held_out_parts, search
 from relatent.fit.als import Als
 from relatent.model.folding import can_fold
 from worlds import NO_FACTS, blocks, chain, cliques, random_facts
@@ -133,7 +134,7 @@ def test_validation_facts_judge_in_place_of_held_out_cells():
     ],
     ids=["three facts", "one relation", "one fact", "one cell"],
 )
-@pytest.mark.parametrize("metric", tuning.METRICS)
+@pytest.mark.parametrize("metric", METRICS)
 def test_tiny_data_give_a_model_and_a_sentence(facts, metric):
     report = relatent.tune(facts, trials=4, metric=metric)
     assert np.isfinite(report.factors_.A).all()
@@ -273,7 +274,7 @@ def test_spread_is_over_parts_and_none_for_one():
 
 def test_rivals_no_farther_away_than_parts_differ_are_told():
     near = [Trial(Candidate("als", {"rank": r}), 3, {0: v, 1: v + 0.02}) for r, v in ((5, 0.9), (6, 0.895))]
-    report = tuning.Tuned(near, "auc_pr", "", 0, 1.0)
+    report = Tuned(near, "auc_pr", "", 0, 1.0)
     assert report.sentence == (
         "Chosen: als, rank 5, because its AUC-PR on held-out data, 0.9100 ± 0.0100, is the best of 2 settings; "
         "next is als, rank 6 with 0.9050, no farther away than parts differ."
@@ -287,7 +288,7 @@ def tried(model, value, parts=5, round=3, **settings):
 
 
 def told(*trials, metric="auc_pr"):
-    return tuning.Tuned(list(trials), metric, "", 0, 1.0)
+    return Tuned(list(trials), metric, "", 0, 1.0)
 
 
 def test_of_models_as_good_as_each_other_one_that_gives_reasons_is_chosen_and_the_sentence_says_so():
@@ -340,7 +341,7 @@ def test_the_models_that_are_preferred_are_those_that_fold_in():
     facts = relatent.Facts.from_arrays([0, 1, 2, 3], [0, 1, 0, 1], [1, 2, 3, 0])
     for model in tuning.MODELS:
         estimator = Candidate(model, {**tuning._fixed(model), "rank": 2, "max_iter": 2}).estimator(0)
-        assert can_fold(estimator.fit(facts).factors_) == (model in tuning.FOLDING)
+        assert can_fold(estimator.fit(facts).factors_) == (model in FOLDING)
 
 
 def test_settings_without_a_figure_are_counted_and_the_reason_told():

@@ -7,7 +7,7 @@ import pytest
 
 import relatent
 from commands import run
-from relatent.evaluation.tuning import Candidate, Trial, Tuned
+from relatent.evaluation.tuned import Candidate, Trial, Tuned
 from relatent.serve import choosing
 from relatent.serve.sources import open_facts
 

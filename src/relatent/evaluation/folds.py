@@ -6,7 +6,7 @@ import itertools
 import multiprocessing
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -394,19 +394,24 @@ def processes(n_jobs: int | None, facts: Facts) -> int:
 
 def _map(function: Callable[..., Any], tasks: list[tuple[Any, ...]], jobs: int, tick: Callable[[], None]) -> list[Any]:
     """Run tasks, in this process or in several, in order."""
-    jobs = min(jobs, len(tasks))
-    if jobs == 1:
-        done: Iterator[Any] = (function(*task) for task in tasks)
-    else:
-        with joblib.parallel_config("loky", inner_max_num_threads=1):
-            done = joblib.Parallel(n_jobs=jobs, return_as="generator")(
-                joblib.delayed(function)(*task) for task in tasks
-            )
     results = []
-    for result in done:
+    for result in results_of(function, tasks, min(jobs, len(tasks)), in_order=True):
         results.append(result)
         tick()
     return results
+
+
+def results_of(
+    function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], jobs: int, *, in_order: bool
+) -> Iterator[Any]:
+    """What tasks give, as it comes, from this process or from several."""
+    if jobs == 1:
+        return (function(*task) for task in tasks)
+    with joblib.parallel_config("loky", inner_max_num_threads=1):
+        found: Iterator[Any] = joblib.Parallel(
+            n_jobs=jobs, return_as="generator" if in_order else "generator_unordered"
+        )(joblib.delayed(function)(*task) for task in tasks)
+    return found
 
 
 # --- results

@@ -12,39 +12,33 @@ import itertools
 import multiprocessing
 import signal
 import time as clock
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 from scipy.stats import qmc
 
 from ..data.facts import Facts, cell_keys, cells_of
 from ..data.heldout import ZEROS_PER_FACT, HeldOut
 from ..errors import FitError, InputError, VanishedWarning
-from ..fit.estimators import Rescal, RescalALS, RescalLogit
 from ..fit.optimisers import Adam
 from ..fit.penalties import Dura
 from ..model.factors import Factors
 from ..progress import Progress
 from .curves import measure
-from .folds import ALL_CELLS, SMALL, Protocol, deal, own_warnings, processes, sampled_folds, threads
+from .folds import ALL_CELLS, SMALL, Protocol, deal, own_warnings, processes, results_of, sampled_folds, threads
 from .ranks import evaluate
+from .tuned import METRICS, NOTHING_HELD_OUT, Candidate, Trial, Tuned, sign_of
 
-METRICS = {"auc_pr": "AUC-PR", "log_loss": "log loss", "mrr": "filtered MRR"}
 MODELS = ("logit", "als", "categorical", "softmax")
-FOLDING = ("logit", "als")  # models that give reasons and fold in newcomers (`model.folding.can_fold`)
 TENTHS = 10  # parts the cells are dealt into
 MOST = 300  # settings of the first round: more would only find what is flattered most
 FEW_STEPS = {"als": 15}  # of the first round
 FEW = 40  # the same for likelihoods
 KEPT = 3  # one of so many goes on
 MOST_PARTS = 5  # that settings are judged by
-NOTHING_HELD_OUT = "there are too few facts to hold any out"
 VANISHED = "the factors shrank to nothing"
-ONE_KIND = "held-out parts need true and false cells"
 NOT_TRIED = "no setting was tried to the end"
 
 
@@ -74,199 +68,6 @@ SPACES = {
     "categorical": Space((0.05, 12.0), (4, 60)),
     "softmax": Space((0.005, 0.5), (16, 128), bias=False),
 }
-
-
-class Candidate(NamedTuple):
-    """Settings to be tried."""
-
-    model: str
-    settings: dict[str, Any]
-
-    def estimator(self, random_state: int) -> Any:
-        """The estimator that has them, not fitted."""
-        kind = {"als": RescalALS, "logit": RescalLogit}.get(self.model)
-        made = Rescal(loss=self.model) if kind is None else kind()
-        return made.set_params(random_state=random_state, **self.settings)
-
-    def __str__(self) -> str:
-        words = {"l2_entities": "λ", "rank": "rank", "penalty": "DURA"}
-        shown = {**self.settings, "penalty": getattr(self.settings.get("penalty"), "weight", None)}
-        told = [f"{word} {shown[name]:g}" for name, word in words.items() if shown.get(name) is not None]
-        if "bias" in self.settings:
-            told.append("bias" if self.settings["bias"] else "no bias")
-        return ", ".join([self.model, *(told or ["default settings"])])
-
-
-@dataclass
-class Trial:
-    """Settings and how they did on held-out cells."""
-
-    candidate: Candidate
-    round: int = 0  # the last one it took part in, from 1; 0: there was no time to end one
-    scores: dict[int, float] = field(default_factory=dict)  # held-out part → figure, of that round
-    seconds: float = 0.0  # of all its fits
-    longest: float = 0.0  # of one of them
-    note: str = ""  # what went wrong
-
-    @property
-    def score(self) -> float:
-        """Mean of the figure over held-out parts; NaN if no part could be judged."""
-        known = [value for value in self.scores.values() if not np.isnan(value)]
-        return float(np.mean(known)) if known else float("nan")
-
-    @property
-    def spread(self) -> float:
-        """Standard deviation over held-out parts; NaN if there is only one."""
-        known = [value for value in self.scores.values() if not np.isnan(value)]
-        return float(np.std(known)) if len(known) > 1 else float("nan")
-
-    @property
-    def judged(self) -> bool:
-        """Whether its figure may be compared."""
-        return self.round > 0 and not self.note and not np.isnan(self.score)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The trial as JSON has it."""
-        plain = {name: v if isinstance(v, (bool, int, float, str)) else repr(v) for name, v in self._settings()}
-        return {
-            "model": self.candidate.model,
-            "settings": plain,
-            "round": self.round,
-            "parts": len(self.scores),
-            "score": _known(self.score),
-            "spread": _known(self.spread),
-            "seconds": self.seconds,
-            **({"note": self.note} if self.note else {}),
-        }
-
-    def _settings(self) -> Iterator[tuple[str, Any]]:
-        return iter(self.candidate.settings.items())
-
-
-@dataclass
-class Tuned:
-    """What a search found; after `fit` also the model."""
-
-    trials: list[Trial]  # best first
-    metric: str
-    protocol: str
-    random_state: int
-    seconds: float  # of the search
-    stopped: bool = False  # by Ctrl-C
-    estimator_: Any = None  # fitted to all facts
-
-    @property
-    def choice(self) -> Trial:
-        """The best, or one no farther away than parts differ if that one folds in and the best does not."""
-        first = self.trials[0]
-        if not first.judged or first.candidate.model in FOLDING:
-            return first
-        near = (trial for trial in self.judged if trial.candidate.model in FOLDING and self._is_near(trial))
-        return next(near, first)
-
-    @property
-    def chosen(self) -> Candidate:
-        """The settings of the choice; the first model's defaults if none could be judged."""
-        return self.choice.candidate
-
-    @property
-    def judged(self) -> list[Trial]:
-        """Trials with a figure, best first."""
-        return [trial for trial in self.trials if trial.judged]
-
-    @property
-    def best(self) -> Any:
-        """An estimator with the chosen settings, not fitted."""
-        return self.chosen.estimator(self.random_state)
-
-    @property
-    def factors_(self) -> Factors:
-        """The model fitted to all facts."""
-        if self.estimator_ is None:
-            raise InputError("the chosen estimator has not been fitted to all facts; call fit")
-        factors: Factors = self.estimator_.factors_
-        return factors
-
-    def fit(self, facts: Facts, *, progress: Progress | None = None) -> Tuned:
-        """Fit the chosen settings to all facts; after Ctrl-C `factors_` are those so far, as in any fit."""
-        self.estimator_ = self.best
-        self.estimator_.fit(facts, progress=progress)
-        return self
-
-    @property
-    def sentence(self) -> str:
-        """What was chosen and why."""
-        if not self.judged:
-            return f"Chosen: {self.chosen}, because {self._why_none()}."
-        first, choice = self.judged[0], self.choice
-        figure, told = METRICS[self.metric], f"{choice.score:.4f}"
-        if not np.isnan(choice.spread):
-            told += f" ± {choice.spread:.4f}"
-        text = f"Chosen: {self.chosen}, because its {figure} on held-out data, {told}, is "
-        if choice is not first:
-            return (
-                f"{text}no farther away than parts differ from {first.candidate} with {first.score:.4f}, the best of "
-                f"{self._compared()}, and {choice.candidate.model} gives reasons and folds in newcomers, which "
-                f"{first.candidate.model} does not."
-            )
-        text += f"the best of {self._compared()}"
-        rivals = [trial for trial in self.judged[1:] if trial.round == first.round]
-        if rivals:
-            text += f"; next is {rivals[0].candidate} with {rivals[0].score:.4f}"
-            text += ", no farther away than parts differ" if self._is_near(rivals[0]) else ""
-        return text + "."
-
-    @property
-    def caveat(self) -> str | None:
-        """What a model with the chosen settings cannot do, and what to ask for instead."""
-        if self.chosen.model in FOLDING:
-            return None
-        instead = " ".join(f"--model {name}" for name in FOLDING)
-        return f"{self.chosen.model} gives no reasons and folds in no newcomers; for these: {instead}"
-
-    def _is_near(self, trial: Trial) -> bool:
-        """Whether a trial is no farther from the best than the best's parts differ, on parts both were judged by."""
-        best = self.judged[0]
-        if trial.round < min(2, best.round):  # a fit of few steps beside whole ones
-            return False
-        sign = -1 if self.metric == "log_loss" else 1
-        behind = [sign * (best.scores[part] - trial.scores[part]) for part in best.scores.keys() & trial.scores.keys()]
-        known = [value for value in behind if not np.isnan(value)]
-        return bool(known) and float(np.mean(known)) <= np.nan_to_num(best.spread)
-
-    def _compared(self) -> str:
-        """How many settings have a figure, and how many were tried that have none."""
-        n = len(self.judged)
-        others = [trial.note or ONE_KIND for trial in self.trials if trial.round and not trial.judged]
-        told = f"{n} settings" if n > 1 else "1 setting"
-        if not others:
-            return told
-        reasons = Counter(others).most_common()
-        mostly = "mostly because " if len(reasons) > 1 else ""
-        return f"{told} ({len(others)} more were tried and could not be judged: {mostly}{reasons[0][0]})"
-
-    def _why_none(self) -> str:
-        """Why no setting has a figure."""
-        notes = [trial.note for trial in self.trials if trial.note]
-        if self.protocol == NOTHING_HELD_OUT or notes:
-            return f"no other could be judged ({notes[0] if notes else self.protocol})"
-        if any(trial.round for trial in self.trials):
-            return f"no other could be judged ({ONE_KIND})"
-        return "the search was stopped too early" if self.stopped else "there was no time to try a single setting"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the model, ready for JSON."""
-        return {
-            "chosen": self.choice.to_dict(),
-            "why": self.sentence,
-            "caveat": self.caveat,
-            "metric": self.metric,
-            "protocol": self.protocol,
-            "random_state": self.random_state,
-            "seconds": self.seconds,
-            "stopped": self.stopped,
-            "trials": [trial.to_dict() for trial in self.trials],
-        }
 
 
 def tune(
@@ -518,10 +319,9 @@ class _Board:
 
     def ranked(self) -> list[Trial]:
         """Farthest round first, then the best figure; what could not be judged last, in the order of the draw."""
-        sign = -1 if self.metric == "log_loss" else 1
         judged = [trial for trial in self.trials if trial.judged]
         others = [trial for trial in self.trials if not trial.judged]
-        return sorted(judged, key=lambda trial: (-trial.round, -sign * trial.score)) + others
+        return sorted(judged, key=lambda trial: (-trial.round, -sign_of(self.metric) * trial.score)) + others
 
     def tell(self) -> None:
         self.done += 1
@@ -557,7 +357,7 @@ def _play(number: int, board: _Board, judge: _Judge, random_state: int, jobs: in
             open_parts[id(trial)] = [part for part in range(parts) if part not in trial.scores]
     tasks = [(place, part) for place, trial in enumerate(playing) for part in open_parts[id(trial)]]
     work = ((place, part, playing[place].candidate, play.whole, judge, random_state, deadline) for place, part in tasks)
-    for place, part, outcome in _map(_try, work, min(jobs, max(1, len(tasks)))):
+    for place, part, outcome in results_of(_try, work, min(jobs, max(1, len(tasks))), in_order=False):
         trial = playing[place]
         if outcome is None:
             continue
@@ -602,18 +402,3 @@ def _try(
     except (FitError, InputError, MemoryError) as problem:  # this setting is of no use; others may be
         value, note = float("nan"), " ".join(str(problem).split())
     return place, part, (value, clock.time() - started, note)
-
-
-def _map(function: Callable[..., Any], tasks: Iterator[tuple[Any, ...]], jobs: int) -> Iterator[Any]:
-    """Results as they come, from this process or from several."""
-    if jobs == 1:
-        yield from (function(*task) for task in tasks)
-        return
-    with joblib.parallel_config("loky", inner_max_num_threads=1):
-        yield from joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")(
-            joblib.delayed(function)(*task) for task in tasks
-        )
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else value

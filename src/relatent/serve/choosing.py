@@ -13,7 +13,7 @@ from .answer import answer, json_option, seed_option
 
 if TYPE_CHECKING:
     from ..data.facts import Facts
-    from ..evaluation.tuning import Tuned
+    from ..evaluation.tuned import Tuned
 
 SHOWN = 15  # trials in the table; --json has them all
 
@@ -127,7 +127,7 @@ def _fit(found: Tuned, facts: Facts) -> bool:
 
 
 def _tables(data: str, output: Path, found: Tuned) -> list[Any]:
-    from ..evaluation.tuning import METRICS
+    from ..evaluation.tuned import METRICS
     from . import show
 
     tried = [trial for trial in found.trials if trial.round]
