@@ -7,6 +7,7 @@ from relatent import Factors, Facts
 from relatent.data.names import Names
 from relatent.errors import InputError, UnknownNameError
 from relatent.model import folding, links
+from worlds import random_facts
 
 NAMES = [f"e{i}" for i in range(12)]
 RELATIONS = ["likes", "knows", "owes"]
@@ -163,7 +164,7 @@ def test_a_draw_of_zeros_gives_nearly_what_all_of_them_give(monkeypatch):
 
 
 def listed_of(factors, facts, entity):
-    (listed,) = folding._listed(facts.over(factors.entities, factors.relations), np.array([entity]))
+    (listed,) = folding.listed_cells(facts.over(factors.entities, factors.relations), np.array([entity]))
     return listed
 
 
@@ -239,3 +240,16 @@ def test_factors_of_other_losses_are_refused():
     f = relatent.IRM(burn_in=1, n_samples=1, chains=1).fit(facts).factors_
     with pytest.raises(InputError, match=r"logistic likelihood, got factors of .*; fit with --model logit or als$"):
         f.fold_in(Facts.from_arrays(["new"], ["likes"], ["p0"]))
+
+
+def test_cells_are_listed_as_by_a_look_at_all_facts_for_each_entity():
+    facts = random_facts(n=12, n_relations=3, count=90, unobserved=40, weighted=True)
+    triples = np.concatenate([facts.triples, facts.unobserved])
+    x, w = np.repeat([1.0, 0.0], [len(facts), len(facts.unobserved)]), np.append(facts.confidences, np.zeros(40))
+    for i, listed in zip((3, 0, 11), folding.listed_cells(facts, np.array([3, 0, 11])), strict=True):
+        ends = [np.flatnonzero((triples[:, a] == i) & (triples[:, b] != i)) for a, b in ((0, 2), (2, 0))]
+        rows = np.concatenate(ends)
+        partner = np.concatenate([triples[ends[0], 2], triples[ends[1], 0]])
+        way = np.repeat([0, 1], [len(one) for one in ends])
+        for own, wanted in zip(listed, (way, triples[rows, 1], partner, x[rows], w[rows]), strict=True):
+            np.testing.assert_array_equal(own, wanted)

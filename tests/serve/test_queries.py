@@ -159,7 +159,7 @@ def test_what_is_said_of_an_entity_is_found_as_by_a_look_at_all_facts():
     f = Factors(np.ones((12, 1)), np.ones((3, 1, 1)), np.zeros(3), facts.entities, facts.relations)
     for given in (facts, dataclasses.replace(facts, weights=None)):
         known = Known(given, f)
-        for i, plain in enumerate(folding._listed(given, np.arange(12))):
+        for i, plain in enumerate(folding.listed_cells(given, np.arange(12))):
             for own, wanted in zip(known.listed(i), plain, strict=True):
                 np.testing.assert_array_equal(own, wanted)
         for k in range(3):

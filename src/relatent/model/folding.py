@@ -97,7 +97,7 @@ def fold_in(
     factors.relations.ids(list(facts.relations))  # every one of them must be the model's
     grown = factors.entities.extended([name for name in names if name not in factors.entities])
     chosen = grown.ids(names)
-    cells = _listed(facts.over(grown, factors.relations), chosen)
+    cells = listed_cells(facts.over(grown, factors.relations), chosen)
     A = np.zeros((len(grown), factors.rank), factors.A.dtype)
     A[: len(factors.A)] = factors.A
     A[chosen] = 0  # a folded entity is not there until it has a vector
@@ -134,6 +134,7 @@ def by_squares(factors: Factors, cells: Sequence[Listed], others: float) -> Matr
         for row, listed in zip(found, cells, strict=True):
             V = _vectors(factors.A, solve.R, listed.way, listed.relation, listed.partner)
             E = solve._normal(V, listed)
+            # Thousands of them, and surely positive: half the work of the inverse that fold_in takes, or less.
             row[:] = cho_solve(cho_factor(E + l2 * np.eye(len(E))), V.T @ (listed.w * listed.x))
     return found
 
@@ -194,18 +195,19 @@ def _chosen(factors: Factors, facts: Facts, entities: Sequence[str] | None) -> l
     return names
 
 
-def _listed(facts: Facts, chosen: Ids) -> list[Listed]:
-    """The listed cells of each chosen entity, both ways."""
+def listed_cells(facts: Facts, chosen: Ids) -> list[Listed]:
+    """The listed cells of each chosen entity, as subject and then as object, but those with itself."""
     triples = np.concatenate([facts.triples, facts.unobserved])
-    x = np.repeat([1.0, 0.0], [len(facts), len(facts.unobserved)])
-    w = np.concatenate([facts.confidences, np.zeros(len(facts.unobserved))])
-    s, k, o = triples.T
-    found = []
-    for i in chosen.tolist():
-        here = [np.flatnonzero((s == i) & (o != i)), np.flatnonzero((o == i) & (s != i))]
-        rows, partner = np.concatenate(here), np.concatenate([o[here[0]], s[here[1]]])
-        found.append(Listed(np.repeat([0, 1], [len(part) for part in here]), k[rows], partner, x[rows], w[rows]))
-    return found
+    proper = triples[:, 0] != triples[:, 2]
+    s, k, o = triples[proper].T
+    x = np.repeat([1.0, 0.0], [len(facts), len(facts.unobserved)])[proper]
+    w = np.concatenate([facts.confidences, np.zeros(len(facts.unobserved))])[proper]
+    owner, partner, way = np.concatenate([s, o]), np.concatenate([o, s]), np.repeat([0, 1], len(s))
+    order = np.argsort(owner, kind="stable")
+    starts, stops = (np.searchsorted(owner, chosen, side, sorter=order) for side in ("left", "right"))
+    columns = (way, np.tile(k, 2), partner, np.tile(x, 2), np.tile(w, 2))
+    rows = [order[start:stop] for start, stop in zip(starts, stops, strict=True)]
+    return [Listed(*(column[own] for column in columns)) for own in rows]
 
 
 def _strongest(pull: Vector, listed: Listed, most: int) -> Ids:

@@ -129,10 +129,10 @@ def duplicates(
     one = None if entity is None else int(factors.entities.ids(entity))
     facts = known.over(factors.entities, factors.relations)
     _check_facts(facts)
-    tell = progress or (lambda done, total, note: None)
-    tell(0, _rounds(facts) + 1, "comparing entities")
+    if progress is not None:
+        progress(0, _rounds(facts) + 1, "comparing entities")
     pairs = collect(_by_squares(factors, facts), facts)
-    judges = learned(factors, facts, shared, random_state, tell)
+    judges = learned(factors, facts, shared, random_state, progress)
     p = probabilities(pairs, judges, expected)
     order = np.argsort(-p, kind="stable")
     if one is not None:
@@ -175,12 +175,13 @@ def _check_facts(facts: Facts) -> None:
 
 
 def learned(
-    factors: Factors, facts: Facts, shared: float | None, random_state: int, tell: Progress = lambda *_: None
+    factors: Factors, facts: Facts, shared: float | None, random_state: int, progress: Progress | None = None
 ) -> Judges:
     """What planted twins teach."""
     found, rounds = [], _rounds(facts)
     for turn in range(rounds):
-        tell(turn + 1, rounds + 1, f"learning from entities split in two, {turn + 1} of {rounds}")
+        if progress is not None:
+            progress(turn + 1, rounds + 1, f"learning from entities split in two, {turn + 1} of {rounds}")
         found.append(_planted(factors, facts, shared, np.random.default_rng([random_state, turn])))
     evidence, shares, is_twin = (np.concatenate(column) for column in zip(*found, strict=True))
     evidence[shares, OF_HALVES] = 0

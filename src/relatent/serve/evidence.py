@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from ..arrays import Ids, Matrix, Vector
 from ..data.facts import Facts
 from ..model.factors import Factors
-from ..model.folding import Listed, by_squares
+from ..model.folding import Listed, by_squares, listed_cells
 
 OTHERS = 0.02  # weight of an unlisted cell as a zero, when vectors are found anew
 HALVED, DEALS = 3000, 2  # entities whose halves tell how much of one half the other knows, and how often each is dealt
@@ -133,7 +133,8 @@ def row_products(X: Matrix | sp.csr_matrix, Y: Matrix | sp.csr_matrix, i: Ids, j
 
 def _as_halves(factors: Factors, facts: Facts, counts: Matrix) -> dict[str, Halves]:
     """How much likelier two entities are as halves of one, by vectors, by kinds of facts, and by both."""
-    listed = listed_facts(facts)
+    plain = Facts.from_ids(facts.triples, facts.entities, facts.relations)  # each counts once, and only what is true
+    listed = listed_cells(plain, np.arange(facts.n_entities))
     rng = np.random.default_rng(0)
     chosen = rng.permutation(np.flatnonzero([len(one.x) >= FEWEST_FACTS for one in listed]))[:HALVED].tolist()
     vectors, kinds = by_squares(factors, listed, OTHERS), np.log1p(counts)
@@ -150,22 +151,6 @@ def _as_halves(factors: Factors, facts: Facts, counts: Matrix) -> dict[str, Halv
         "latent": log_ratio(vectors, U[:, :r], V[:, :r]),
         "kinds": log_ratio(kinds, U[:, r:], V[:, r:]),
     }
-
-
-def listed_facts(facts: Facts) -> list[Listed]:
-    """The facts of each entity, both ways."""
-    s, k, o = facts.triples.astype(np.int64).T
-    proper = s != o
-    entity, partner = np.concatenate([s[proper], o[proper]]), np.concatenate([o[proper], s[proper]])
-    relation = np.concatenate([k[proper], k[proper]])
-    way = np.repeat([0, 1], int(proper.sum()))
-    order = np.argsort(entity, kind="stable")
-    bounds = np.searchsorted(entity[order], np.arange(facts.n_entities + 1))
-    found = []
-    for i in range(facts.n_entities):
-        rows = order[bounds[i] : bounds[i + 1]]
-        found.append(Listed(way[rows], relation[rows], partner[rows], np.ones(len(rows)), np.ones(len(rows))))
-    return found
 
 
 def _log_counts(listed: list[Listed], n_relations: int) -> Matrix:
