@@ -19,7 +19,7 @@ $(TORCH): $(STAMP)
 	touch $(TORCH)
 
 demo: $(STAMP)
-	$(BIN)/python -m relatent.serve.demo
+	$(BIN)/python -m relatent.cli.demo
 
 test: lint types check
 
@@ -41,12 +41,12 @@ check: $(STAMP)
 # In a real browser: needs chromium (apt-get install chromium), or CHROMIUM=path to one.
 test-browser: $(STAMP)
 	$(BIN)/python -m pip install --quiet playwright
-	$(BIN)/python -m pytest tests/serve/test_browser.py
+	$(BIN)/python -m pytest tests/web/test_browser.py
 
 # The API asked all that its description allows, and all that it does not.
 test-fuzz: $(STAMP)
 	$(BIN)/python -m pip install --quiet schemathesis
-	$(BIN)/python -m pytest tests/serve/test_fuzz.py
+	$(BIN)/python -m pytest tests/web/test_fuzz.py
 
 table1: $(STAMP)
 	$(BIN)/relatent table1

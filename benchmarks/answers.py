@@ -69,7 +69,7 @@ def _ranks_of_one(A: Array, R: Array, fact: Array, known: Array) -> list[float]:
 def help_text(seed: int) -> dict[str, Any]:
     """`relatent --help`, beside a Python that does nothing."""
     script = Path(sys.executable).with_name("relatent")
-    command = [str(script), "--help"] if script.exists() else [sys.executable, "-m", "relatent.serve.cli", "--help"]
+    command = [str(script), "--help"] if script.exists() else [sys.executable, "-m", "relatent.cli.main", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode or "Usage" not in done.stdout:
         raise CannotRunError(f"`relatent --help` gave no help: {(done.stderr.strip() or 'no output').splitlines()[-1]}")

@@ -10,9 +10,9 @@ import peers
 from timing import bar, default_threads, race, relative_difference
 
 import relatent
-from relatent.cells import plain
-from relatent.cells.tiled import Tiled
-from relatent.threads import one_blas_thread
+from relatent.backend.blas_threads import one_blas_thread
+from relatent.cells import reference as plain
+from relatent.cells.logistic_tiled import Tiled
 
 
 def kinships(seed: int) -> dict[str, Any]:

@@ -20,13 +20,15 @@ import scipy.optimize
 from timing import bar, summary, timed
 
 import relatent
-from relatent.cells import plain
-from relatent.cells.tiled import Tiled
-from relatent.fit import adam, losses, penalties, start
-from relatent.fit.lbfgs import LbfgsSearch
+from relatent.backend.blas_threads import one_blas_thread
+from relatent.backend.numpy_backend import Host
+from relatent.cells import reference as plain
+from relatent.cells.logistic_tiled import Tiled
+from relatent.fit import init as start
+from relatent.fit import losses, penalties
 from relatent.fit.objective import Layout, PenalisedLikelihood
-from relatent.host import Host
-from relatent.threads import one_blas_thread
+from relatent.fit.solvers import sampled_adam as adam
+from relatent.fit.solvers.lbfgs import LbfgsSearch
 
 STEPS, RANK, L2 = 150, 50, 1.0
 Array = np.ndarray[Any, Any]

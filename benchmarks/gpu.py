@@ -12,12 +12,12 @@ from run import CannotRunError
 from timing import bar, timed
 
 import relatent
+from relatent.backend.blas_threads import one_blas_thread
+from relatent.backend.numpy_backend import Host
 from relatent.data.facts import Facts
-from relatent.fit.als import Als
-from relatent.fit.als_rows import AlsRows
 from relatent.fit.presets import PRESETS
-from relatent.host import Host
-from relatent.threads import one_blas_thread
+from relatent.fit.solvers.als import Als
+from relatent.fit.solvers.als_rows import AlsRows
 
 try:
     import torch
@@ -75,8 +75,8 @@ def exact(seed: int) -> dict[str, Any]:
 
 def _measured(n: int, k: int, r: int, seed: int) -> dict[str, Any]:
     """Seconds and memory of evaluations at one size; at the largest only of the gradient."""
-    from relatent.cells.fused import Fused
-    from relatent.device import Device
+    from relatent.backend.torch_backend import Device
+    from relatent.cells.logistic_gpu import Fused
 
     A, R, b = _parameters(n, k, r, seed)
     cells = Fused(_facts(n, k, seed), Device("cuda"))
@@ -138,7 +138,7 @@ def presets(seed: int) -> dict[str, Any]:
 def als(seed: int) -> dict[str, Any]:
     """Sweeps over FB15k-237 at rank 128 from one start: on the GPU, and on this machine's CPU."""
     _check()
-    from relatent.device import Device
+    from relatent.backend.torch_backend import Device
 
     train = relatent.load_splits("fb15k-237")[0]
     A = np.random.default_rng(seed).random((train.n_entities, 128))
@@ -220,8 +220,8 @@ def _parameters(n: int, k: int, r: int, seed: int) -> tuple[Any, Any, Any]:
 
 def _errors(r: int, seed: int) -> dict[str, float]:
     """Relative errors (norms) at FB15k-237's size on fresh inputs, and whether two calls give the same bits."""
-    from relatent.cells.fused import Fused
-    from relatent.device import Device
+    from relatent.backend.torch_backend import Device
+    from relatent.cells.logistic_gpu import Fused
 
     facts = _facts(N, K, seed + 1)
     A, R, b = _parameters(N, K, r, seed + 1)

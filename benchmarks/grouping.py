@@ -10,8 +10,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import normalize
 
 import relatent
+from relatent.analysis import queries
 from relatent.data.names import Names
-from relatent.serve import queries
 
 # The section (1 to 4) of person0 to person103: `atts` of alyawarradata.mat, beside the kin terms (Denham 1973; Kemp et
 # al. 2006, who set their clusters beside sections, age and gender as well).

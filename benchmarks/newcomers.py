@@ -10,7 +10,7 @@ from timing import bar, summary, timed
 
 import relatent
 from relatent.data.names import Names
-from relatent.evaluation.curves import measure
+from relatent.evaluation.metrics import measure
 from relatent.model.links import Smooth
 
 RANK, GIVEN = 50, 20  # facts of each newcomer

@@ -26,8 +26,8 @@ from pyarrow import parquet
 from timing import bar, timed
 
 import relatent
-from relatent.data.files import identify
-from relatent.data.interning import Interner, Spans
+from relatent.data.read.files import identify
+from relatent.data.read.string_table import Interner, Spans
 
 Array = np.ndarray[Any, Any]
 

@@ -16,9 +16,10 @@ from typing import Any
 
 import machine
 
-from relatent.writing import beside
+from relatent.atomic_write import beside
 
 HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "tests"))  # the generator of planted graphs lives there
 BENCHMARKS = {  # name: (module, function, what it measures)
     "exact-kinships": ("exact", "kinships", "exact objective and gradient of Kinships, r = 50, against dense NumPy"),
     "exact-large": ("exact", "large", "the same for 8·10⁸ cells, r = 64, against the matrix rate; memory"),

@@ -19,16 +19,17 @@ from sweeps import L2, SHARES, YAGO, apart, facts_of, power
 from timing import bar, summary, timed
 
 import relatent
-from relatent.cells.sampled import Sampled, Sides
-from relatent.cells.tiled import Tiled
+from planted import Planted, heldout_cells, planted, uniform
+from relatent.backend.blas_threads import one_blas_thread
+from relatent.backend.numpy_backend import dot
+from relatent.cells.logistic_sampled import Sampled, Sides
+from relatent.cells.logistic_tiled import Tiled
 from relatent.data.facts import cells_of, sorted_unique
-from relatent.evaluation.curves import measure
-from relatent.fit import adam, start
+from relatent.evaluation.metrics import measure
+from relatent.fit import init as start
 from relatent.fit.losses import Logistic
 from relatent.fit.objective import Layout
-from relatent.host import dot
-from relatent.model.planted import Planted, heldout_cells, planted, uniform
-from relatent.threads import one_blas_thread
+from relatent.fit.solvers import sampled_adam as adam
 
 RANK = 32
 PLANTED = (300_000, 10, 7_000_000)  # entities, relations, facts

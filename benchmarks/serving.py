@@ -84,7 +84,7 @@ def _server(model: Path) -> Iterator[tuple[subprocess.Popen[str], int, float]]:
     command = [
         sys.executable,
         "-m",
-        "relatent.serve.cli",
+        "relatent.cli.main",
         "serve",
         str(model),
         "--known",
@@ -229,7 +229,7 @@ MODULES = tuple(f"/web/{name}.js" for name in ("dom", "server", "words", "combob
 def _search(seed: int) -> dict[str, Any]:
     """Type-ahead among a million names of two or three words: common, rare and absent parts."""
     from relatent.data.names import Names
-    from relatent.serve.finding import Finder
+    from relatent.web.name_index import Finder
 
     rng = np.random.default_rng(seed)
     syllables = np.array(["ba", "ko", "ri", "ta", "mu", "ne", "so", "li", "fe", "du", "va", "gi", "pa", "zo"])

@@ -22,8 +22,8 @@ import numpy as np
 from run import CannotRunError
 
 import relatent
-from relatent.fit import adam
-from relatent.workers import ALONE, Workers
+from relatent.distributed.workers import ALONE, Workers
+from relatent.fit.solvers import sampled_adam as adam
 
 RUN = Path(__file__).with_name("run.py")
 SIZES = (1, 2, 4)

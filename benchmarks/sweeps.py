@@ -21,15 +21,15 @@ from run import CannotRunError
 from timing import bar, default_threads, summary, timed
 
 import relatent
-from relatent.cells.prefetch import LINE, prefetch
-from relatent.cells.stream import AHEAD
+from planted import uniform
+from relatent.backend.blas_threads import one_blas_thread
+from relatent.backend.numpy_backend import Host
+from relatent.cells.sparse.prefetch import LINE, prefetch
+from relatent.cells.sparse.streamed import AHEAD
 from relatent.data.names import Names
-from relatent.fit import start
-from relatent.fit.als import Als
-from relatent.fit.als_rows import sweeps
-from relatent.host import Host
-from relatent.model.planted import uniform
-from relatent.threads import one_blas_thread
+from relatent.fit import init as start
+from relatent.fit.solvers.als import Als
+from relatent.fit.solvers.als_rows import sweeps
 
 SWEEPS = 5
 Array = np.ndarray[Any, Any]

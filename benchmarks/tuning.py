@@ -11,8 +11,8 @@ import numpy as np
 
 import relatent
 from relatent.evaluation import tuning
-from relatent.evaluation.folds import cell_folds, threads
-from relatent.evaluation.tuned import Candidate
+from relatent.evaluation.cross_validation import cell_folds, threads
+from relatent.evaluation.tuning_report import Candidate
 
 SECONDS = 120.0
 OUTER = 2  # of ten folds: no search sees them

@@ -10,10 +10,10 @@ import numpy as np
 from timing import bar
 
 import relatent
+from relatent.analysis import duplicates as twins
+from relatent.analysis.duplicate_features import Pairs, collect
+from relatent.analysis.queries import profiles
 from relatent.evaluation.reliability import reliability
-from relatent.serve import duplicates as twins
-from relatent.serve.evidence import Pairs, collect
-from relatent.serve.queries import profiles
 
 THRESHOLDS = (0.2, 0.5, 0.8)
 WORLDS = {  # data, entities split, facts they have at least, facts that both halves get

@@ -1,6 +1,6 @@
 """Run a command of the command line in this process."""
 
-from relatent.serve.cli import main
+from relatent.cli.main import main
 
 
 def run(capsys, *arguments):

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from relatent.threads import one_blas_thread
+from relatent.backend.blas_threads import one_blas_thread
 
 
 def pytest_configure():

@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from relatent.cells import attention
+from relatent.cells import logistic_gpu_kernels as attention
 
 
 @triton.jit

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import relatent
-from relatent.cells.plain import cellwise, dense_tensors
+from relatent.cells.reference import cellwise, dense_tensors
 from relatent.data.heldout import HeldOut
 from relatent.errors import ConvergenceWarning, FitError, InputError
 from relatent.fit.losses import Squared, resolve

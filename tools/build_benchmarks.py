@@ -11,7 +11,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib import pyplot as plt
 
-from relatent.writing import beside
+from relatent.atomic_write import beside
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

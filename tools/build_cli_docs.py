@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from relatent.serve.cli import cli
+from relatent.cli.main import cli
 
 HEAD = """# Commands
 

@@ -20,9 +20,9 @@ import uvicorn
 from playwright.sync_api import Browser, expect, sync_playwright
 
 import relatent
-from relatent.serve.app import create_app
-from relatent.serve.explorer import Explorer
-from relatent.serve.known import Known
+from relatent.analysis.known_facts import Known
+from relatent.web.app import create_app
+from relatent.web.views import Explorer
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 MASKED = ("Al Gore",)  # whose party the model is not told

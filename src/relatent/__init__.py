@@ -11,44 +11,46 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .analysis.duplicates import duplicates
+    from .analysis.queries import explain, groups, similar
     from .baselines.irm import IRM
     from .baselines.mln import MarkovLogic
     from .baselines.mrc import MRC
     from .data.catalog import datasets, load_dataset, load_splits
     from .data.facts import Facts
     from .data.heldout import HeldOut
-    from .data.read import read
+    from .data.read.delimited import read
     from .data.split import presidents_folds, split
+    from .distributed.workers import Workers
     from .errors import ConvergenceWarning, DataWarning, RelatentError
     from .evaluation.calibration import Calibrated
-    from .evaluation.classifier import CellClassifier
-    from .evaluation.folds import cross_validate
-    from .evaluation.ranks import evaluate
+    from .evaluation.cell_classifier import CellClassifier
+    from .evaluation.cross_validation import cross_validate
+    from .evaluation.ranking import evaluate
     from .evaluation.tuning import tune
-    from .fit.estimators import NonnegativeRescal, Rescal, RescalALS, RescalLogit
+    from .fit.estimators.als import RescalALS
+    from .fit.estimators.nonnegative import NonnegativeRescal
+    from .fit.estimators.rescal import Rescal, RescalLogit
     from .fit.losses import Softmax
     from .fit.optimisers import Adam, Lbfgs
     from .fit.penalties import L2, N3, Dura
     from .fit.presets import preset
     from .model.factors import Factors
     from .model.storage import load
-    from .serve.duplicates import duplicates
-    from .serve.queries import explain, groups, similar
-    from .workers import Workers
 
 _HOME = {
     "Facts": ".data.facts",
     "HeldOut": ".data.heldout",
-    "read": ".data.read",
+    "read": ".data.read.delimited",
     "datasets": ".data.catalog",
     "load_dataset": ".data.catalog",
     "load_splits": ".data.catalog",
     "split": ".data.split",
     "presidents_folds": ".data.split",
-    "RescalALS": ".fit.estimators",
-    "RescalLogit": ".fit.estimators",
-    "Rescal": ".fit.estimators",
-    "NonnegativeRescal": ".fit.estimators",
+    "RescalALS": ".fit.estimators.als",
+    "RescalLogit": ".fit.estimators.rescal",
+    "Rescal": ".fit.estimators.rescal",
+    "NonnegativeRescal": ".fit.estimators.nonnegative",
     "preset": ".fit.presets",
     "Softmax": ".fit.losses",
     "Dura": ".fit.penalties",
@@ -61,16 +63,16 @@ _HOME = {
     "MarkovLogic": ".baselines.mln",
     "Factors": ".model.factors",
     "load": ".model.storage",
-    "duplicates": ".serve.duplicates",
-    "similar": ".serve.queries",
-    "groups": ".serve.queries",
-    "explain": ".serve.queries",
-    "cross_validate": ".evaluation.folds",
-    "evaluate": ".evaluation.ranks",
+    "duplicates": ".analysis.duplicates",
+    "similar": ".analysis.queries",
+    "groups": ".analysis.queries",
+    "explain": ".analysis.queries",
+    "cross_validate": ".evaluation.cross_validation",
+    "evaluate": ".evaluation.ranking",
     "tune": ".evaluation.tuning",
-    "CellClassifier": ".evaluation.classifier",
+    "CellClassifier": ".evaluation.cell_classifier",
     "Calibrated": ".evaluation.calibration",
-    "Workers": ".workers",
+    "Workers": ".distributed.workers",
     "RelatentError": ".errors",
     "ConvergenceWarning": ".errors",
     "DataWarning": ".errors",

@@ -9,12 +9,12 @@ from sklearn.metrics import adjusted_rand_score
 
 import relatent
 from interruptions import InterruptedFitError, assert_same_fit, interrupt_at
-from relatent.baselines import blocks
+from relatent.baselines import block_model as blocks
 from relatent.baselines.irm import IRM
-from relatent.cells.plain import dense_tensors
+from relatent.cells.reference import dense_tensors
 from relatent.errors import InputError
-from relatent.fit import contract
 from relatent.fit.checkpoint import Checkpoint
+from relatent.fit.estimators import base as contract
 from worlds import all_scores, permuted, random_facts
 from worlds import blocks as block_world
 

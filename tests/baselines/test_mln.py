@@ -15,8 +15,8 @@ from relatent.baselines.mln import Likelihood, MarkovLogic, loss_and_gradient
 from relatent.data.heldout import HeldOut
 from relatent.data.names import Names
 from relatent.errors import ConvergenceWarning, InputError
-from relatent.fit import contract
 from relatent.fit.checkpoint import Checkpoint
+from relatent.fit.estimators import base as contract
 from worlds import blocks, marriages, random_facts
 
 RULE = "parent(x,z) ∧ parent(z,y) ⇒ grandparent(x,y)"

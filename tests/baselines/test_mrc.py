@@ -8,11 +8,11 @@ import relatent
 from interruptions import InterruptedFitError, assert_same_fit, interrupt_at
 from relatent.baselines import mrc
 from relatent.baselines.mrc import MRC
-from relatent.cells.plain import dense_tensors
+from relatent.cells.reference import dense_tensors
 from relatent.data.heldout import HeldOut
 from relatent.errors import InputError
-from relatent.fit import contract
 from relatent.fit.checkpoint import Checkpoint
+from relatent.fit.estimators import base as contract
 from worlds import all_scores, blocks, permuted, random_facts
 
 SMALL = random_facts(12, 3, 60, unobserved=30, weighted=True)

@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
 
-from relatent import host
-from relatent.cells import contest, plain
-from relatent.cells.rows import Rows
+from relatent.backend import numpy_backend as host
+from relatent.backend.numpy_backend import Host
+from relatent.cells import reference as plain
+from relatent.cells import relation_softmax as contest
 from relatent.cells.softmax import SoftmaxSum, by_degree
+from relatent.cells.sparse.by_row import Rows
 from relatent.data.facts import Facts
-from relatent.host import Host
 from worlds import assert_same_sums as assert_same
 from worlds import random_facts, random_parameters
 

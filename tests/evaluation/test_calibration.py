@@ -8,9 +8,9 @@ from sklearn.base import BaseEstimator, clone
 import relatent
 from relatent.data.heldout import HeldOut, log_loss
 from relatent.errors import InputError, RelatentWarning
-from relatent.evaluation import folds as folds_module
+from relatent.evaluation import cross_validation as folds_module
 from relatent.evaluation.calibration import MOST_KNOTS, Calibrated, fit_isotonic, fit_platt
-from relatent.evaluation.folds import cell_folds, cross_predict, cross_validate
+from relatent.evaluation.cross_validation import cell_folds, cross_predict, cross_validate
 from relatent.evaluation.reliability import expected_calibration_error
 from relatent.model.links import Isotonic, Smooth
 from relatent.model.storage import load

@@ -5,8 +5,8 @@ import pytest
 
 import relatent
 from relatent.errors import RelatentWarning
-from relatent.evaluation import folds as folds_module
-from relatent.evaluation.folds import cross_validate
+from relatent.evaluation import cross_validation as folds_module
+from relatent.evaluation.cross_validation import cross_validate
 from relatent.evaluation.reliability import expected_calibration_error
 from worlds import random_facts
 

@@ -8,10 +8,10 @@ import pytest
 import relatent
 from relatent.errors import FitError, InputError
 from relatent.evaluation import tuning
-from relatent.evaluation.tuned import FOLDING, METRICS, Candidate, Trial, Tuned
 from relatent.evaluation.tuning import held_out_parts, search
-from relatent.fit.als import Als
-from relatent.model.folding import can_fold
+from relatent.evaluation.tuning_report import FOLDING, METRICS, Candidate, Trial, Tuned
+from relatent.fit.solvers.als import Als
+from relatent.model.fold_in import can_fold
 from worlds import NO_FACTS, blocks, chain, cliques, random_facts
 
 pytestmark = pytest.mark.filterwarnings("ignore::relatent.errors.RelatentWarning")

@@ -17,8 +17,10 @@ import relatent
 from interruptions import InterruptedFitError, assert_same_fit, interrupt_at
 from relatent.data.heldout import HeldOut
 from relatent.errors import CheckpointWarning, InputError, ModelFileError
-from relatent.fit import checkpoint, contract, start
+from relatent.fit import checkpoint
+from relatent.fit import init as start
 from relatent.fit.checkpoint import Checkpoint
+from relatent.fit.estimators import base as contract
 from relatent.fit.loop import _Best
 from worlds import random_facts
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import relatent
-from relatent.cells import plain
-from relatent.cells.tiled import Tiled
+from relatent.backend.numpy_backend import Host
+from relatent.cells import reference as plain
+from relatent.cells.logistic_tiled import Tiled
 from relatent.data.facts import Facts
 from relatent.errors import InputError
 from relatent.fit import losses
 from relatent.fit.losses import LOSSES, Categorical, Logistic, Poisson, SmoothHinge, Squared, resolve
-from relatent.host import Host
 from relatent.model.links import Count
 from worlds import blocks, random_facts, random_parameters, relative_error
 

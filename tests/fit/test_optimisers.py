@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 import relatent
+from relatent.backend.numpy_backend import Host
 from relatent.cells.softmax import SoftmaxSum
 from relatent.errors import InputError
-from relatent.fit.descent import Descent
 from relatent.fit.presets import PRESETS
-from relatent.host import Host
+from relatent.fit.solvers.adam import Descent
 from worlds import cliques, random_facts
 
 FACTS = random_facts(20, 3, 150)

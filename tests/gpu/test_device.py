@@ -7,21 +7,22 @@ import pytest
 import torch
 
 import interpreted  # noqa: F401  before what it patches is used
-from relatent import device, kernels
-from relatent.cells import plain
+from relatent.backend import torch_backend as device
+from relatent.backend import triton_kernels as kernels
+from relatent.backend.numpy_backend import Host
+from relatent.backend.torch_backend import Device
+from relatent.cells import reference as plain
 from relatent.cells.softmax import SoftmaxSum
-from relatent.device import Device
 from relatent.errors import FitError, InputError
-from relatent.fit.als import Als
-from relatent.fit.als_rows import AlsRows
 from relatent.fit.checkpoint import Checkpoint
-from relatent.fit.descent import Descent
-from relatent.fit.estimators import gpu
-from relatent.fit.lbfgs import LbfgsSearch
+from relatent.fit.estimators.ranked import gpu
 from relatent.fit.loop import run
 from relatent.fit.objective import Layout, PenalisedLikelihood
 from relatent.fit.penalties import L2, N3, Dura
-from relatent.host import Host
+from relatent.fit.solvers.adam import Descent
+from relatent.fit.solvers.als import Als
+from relatent.fit.solvers.als_rows import AlsRows
+from relatent.fit.solvers.lbfgs import LbfgsSearch
 from worlds import random_facts, random_parameters, relative_error
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

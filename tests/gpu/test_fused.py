@@ -5,10 +5,11 @@ import pytest
 import torch
 
 import interpreted  # noqa: F401  before what it patches is used
-from relatent.cells import fused, plain
-from relatent.cells.fused import Fused
+from relatent.backend.torch_backend import Device
+from relatent.cells import logistic_gpu as fused
+from relatent.cells import reference as plain
+from relatent.cells.logistic_gpu import Fused
 from relatent.data.facts import Facts
-from relatent.device import Device
 from worlds import random_facts, random_parameters, relative_error
 
 # The interpreter works out both branches of a `where`, and one may be beyond a float's range.

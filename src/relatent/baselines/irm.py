@@ -22,12 +22,12 @@ from ..arrays import Ids, Slices
 from ..data.facts import Facts
 from ..data.heldout import HeldOut
 from ..errors import InputError
-from ..fit import start
-from ..fit.contract import Estimator, check_count
+from ..fit import init as start
+from ..fit.estimators.base import Estimator, check_count
 from ..fit.loop import run
 from ..model.links import Identity
 from ..progress import Progress
-from . import blocks
+from . import block_model as blocks
 
 NO_IDS = np.empty(0, np.int64)
 SPARE = 16  # clusters a sweep may add

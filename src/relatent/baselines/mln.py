@@ -18,15 +18,15 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from ..arrays import Ids, Mask, Matrix, Slices, Vector
-from ..cells.plain import dense_tensors
+from ..backend.blas_threads import one_blas_thread
+from ..cells.reference import dense_tensors
 from ..data.facts import Facts
 from ..data.heldout import HeldOut, log_loss
 from ..errors import InputError
-from ..fit.contract import Estimator, check_count, check_penalty
+from ..fit.estimators.base import Estimator, check_count, check_penalty
 from ..fit.loop import Watch, run
 from ..model.links import Logistic
 from ..progress import Progress
-from ..threads import one_blas_thread
 from .clauses import (
     Candidates,
     Clause,

@@ -28,13 +28,14 @@ from ..arrays import Ids, Matrix, Triples, Vector
 from ..data.facts import Facts, cells_of
 from ..data.heldout import HeldOut, sample_zeros
 from ..errors import InputError
-from ..fit import losses, start
-from ..fit.contract import Estimator, check_count, check_penalty
+from ..fit import init as start
+from ..fit import losses
+from ..fit.estimators.base import Estimator, check_count, check_penalty
 from ..fit.loop import Watch, run
 from ..model.factors import Factors
 from ..model.links import Logistic
 from ..progress import Progress
-from . import blocks
+from . import block_model as blocks
 
 SWEEPS = 5  # over entities and relations, for one clustering; most have settled by then
 STEEPEST = 4.0  # G / H at most, so that no step of a log odds is longer than 4 ν

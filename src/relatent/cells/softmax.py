@@ -17,10 +17,10 @@ import numpy as np
 
 from ..arrays import Vector
 from ..data.facts import Facts
-from ..data.share import Share
-from .contest import Contest
-from .reduction import Reduction
-from .rows import Rows
+from ..data.shard import Share
+from .cell_sum import Reduction
+from .relation_softmax import Contest
+from .sparse.by_row import Rows
 
 
 def by_degree(facts: Facts | Share, hubs: float, place: int) -> Vector:

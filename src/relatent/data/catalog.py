@@ -21,7 +21,7 @@ import numpy as np
 from ..errors import DataError, DownloadError, UnknownNameError
 from .facts import Facts
 from .names import Names
-from .read import parse_tsv
+from .read.delimited import parse_tsv
 
 _SPLITS = ("train.txt", "valid.txt", "test.txt")
 _LARGEST_MEMBER = 256 << 20  # bytes an archive may unpack to in memory, a file

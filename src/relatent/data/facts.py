@@ -268,7 +268,7 @@ class Facts:
     @property
     def checksums(self) -> NDArray[np.uint64]:
         """Numbers that tell facts apart; those of facts in several parts are the sums of theirs."""
-        from .checksums import add_up  # imports Numba, which takes a while
+        from .fingerprint import add_up  # imports Numba, which takes a while
 
         sums = np.zeros((2, 2), np.uint64)
         given = [values for values in (self.weights, self.times) if values is not None]

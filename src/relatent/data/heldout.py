@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import Mask, Triples, Vector
 from ..errors import InputError
 from .facts import Facts, cells_of, sorted_unique
-from .share import Share
+from .shard import Share
 
 ZEROS_PER_FACT = 20
 LEAST_PROBABILITY = 1e-12  # what log loss takes for 0

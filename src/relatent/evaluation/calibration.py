@@ -18,15 +18,15 @@ from sklearn.base import clone
 from sklearn.isotonic import isotonic_regression
 
 from ..arrays import Mask, Matrix, Vector
+from ..backend.memory import Needs
 from ..data.facts import Facts
 from ..data.heldout import HeldOut, log_loss
 from ..errors import InputError
-from ..fit.contract import Estimator
+from ..fit.estimators.base import Estimator
 from ..model.links import Isotonic, Link, Platt
 from ..progress import Progress
-from ..room import Needs
-from .curves import Predicted, pooled
-from .folds import cross_predict
+from .cross_validation import cross_predict
+from .metrics import Predicted, pooled
 from .reliability import ABOVE, expected_calibration_error
 
 NOISE = 1e-6  # scores that differ by less are rounding

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..arrays import Mask, Vector
+from ..atomic_write import beside, check_place
 from ..errors import InputError
-from ..writing import beside, check_place
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,7 +12,7 @@ import numpy as np
 from ..arrays import Vector
 from ..data.heldout import HeldOut
 from ..data.names import Names
-from .curves import Metrics, Predicted, measure, pooled
+from .metrics import Metrics, Predicted, measure, pooled
 from .reliability import ABOVE, Reliability, draw_reliability, reliability
 
 FIGURES = ("auc_pr", "average_precision", "auc_roc", "brier", "log_loss")

@@ -24,9 +24,9 @@ from ..data.split import presidents_folds
 from ..errors import InputError
 from ..progress import Progress
 from .calibration import Calibrated
-from .curves import measure
-from .folds import cross_validate
-from .models import MODELS as ESTIMATORS
+from .cross_validation import cross_validate
+from .metrics import measure
+from .registry import MODELS as ESTIMATORS
 from .report import Report
 
 PAPER = {

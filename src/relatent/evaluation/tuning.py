@@ -26,10 +26,20 @@ from ..fit.optimisers import Adam
 from ..fit.penalties import Dura
 from ..model.factors import Factors
 from ..progress import Progress
-from .curves import measure
-from .folds import ALL_CELLS, SMALL, Protocol, deal, own_warnings, processes, results_of, sampled_folds, threads
-from .ranks import evaluate
-from .tuned import METRICS, NOTHING_HELD_OUT, Candidate, Trial, Tuned, sign_of
+from .cross_validation import (
+    ALL_CELLS,
+    SMALL,
+    Protocol,
+    deal,
+    own_warnings,
+    processes,
+    results_of,
+    sampled_folds,
+    threads,
+)
+from .metrics import measure
+from .ranking import evaluate
+from .tuning_report import METRICS, NOTHING_HELD_OUT, Candidate, Trial, Tuned, sign_of
 
 MODELS = ("logit", "als", "categorical", "softmax")
 TENTHS = 10  # parts the cells are dealt into

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from ..atomic_write import beside
+from ..backend.memory import check_disk
+from ..distributed.workers import ALONE, Workers
 from ..errors import CheckpointWarning, InputError, ModelFileError, RelatentError
-from ..room import check_disk
-from ..workers import ALONE, Workers
-from ..writing import beside
 
 SHARE = 20  # writing takes at most one second of so many
 

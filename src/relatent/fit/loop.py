@@ -21,9 +21,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar, overload
 import numpy as np
 
 from ..arrays import Vector
+from ..distributed.workers import ALONE, Workers
 from ..errors import ConvergenceWarning, FitError
 from ..progress import Progress
-from ..workers import ALONE, Workers
 from .checkpoint import Checkpoint
 
 

@@ -17,16 +17,16 @@ import numpy as np
 from scipy.special import expit
 
 from ..arrays import Vector
-from ..cells.exclusive import Exclusive
+from ..backend.numpy_backend import Host
+from ..cells.categorical import Exclusive
+from ..cells.gram import SquaredSum
+from ..cells.logistic_tiled import Tiled
 from ..cells.softmax import SoftmaxSum
-from ..cells.squared import SquaredSum
-from ..cells.tiled import Tiled
 from ..data.facts import Facts
-from ..data.share import Share
+from ..data.shard import Share
 from ..errors import InputError
-from ..host import Host
 from ..model import links
-from .contract import check_penalty
+from .estimators.base import check_penalty
 
 
 class Loss(Protocol):
@@ -214,7 +214,7 @@ def evaluator(loss: Loss, facts: Facts | Share, on: Any, *, typed: bool = False)
     if type(loss) is Softmax:
         return SoftmaxSum(facts, on, relations=loss.relations, hubs=loss.hubs)
     if not isinstance(on, Host):
-        from ..cells.fused import Fused
+        from ..cells.logistic_gpu import Fused
 
         share = Share.of(facts)
         return Fused(share.facts, on, typed=typed, rows=(share.rows.start, share.rows.stop))

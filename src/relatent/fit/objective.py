@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Matrix, Slices, Vector
-from ..cells.reduction import Reduction
-from ..workers import ALONE, Workers
+from ..cells.cell_sum import Reduction
+from ..distributed.workers import ALONE, Workers
 from .penalties import Bound
 
 Evaluator = Callable[..., Reduction]  # A, R, b, and whether the value is wanted

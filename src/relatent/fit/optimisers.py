@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import InputError
-from .descent import Descent
-from .lbfgs import PAIRS, LbfgsSearch
 from .objective import PenalisedLikelihood
+from .solvers.adam import Descent
+from .solvers.lbfgs import PAIRS, LbfgsSearch
 
 
 class Optimiser(Protocol):

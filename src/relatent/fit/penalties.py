@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from ..cells.rows import Rows
+from ..cells.sparse.by_row import Rows
 from ..data.facts import Facts
-from ..data.share import Share
+from ..data.shard import Share
 from ..errors import InputError
-from .contract import check_penalty
+from .estimators.base import check_penalty
 
 Bound = Callable[[Any, Any, Any, Any], float]  # A, R, dA, dR → value
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sklearn.base import clone
 
 from ..errors import InputError
-from .estimators import Rescal
+from .estimators.rescal import Rescal
 from .losses import Logistic, Loss, Softmax
 from .optimisers import Adam
 from .penalties import Dura

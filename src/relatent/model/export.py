@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..atomic_write import beside
 from ..errors import InputError
-from ..writing import beside
 from .factors import Factors
 
 

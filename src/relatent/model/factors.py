@@ -21,7 +21,7 @@ from ..arrays import Ids, Matrix, Slices, Vector
 from ..data.facts import Facts
 from ..data.names import Names
 from ..errors import InputError
-from . import folding
+from . import fold_in as folding
 from .links import Link, Logistic
 
 CELLS_AT_ONCE = 1 << 16  # rows gathered together in score: two (cells, r) arrays stay in cache-friendly reach

@@ -22,9 +22,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from .. import __version__
+from ..atomic_write import beside, check_place
 from ..data.names import Names
 from ..errors import FitError, InputError, ModelFileError
-from ..writing import beside, check_place
 from .factors import Factors
 from .links import LINKS, Link
 

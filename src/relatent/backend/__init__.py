@@ -1,0 +1,1 @@
+"""Array operations on NumPy or PyTorch, BLAS threads, and memory checks."""

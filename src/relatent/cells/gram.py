@@ -1,0 +1,68 @@
+"""The exact squared loss over all cells, linear in the facts: all cells close in r × r matrices.
+
+    Σ_ij (θ_ij + b)² = tr(R_kᵀ G R_k G) + 2 b sᵀ R_k s + N² b²,    G = AᵀA,  s = Aᵀ1
+
+Facts and unobserved cells are corrected one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Matrix, Slices, Vector
+from ..backend import gram_matrix as gram
+from ..data.facts import Facts
+from ..data.shard import Share
+from .cell_sum import Reduction
+from .sparse.grouped import Group, listed
+
+
+class SquaredSum:
+    """Value and gradient of Σ w (x − θ)² over all observed cells of some facts.
+
+    With several workers: what this one's facts add, and for the first what all cells come to.
+    """
+
+    def __init__(self, facts: Facts | Share, dtype: Any = np.float32):
+        share = Share.of(facts)
+        self.facts = share.facts
+        self._all_cells = share.workers.rank == 0
+        self.dtype = np.dtype(dtype)
+        self._groups: list[Group] = []
+        self._rank = 0
+
+    def __call__(self, A: Matrix, R: Slices, b: Vector, *, value: bool = True) -> Reduction:
+        """Σ of the loss and its derivatives; the value costs nothing here."""
+        A = np.ascontiguousarray(A, self.dtype)
+        if A.shape[1] != self._rank:  # groups are as large as the rank allows
+            self._rank = A.shape[1]
+            self._groups = listed(self.facts, self._rank, self.dtype)
+        R, b = np.asarray(R, np.float64), np.asarray(b, np.float64)
+        n = len(A)
+        G, s = gram.product(A, A), A.sum(axis=0, dtype=np.float64)
+        R_t = R.transpose(0, 2, 1)
+        sums = R @ s @ s  # Σ_ij θ without bias, (K,)
+        GRG = G @ R @ G
+        total = float(np.sum(GRG * R) + np.sum(b * (2 * sums + n * n * b)))
+        dR = 2 * GRG + 2 * b[:, None, None] * np.outer(s, s)
+        db = 2 * sums + 2 * n * n * b
+        normal = (R @ G @ R_t + R_t @ G @ R).sum(axis=0)
+        shift = np.tensordot(b, (R + R_t) @ s, axes=1)  # the same for every row of A
+        dA = A @ (2 * normal).astype(self.dtype) + (2 * shift).astype(self.dtype)
+        if not self._all_cells:
+            total, dA, dR, db = 0.0, np.zeros_like(dA), np.zeros_like(dR), np.zeros_like(db)
+        for group in self._groups:
+            k = group.relations
+            t = group.scores(A, R[k]).astype(np.float64)
+            bias = b[k][group.rows // n]
+            t += bias
+            total += float(np.sum(group.w * (group.x - t) ** 2) - np.sum(t * t))
+            slope = 2 * (group.w * (t - group.x) - t)
+            own, narrow = slope.astype(self.dtype), R[k].astype(self.dtype)
+            Y = group.forward.times(A, own)
+            dR[k] += gram.product(A, Y)
+            db[k] += np.bincount(group.rows // n, weights=slope, minlength=k.stop - k.start)
+            dA += (Y @ narrow.transpose(0, 2, 1) + group.backward.times(A, own) @ narrow).sum(axis=0)
+        return Reduction(total, dA, dR.astype(self.dtype), db.astype(self.dtype))

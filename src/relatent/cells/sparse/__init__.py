@@ -1,0 +1,1 @@
+"""Layouts of the listed cells (facts and unobserved cells) for sparse products."""

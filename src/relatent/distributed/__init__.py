@@ -1,0 +1,1 @@
+"""Several processes that fit one model together."""

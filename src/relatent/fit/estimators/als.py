@@ -1,0 +1,171 @@
+"""RescalALS: RESCAL by alternating least squares."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...arrays import Matrix, Slices
+from ...backend.blas_threads import one_blas_thread
+from ...backend.numpy_backend import Host
+from ...data.facts import Facts
+from ...data.heldout import HeldOut
+from ...data.shard import Share
+from ...distributed.workers import ALONE, Workers
+from ...errors import InputError
+from ...model.factors import Factors
+from ...model.links import Smooth
+from ...progress import Progress
+from .. import init as start
+from .. import memory_estimate as needs
+from ..checkpoint import Checkpoint
+from ..loop import run
+from ..solvers import als, als_rows
+from .ranked import Ranked, blank, gpu, least_squares_watch
+
+
+class RescalALS(Ranked):
+    """RESCAL by alternating least squares: fast, linear in the facts.
+
+    Minimises Σ w (x − a_iᵀ R_k a_j)² over observed cells + λ_A ‖A‖² + λ_R Σ ‖R_k‖². Entity attributes, where the
+    facts have them, are factorized along (D ≈ A V) and pull related entities together.
+
+    Parameters
+    ----------
+    rank : number of latent components; None is 50, or the number of entities if that is less
+    l2_entities, l2_relations, l2_attributes : λ_A, λ_R, λ_V
+    max_iter, tol : sweeps at most; stop when the objective changes by less than tol of itself, or of what the factors
+        explain, if that is less
+    init : "eigen", "random", or Factors to start from
+    dtype : "float32" or "float64", the type of A; sums are float64
+    patience : sweeps without improvement before a fit with validation cells stops
+    device : "cpu", or "cuda" (needs `pip install 'relatent[gpu]'`, float32 only); the result is NumPy's
+    random_state : seed of the start
+
+    >>> import relatent
+    >>> facts = relatent.Facts.from_arrays([0, 1, 2], [0, 0, 0], [1, 2, 0])
+    >>> model = relatent.RescalALS(rank=3, l2_entities=0.01, l2_relations=0.01).fit(facts).factors_
+    >>> model.score(0, 0, [1, 2]) > 0.5
+    array([ True, False])
+    """
+
+    def __init__(
+        self,
+        rank: int | None = None,
+        l2_entities: float = 10.0,
+        l2_relations: float = 10.0,
+        max_iter: int = 500,
+        tol: float = 1e-4,
+        init: str | Factors = "eigen",
+        dtype: str = "float32",
+        random_state: int = 0,
+        *,
+        l2_attributes: float = 10.0,
+        patience: int = 10,
+        device: str = "cpu",
+    ):
+        self.rank = rank
+        self.l2_entities = l2_entities
+        self.l2_relations = l2_relations
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init = init
+        self.dtype = dtype
+        self.random_state = random_state
+        self.l2_attributes = l2_attributes
+        self.patience = patience
+        self.device = device
+
+    def fit(
+        self,
+        facts: Facts,
+        validation: Facts | HeldOut | None = None,
+        *,
+        progress: Progress | None = None,
+        checkpoint: str | Path | Checkpoint | None = None,
+        workers: Workers | None = None,
+    ) -> RescalALS:
+        """Learn factors; with `validation`, keep those that predict it best.
+
+        With several `workers` (docs/scaling.md) each gives its part of the facts, over one vocabulary, and the same
+        validation; all end with the same factors.
+        """
+        self._check_shared(facts, workers or ALONE)
+        share = Share.of(facts, workers or ALONE)
+        self._check_room(share)
+        rank, dtype = self._size(facts)
+        kept = self._checkpoint(checkpoint, share, validation)
+        began = time.perf_counter()
+        on = self._place(dtype)
+        with one_blas_thread(), on.guarded():
+            begin = [self._start(share) if kept is None or not kept.exists() else (blank(facts, rank).A, None)]
+            lambdas = {name: getattr(self, name) for name in ("l2_entities", "l2_relations", "l2_attributes")}
+            solver = als_rows.sweeps(share, rank, lambdas, on)
+            state, trace = run(
+                solver,
+                solver.start(*begin.pop()),  # nothing of it is held while the run lasts
+                max_iter=self.max_iter,
+                tol=self.tol,
+                watch=least_squares_watch(share, validation, self.random_state, self.patience, on),
+                progress=progress,
+                checkpoint=kept,
+                anytime=True,
+                nothing=solver.nothing,
+                spent=time.perf_counter() - began,
+                on=on,
+                workers=share.workers,
+            )
+        A, R = on.fetch(state.A), on.fetch(state.R)
+        self.attribute_factors_ = state.V if facts.attributes is not None else None
+        self._warn_if_vanished(A, R)
+        return self._finish(share, A, R, np.zeros(facts.n_relations), Smooth(), trace)
+
+    def _place(self, dtype: np.dtype[Any]) -> Any:
+        """Where the arrays of the fit are."""
+        if self.device == "cpu":
+            return Host(dtype)
+        if dtype != np.float32:
+            raise InputError(f"on a GPU dtype must be 'float32', got {self.dtype!r}")
+        return gpu(self.device)
+
+    def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
+        begin = start.needs(facts, rank) if self.init == "eigen" else 0
+        attributes = 0 if facts.attributes is None else 4 * 8 * facts.attributes.size  # known, filled, fitted, D Vᵀ
+        if self.device != "cpu":
+            return max(begin, needs.placed(facts, rank) + attributes)
+        return max(begin, als_needs(facts, rank, dtype) + attributes)
+
+    def _start(self, facts: Share) -> tuple[Matrix, Slices | None]:
+        if isinstance(self.init, Factors):
+            given = start.checked_factors(self.init, facts, self.rank)
+            return given.A, given.R
+        rank = start.resolve_rank(self.rank, facts.n_entities)
+        if self.init == "eigen":
+            return start.eigenvectors(facts, rank, self.random_state), None
+        if self.init == "random":
+            return start.uniform(facts, rank, self.random_state), None
+        raise InputError(f"init must be 'eigen', 'random' or Factors, got {self.init!r}")
+
+
+ALS_SWEEPS = 5  # enough to find the directions; more only fits the wrong loss better
+
+
+def als_needs(facts: Facts, rank: int, dtype: Any) -> int:
+    """Bytes that sweeps of least squares take on a CPU."""
+    needed: int = (als_rows if als_rows.occur_rarely(facts) else als).needs(facts, rank, dtype)
+    return needed
+
+
+def least_squares_start(facts: Facts | Share, rank: int, random_state: int, *, sweeps: int) -> tuple[Matrix, Slices]:
+    """Factors after a few sweeps of least squares from the eigenvectors."""
+    plain = Share.of(facts).each(Facts.without_attributes)
+    # Hardly penalised: on small data a real penalty shrinks A to zero, a saddle that no gradient leaves.
+    lambdas = {"l2_entities": 0.01, "l2_relations": 0.01, "l2_attributes": 0.0}
+    solver = als_rows.sweeps(plain, rank, lambdas, Host(np.float32))
+    state = solver.start(start.eigenvectors(plain, rank, random_state))
+    for _ in range(sweeps):
+        state = solver.step(state)
+    return state.A, state.R

@@ -1,0 +1,131 @@
+"""NonnegativeRescal: RESCAL with non-negative factors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...arrays import Matrix, Slices
+from ...backend.blas_threads import one_blas_thread
+from ...data.facts import Facts
+from ...data.heldout import HeldOut
+from ...errors import InputError
+from ...model.factors import Factors
+from ...model.links import Smooth
+from ...progress import Progress
+from .. import init as start
+from .. import memory_estimate as needs
+from ..checkpoint import Checkpoint
+from ..loop import run
+from ..solvers.multiplicative import Nonnegative
+from .ranked import Ranked, least_squares_watch
+
+
+class NonnegativeRescal(Ranked):
+    """RESCAL with non-negative factors: entities as sums of parts, relations as links between parts.
+
+    Minimises Σ w (x − a_iᵀ R_k a_j)² over observed cells + λ_A ‖A‖² + λ_R Σ ‖R_k‖² + μ_A Σ A + μ_R Σ R, A and R ≥ 0.
+    Parts are easier to read than signed components; the price is fit, as nothing can cancel.
+
+    Parameters
+    ----------
+    rank : number of parts; None is 50, or the number of entities if that is less
+    l2_entities, l2_relations : λ_A, λ_R
+    l1_entities, l1_relations : μ_A, μ_R, which drive small entries to zero
+    max_iter, tol : sweeps at most; stop when the objective changes by less than tol of itself a sweep, over ten sweeps
+    init : "random", or Factors without negative entries to start from
+    dtype : "float32" or "float64", the type of A; sums are float64
+    patience : sweeps without improvement before a fit with validation cells stops
+    random_state : seed of the start
+
+    >>> import relatent
+    >>> facts = relatent.Facts.from_arrays([0, 1, 2], [0, 0, 0], [1, 2, 0])
+    >>> model = relatent.NonnegativeRescal(rank=3, l2_entities=0.01, l2_relations=0.01).fit(facts).factors_
+    >>> model.score(0, 0, [1, 2]) > 0.5
+    array([ True, False])
+    >>> bool(model.A.min() >= 0)
+    True
+    """
+
+    def __init__(
+        self,
+        rank: int | None = None,
+        l2_entities: float = 1.0,
+        l2_relations: float = 1.0,
+        l1_entities: float = 0.0,
+        l1_relations: float = 0.0,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        init: str | Factors = "random",
+        dtype: str = "float32",
+        random_state: int = 0,
+        *,
+        patience: int = 10,
+    ):
+        self.rank = rank
+        self.l2_entities = l2_entities
+        self.l2_relations = l2_relations
+        self.l1_entities = l1_entities
+        self.l1_relations = l1_relations
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init = init
+        self.dtype = dtype
+        self.random_state = random_state
+        self.patience = patience
+
+    def fit(
+        self,
+        facts: Facts,
+        validation: Facts | HeldOut | None = None,
+        *,
+        progress: Progress | None = None,
+        checkpoint: str | Path | Checkpoint | None = None,
+    ) -> NonnegativeRescal:
+        """Learn factors; with `validation`, keep those that predict it best."""
+        self._check_shared(facts)
+        self._check_room(facts)
+        rank, dtype = self._size(facts)
+        kept = self._checkpoint(checkpoint, facts, validation)
+        with one_blas_thread():
+            begin = [self._start(facts)]
+            solver = Nonnegative(
+                facts,
+                rank,
+                l2_entities=self.l2_entities,
+                l2_relations=self.l2_relations,
+                l1_entities=self.l1_entities,
+                l1_relations=self.l1_relations,
+                dtype=dtype,
+            )
+            state, trace = run(
+                solver,
+                solver.start(*begin.pop()),  # nothing of it is held while the run lasts
+                max_iter=self.max_iter,
+                tol=self.tol,
+                watch=least_squares_watch(facts, validation, self.random_state, self.patience),
+                progress=progress,
+                checkpoint=kept,
+                anytime=True,
+            )
+        self._warn_if_vanished(state.A, state.R)
+        return self._finish(facts, state.A, state.R, np.zeros(facts.n_relations), Smooth(), trace)
+
+    def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
+        return needs.nonnegative(facts, rank, dtype)
+
+    def _start(self, facts: Facts) -> tuple[Matrix, Slices]:
+        if isinstance(self.init, Factors):
+            given = start.checked_factors(self.init, facts, self.rank)
+            for name, array in (("A", given.A), ("R", given.R)):
+                if array.min() < 0:
+                    raise InputError(
+                        f"init: factors of a non-negative model must not be negative, got {array.min():g} in {name}"
+                    )
+            return given.A, given.R
+        if self.init != "random":
+            raise InputError(f"init must be 'random' or Factors, got {self.init!r}")
+        rank = start.resolve_rank(self.rank, facts.n_entities)
+        return start.positive(facts, rank, self.random_state)

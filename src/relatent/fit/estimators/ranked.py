@@ -1,0 +1,87 @@
+"""What the estimators of a given rank share: their size is known before the work."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from ...backend.memory import Needs, check_memory
+from ...data.facts import Facts
+from ...data.heldout import HeldOut
+from ...data.shard import Share
+from ...errors import InputError
+from ...model.factors import Factors
+from ...model.links import Smooth
+from .. import init as start
+from .. import memory_estimate as needs
+from ..loop import Watch
+from ..objective import Parameters
+from ..solvers.als import AlsState
+from ..solvers.multiplicative import NonnegativeState
+from .base import Estimator, held_out
+
+
+class Ranked(Estimator):
+    """What the estimators of a given rank share: their size is known before the work."""
+
+    rank: int | None
+    init: str | Factors
+    dtype: str
+
+    def needs(self, facts: Facts) -> Needs:
+        """What a fit to these facts takes, about: memory beyond the facts, and the model file."""
+        rank, dtype = self._size(facts)
+        return Needs(self._memory(facts, rank, dtype), needs.model_file(facts, rank, dtype))
+
+    def _size(self, facts: Facts) -> tuple[int, np.dtype[Any]]:
+        """The rank and the type of numbers, checked."""
+        rank = self.init.rank if isinstance(self.init, Factors) else start.resolve_rank(self.rank, facts.n_entities)
+        return rank, start.float_type(self.dtype)
+
+    def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
+        raise NotImplementedError
+
+    def _check_room(self, facts: Facts | Share) -> None:
+        """Refuse before the work what would run out of memory in the middle of it."""
+        share = Share.of(facts)
+        with share.workers.together():
+            rank, dtype = self._size(share.facts)
+            what = f"{type(self).__name__} of rank {rank} on {share.n_entities:,} entities"
+            remedy = "lower the rank" + (", or take dtype='float32'" if dtype == np.float64 else "")
+            check_memory(self.needs(share.facts).memory * share.workers.local_size, what, remedy)
+
+
+def gpu(name: str, *, half: bool = True) -> Any:
+    """A GPU to work on."""
+    if not isinstance(name, str) or re.fullmatch(r"cuda(:\d+)?", name) is None:
+        raise InputError(f"device must be 'cpu', 'cuda' or 'cuda:1', got {name!r}")
+    try:
+        from ...backend import torch_backend as device
+    except ImportError as problem:
+        raise InputError(f"device={name!r} needs PyTorch and Triton: pip install 'relatent[gpu]'") from problem
+    device.check(name)
+    return device.Device(name, half=half)
+
+
+def blank(facts: Facts, rank: int) -> Parameters:
+    """A start for a fit that is resumed: the kept state takes its place."""
+    n, k = facts.n_entities, facts.n_relations
+    return Parameters(np.zeros((n, rank)), np.zeros((k, rank, rank)), np.zeros(k))
+
+
+def least_squares_watch(
+    facts: Facts | Share, validation: Facts | HeldOut | None, random_state: int, patience: int, on: Any = None
+) -> Watch | None:
+    """A look at the validation cells after every sweep."""
+    if validation is None:
+        return None
+    heldout = held_out(validation, facts, random_state)
+
+    def loss(state: AlsState | NonnegativeState) -> float:
+        b = np.zeros(facts.n_relations)
+        A, R = (part if on is None else on.fetch(part) for part in (state.A, state.R))
+        return heldout.log_loss(Factors(A, R, b, facts.entities, facts.relations, Smooth()))
+
+    return Watch(loss, every=1, patience=patience)

@@ -1,0 +1,193 @@
+"""Where a fit starts: eigenvectors of the facts, random numbers, or other factors."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+import scipy.sparse.linalg
+
+from ..arrays import Matrix, Slices, Vector
+from ..backend import gram_matrix as gram
+from ..cells.sparse.streamed import Stream, padded_width
+from ..data.facts import Facts
+from ..data.shard import Share
+from ..errors import InputError
+from ..model.factors import Factors
+
+DEFAULT_RANK = 50
+_ARPACK_TAKES_RNG = "rng" in inspect.signature(scipy.sparse.linalg.eigsh).parameters  # SciPy 1.17 on
+DENSE = 600  # up to so many entities a dense eigendecomposition is as fast, and exact
+LARGE = 20_000  # beyond so many entities ARPACK takes longer than the sweeps that follow
+ROUNDS = 3  # products with S where entities are many: sweeps from there end as from ARPACK's vectors
+SPARE = 4  # vectors beyond the rank, at least: they keep the last ones asked for from lagging behind
+
+
+def resolve_rank(rank: int | None, n_entities: int) -> int:
+    """The rank asked for, checked; without one, 50 or the number of entities if that is less."""
+    if rank is None:
+        return min(DEFAULT_RANK, n_entities)
+    if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or rank < 1:
+        raise InputError(f"rank must be a whole number of at least 1, got {rank!r}")
+    if rank > n_entities:
+        raise InputError(f"rank must not exceed the {n_entities} entities, got {rank}")
+    return int(rank)
+
+
+def eigenvectors(facts: Facts | Share, rank: int, random_state: int) -> Matrix:
+    """The r eigenvectors of Σ_k (X_k + X_kᵀ) whose eigenvalues are largest in size, (N, r); roughly, if N is large."""
+    share = Share.of(facts)
+    if _is_large(share.n_entities, rank):
+        return _rough_eigenvectors(share, rank, random_state)
+    X = _sum_of_relations(share)
+    if share.workers.size == 1:
+        return _exact_eigenvectors(X + X.T, rank, random_state)
+    A = np.empty((share.n_entities, rank))  # found by one for all: which vectors ARPACK ends with hangs on rounding
+    if share.workers.rank == 0:
+        A[:] = _exact_eigenvectors(X + X.T, rank, random_state)
+    return share.workers.broadcast(A)
+
+
+def _sum_of_relations(share: Share) -> Any:
+    """Σ_k X_k, on every worker: where entities are few it is small, however many facts there are."""
+    facts, n = share.facts, share.n_entities
+    # a doubted fact counts for less, one of weight 0 not at all; no fact counts for more than 1
+    ones = np.minimum(facts.confidences, 1)
+    X = sp.csr_matrix((ones, (facts.subjects, facts.objects)), shape=(n, n))  # sums the relations
+    if share.workers.size == 1:
+        return X
+    own = X.tocoo()
+    values, rows, columns = (np.concatenate(share.workers.gather(part)) for part in (own.data, own.row, own.col))
+    return sp.csr_matrix((values, (rows, columns)), shape=(n, n))
+
+
+def _exact_eigenvectors(S: Any, rank: int, random_state: int) -> Matrix:
+    n = S.shape[0]
+    if n <= DENSE or rank >= n - 1:
+        values, vectors = scipy.linalg.eigh(S.toarray())
+    else:
+        rng = np.random.default_rng(random_state)
+        v0 = rng.random(n)
+        seeded = {"rng": rng} if _ARPACK_TAKES_RNG else {}  # it restarts at random where S has few distinct eigenvalues
+        values, vectors = scipy.sparse.linalg.eigsh(S, k=rank, v0=v0, **seeded)
+    return vectors[:, np.argsort(-np.abs(values), kind="stable")[:rank]]  # type: ignore[no-any-return]
+
+
+def needs(facts: Facts, rank: int) -> int:
+    """Bytes that `eigenvectors` takes beyond the facts, its result included, about."""
+    n, single = facts.n_entities, np.dtype(np.float32)
+    if not _is_large(n, rank):
+        return 45 * len(facts) + 8 * n * (
+            5 * rank + 10
+        )  # S and its making; the 2r + 1 vectors of ARPACK and its results
+    width = padded_width(rank + SPARE, single)
+    return 8 * len(facts) + 4 * n * (4 * width + rank)  # facts by object; Q, S Q, what replaces them, and Q padded
+
+
+def _is_large(n: int, rank: int) -> bool:
+    return n > max(LARGE, rank + 64)  # more entities than vectors
+
+
+def _rough_eigenvectors(share: Share, rank: int, random_state: int) -> Matrix:
+    """The same to a few digits, by subspace iteration in float32: a start need not be converged, but cost few sweeps.
+
+    Halko, Martinsson & Tropp (2011), algorithms 4.4 and 5.3. Every fact with a weight above 0 counts alike.
+    """
+    if share.facts.weights is not None:
+        share = share.each(_believed)
+    workers, own = share.workers, share.rows
+    rng = np.random.default_rng(random_state)
+    n, single = share.n_entities, np.dtype(np.float32)
+    width = padded_width(rank + SPARE, single)
+    stream = Stream(share, width, single)
+    Q: Matrix = rng.standard_normal((n, width), np.float32)
+    for last in range(ROUNDS, -1, -1):
+        Q = Q @ _orthogonaliser(workers.sum(gram.product(Q[own], Q[own])))
+        F = np.zeros_like(Q)
+        stream.neighbours(stream.padded(Q), F[own])  # S Q
+        if last:
+            Q = workers.gather_rows(F)
+    values, U = np.linalg.eigh(workers.sum(gram.product(Q[own], F[own])))
+    chosen = np.argsort(-np.abs(values), kind="stable")[:rank]
+    A: Matrix = Q @ U[:, chosen].astype(np.float32)
+    lost = np.abs(values[chosen]) <= np.abs(values).max() * np.finfo(np.float32).eps  # S has fewer than r eigenvalues
+    A[:, lost] = rng.standard_normal((n, int(lost.sum())), np.float32) / np.float32(np.sqrt(n))
+    return A
+
+
+def _believed(facts: Facts) -> Facts:
+    """Facts with a weight above 0."""
+    return facts.subset(facts.confidences > 0)
+
+
+def _orthogonaliser(G: Matrix) -> Matrix:
+    """T such that Q T has orthonormal columns, or zeros where Q has none left, for G = QᵀQ."""
+    values, U = np.linalg.eigh(G)
+    usable = values > values.max() * np.finfo(np.float32).eps ** 2
+    return (U * np.where(usable, 1 / np.sqrt(np.where(usable, values, 1)), 0)).astype(np.float32)
+
+
+def uniform(facts: Facts | Share, rank: int, random_state: int) -> Matrix:
+    """Uniform numbers in [0, 1), as in the authors' code, (N, r)."""
+    return np.random.default_rng(random_state).random((facts.n_entities, rank))
+
+
+def normal(facts: Facts | Share, rank: int, random_state: int) -> tuple[Matrix, Slices]:
+    """Small normal numbers for A and R, so that every θ starts near its bias."""
+    rng = np.random.default_rng(random_state)
+    scale = rank**-0.5
+    return rng.normal(scale=scale, size=(facts.n_entities, rank)), rng.normal(
+        scale=scale, size=(facts.n_relations, rank, rank)
+    )
+
+
+def small(facts: Facts | Share, rank: int, random_state: int) -> tuple[Matrix, Slices]:
+    """Numbers so small that relations with few facts, which Adam hardly moves, add no noise to θ."""
+    A, R = normal(facts, rank, random_state)
+    return A, R / 10
+
+
+def positive(facts: Facts, rank: int, random_state: int) -> tuple[Matrix, Slices]:
+    """Uniform numbers for A and R, in the size at which θ has the mean of x."""
+    rng = np.random.default_rng(random_state)
+    A, R = rng.random((facts.n_entities, rank)), rng.random((facts.n_relations, rank, rank))
+    mean = max(len(facts), 1) / max(facts.n_observed().sum(), 1)
+    return A, R * (mean / (rank * rank / 8))  # the mean of three uniform numbers' product is 1/8
+
+
+def ones_and_zeros(facts: Facts | Share) -> tuple[Vector, Vector]:
+    """How many cells of each relation are true, by weight, and how many false, (K,)."""
+    share = Share.of(facts)
+    hidden = share.by_relation(share.facts.unobserved)
+    ones = share.by_relation(share.facts.triples, share.facts.confidences)
+    return ones, np.maximum(share.n_entities**2 - hidden - share.counts, 0)
+
+
+def balanced(A: Matrix, R: Slices, l2_entities: float, l2_relations: float) -> tuple[Matrix, Slices]:
+    """The same products a_iᵀ R_k a_j at the least penalty: A grows by s as R shrinks by s²."""
+    a, r = l2_entities * float(np.sum(A * A)), l2_relations * float(np.sum(R * R))
+    if not (a > 0 and r > 0):
+        return A, R
+    s = (2 * r / a) ** (1 / 6)
+    return A * s, R / s**2
+
+
+def checked_factors(factors: Factors, facts: Facts | Share, rank: int | None) -> Factors:
+    """Given factors as a start: they must fit the facts."""
+    if factors.entities != facts.entities or factors.relations != facts.relations:
+        raise InputError("init: the factors' entities and relations must be those of the facts, in the same order")
+    if rank is not None and rank != factors.rank:
+        raise InputError(f"init: the factors have rank {factors.rank}, but rank={rank} was asked for")
+    return factors
+
+
+def float_type(dtype: Any) -> np.dtype[Any]:
+    """float32 or float64, checked."""
+    for kind in (np.dtype(np.float32), np.dtype(np.float64)):
+        if dtype is not None and dtype in (kind, kind.name, kind.type):  # NumPy takes None for float64
+            return kind
+    only = " (which is for a GPU)" if dtype == "tf32" else ""
+    raise InputError(f"dtype must be 'float32' or 'float64', got {dtype!r}{only}")

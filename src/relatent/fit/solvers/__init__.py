@@ -1,0 +1,1 @@
+"""The solvers: each is one step from state to state."""

@@ -1,0 +1,134 @@
+"""L-BFGS for a smooth function of one long vector, in the vector's own precision.
+
+SciPy's L-BFGS-B works in float64 with copies of everything; this one keeps 2·m + 5 vectors of the given type
+(docs/design.md has the comparison). Dot products and the objective are float64 all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays import Matrix, Vector
+from ...backend.numpy_backend import Host
+from ...distributed.workers import ALONE, Workers
+
+Objective = Callable[..., tuple[float, Any]]  # x, and whether the value is wanted
+
+SUFFICIENT, CURVATURE = 1e-4, 0.9  # Wolfe's two constants (Nocedal & Wright, section 3.1)
+PAIRS = 10  # of steps and changes of the gradient that are remembered
+TRIALS = 20  # evaluations in one line search
+
+
+class LbfgsState(NamedTuple):
+    """Where the search is and what it remembers."""
+
+    x: Vector  # (n,)
+    objective: float
+    gradient: Vector  # (n,)
+    S: Matrix  # (m, n) past steps, a ring
+    Y: Matrix  # (m, n) past changes of the gradient
+    curvature: Vector  # (m,) s · y of each pair, float64
+    kept: int  # pairs ever stored
+    evaluations: int
+    failures: int  # line searches in a row that found nothing lower
+
+
+class LbfgsSearch:
+    """Limited-memory BFGS with a line search that ends at the weak Wolfe conditions.
+
+    Vectors are those of `on`, a `Host` or a `Device`. Several workers go through the same steps: they agree on every
+    number that decides.
+    """
+
+    window = 10  # steps: single steps of a quasi-Newton method vary too much to judge by
+
+    def __init__(self, objective: Objective, *, memory: int = PAIRS, on: Any = None, workers: Workers = ALONE):
+        self.objective = objective
+        self.memory = memory
+        self.workers = workers
+        self.on = Host() if on is None else on
+
+    def start(self, x: Vector) -> LbfgsState:
+        """The state before the first step."""
+        value, gradient = self.objective(self.workers.broadcast(x))
+        (value,) = self.workers.agreed(value)
+        S, Y = (self.on.zeros((self.memory, len(x)), x) for _ in range(2))
+        return LbfgsState(x, value, gradient, S, Y, np.zeros(self.memory), 0, 1, 0)
+
+    def finished(self, state: LbfgsState) -> str | None:
+        """Two line searches in a row, the second from the gradient alone, found nothing lower."""
+        return "no step lowers the objective at this precision" if state.failures >= 2 else None
+
+    def step(self, state: LbfgsState) -> LbfgsState:
+        """One quasi-Newton step. The ring of pairs is overwritten in place."""
+        d = self._direction(state)
+        (slope,) = self.workers.agreed(self.on.dot(state.gradient, d))
+        if not slope < 0:  # rounding has spoilt the memory: forget it
+            state = state._replace(kept=0)
+            d = self._direction(state)
+            (slope,) = self.workers.agreed(self.on.dot(state.gradient, d))
+        first = 1.0 if state.kept else min(1.0, 1.0 / max(float(abs(state.gradient).sum()), 1e-30))
+        (first,) = self.workers.agreed(first)
+        found = self._line_search(state, d, slope, first)
+        if found is None:
+            return state._replace(kept=0, failures=state.failures + 1)
+        x, value, gradient, evaluations = found
+        pair = state.kept % self.memory
+        s, y = state.S[pair], state.Y[pair]
+        s[:], y[:] = x, gradient
+        s -= state.x
+        y -= state.gradient
+        state.curvature[pair], y_squared = self.workers.agreed(self.on.dot(s, y), self.on.dot(y, y))
+        usable = state.curvature[pair] > self.on.eps(x) * y_squared
+        return state._replace(
+            x=x,
+            objective=value,
+            gradient=gradient,
+            kept=state.kept + 1 if usable else 0,  # a pair that is rounding only has taken the place of the oldest
+            evaluations=state.evaluations + evaluations,
+            failures=0,
+        )
+
+    def _direction(self, state: LbfgsState) -> Vector:
+        """−H g by two loops over the pairs, newest first, then oldest first."""
+        q = -state.gradient
+        kept = min(state.kept, len(state.S))
+        if kept:
+            newest_first = (state.kept - 1 - np.arange(kept)) % len(state.S)
+            self.on.two_loops(state.S, state.Y, state.curvature, newest_first, q)
+        return q
+
+    def _line_search(
+        self, state: LbfgsState, d: Vector, slope: float, first: float
+    ) -> tuple[Vector, float, Vector, int] | None:
+        """A point low enough and flat enough, found by widening, then narrowing a bracket (Lewis & Overton 2013)."""
+        low, low_value, low_slope = 0.0, state.objective, slope
+        high: float | None = None
+        t = first
+        best: tuple[Vector, float, Vector, int] | None = None
+        for trial in range(1, TRIALS + 1):
+            x = state.x + float(t) * d
+            value, gradient = self.objective(x)
+            value, here = self.workers.agreed(value, self.on.dot(gradient, d))
+            if not value <= state.objective + SUFFICIENT * t * slope:
+                t, high = _between(low, low_value, low_slope, t, value), t
+            elif here < CURVATURE * slope:
+                best = (x, value, gradient, trial)
+                low, low_value, low_slope = t, value, here
+                t = 2 * t if high is None else (low + high) / 2
+            else:
+                return x, value, gradient, trial
+        return best
+
+
+def _between(low: float, low_value: float, low_slope: float, high: float, high_value: float) -> float:
+    """The minimum of the parabola through the bracket's ends, kept away from both."""
+    width = high - low
+    if not np.isfinite(high_value):
+        return low + 0.1 * width
+    bend = high_value - low_value - low_slope * width
+    guess = -low_slope * width / (2 * bend) if bend > 0 else 0.5
+    return low + min(max(guess, 0.1), 0.9) * width

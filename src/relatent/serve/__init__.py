@@ -1,1 +1,0 @@
-"""The faces of the program: queries and the command line."""

@@ -1,0 +1,1 @@
+"""The explorer: a web application over one model."""

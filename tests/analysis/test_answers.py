@@ -1,0 +1,110 @@
+"""Known facts and predictions side by side, against plain loops over all cells."""
+
+import dataclasses
+
+import pytest
+
+import relatent
+import worlds
+from relatent.analysis.answers import answers, outlook
+from relatent.analysis.known_facts import Known
+from relatent.data.names import Names
+from relatent.errors import InputError
+
+
+def world(exclusive=False):
+    facts = worlds.random_facts(n=12, n_relations=3, count=50)
+    A, R, b = worlds.random_parameters(facts, rank=4)
+    names = Names([f"e{i}" for i in range(12)]), Names(["likes", "knows", "owes"], what="relation")
+    named = relatent.Facts.from_ids(facts.triples, *names)
+    return relatent.Factors(A, R, b, *names, exclusive=exclusive), named
+
+
+def test_known_answers_are_those_of_a_plain_loop():
+    factors, facts = world()
+    known, triples = Known(facts, factors), set(map(tuple, facts.triples.tolist()))
+    for a in range(12):
+        for k in range(3):
+            assert known.objects(a, k).tolist() == [o for o in range(12) if (a, k, o) in triples]
+            assert known.subjects(k, a).tolist() == [s for s in range(12) if (s, k, a) in triples]
+            assert known.degrees[a] == sum((s == a) + (o == a) for s, _, o in triples)
+        for b in range(12):
+            assert known.relations(a, b).tolist() == [k for k in range(3) if (a, k, b) in triples]
+
+
+def test_facts_of_several_sources_and_other_vocabularies_count_once():
+    factors, facts = world()
+    other = relatent.Facts.from_arrays(["e0", "Zoe"], ["likes", "likes"], ["e1", "e0"])
+    assert set(map(tuple, Known([facts, other], factors).facts.triples.tolist())) == {
+        *map(tuple, facts.triples.tolist()),
+        (0, 0, 1),
+    }
+
+
+@pytest.mark.parametrize("place", ["subject", "relation", "object"])
+def test_answers_are_those_of_top_with_the_known_marked(place):
+    factors, facts = world()
+    known = Known(facts, factors)
+    s, k, o = facts.named(facts.triples[7:8])[0]
+    given = {"subject": s, "relation": k, "object": o} | {place: None}
+    plain, left = factors.top(**given, k=99), factors.top(**given, k=99, exclude=facts)
+    marked = answers(factors, known, **given, k=99)
+    assert marked.open == place
+    assert [one.name for one in marked.answers] == plain.names
+    assert [one.probability for one in marked.answers] == pytest.approx(plain.probabilities.tolist())
+    assert {one.name for one in marked.answers if one.known} == set(plain.names) - set(left.names)
+    assert [one.name for one in answers(factors, known, **given, k=99, treat_known="omit").answers] == left.names
+    only = answers(factors, known, **given, k=99, treat_known="only").answers
+    assert [one.name for one in only] == [one.name for one in marked.answers if one.known]
+    assert marked.n_known == len(only)
+
+
+def test_without_known_facts_nothing_is_marked():
+    factors, _ = world()
+    assert not any(one.known for one in answers(factors, subject="e0", relation="likes").answers)
+
+
+@pytest.mark.parametrize("wrong", [{"k": 0}, {"treat_known": "maybe"}])
+def test_a_wrong_wish_is_refused(wrong):
+    factors, _ = world()
+    with pytest.raises(InputError):
+        answers(factors, subject="e0", relation="likes", **wrong)
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_an_outlook_is_a_question_for_each_role_in_each_relation(exclusive):
+    factors, facts = world(exclusive)
+    known = Known(facts, factors)
+    found = outlook(factors, known, "e3", limit=4)
+    assert len(found) == 6
+    for section in found:
+        given = {"subject": "e3"} if section.role == "subject" else {"object": "e3"}
+        plain = answers(factors, known, relation=section.relation, **given, k=4, treat_known="omit")
+        assert [one.name for one in section.predicted] == [one.name for one in plain.answers]
+        assert [one.score for one in section.predicted] == pytest.approx([one.score for one in plain.answers])
+        assert section.n_known == plain.n_known == len(section.known)
+        assert all(one.known for one in section.known)
+
+
+@pytest.mark.parametrize("bias", [-3.0, 0.0])
+def test_news_come_first_then_what_is_known_then_guesses(bias):
+    factors, facts = world()
+    factors = dataclasses.replace(factors, bias=factors.bias + bias)
+    found = outlook(factors, Known(facts.subset(facts.subjects == 3), factors), "e3")
+    best = [section.predicted[0].probability for section in found]
+    place = [0 if p >= 0.5 else 1 if section.n_known else 2 for p, section in zip(best, found, strict=True)]
+    assert place == sorted(place)
+    assert len(set(place)) > 1
+    for kind in set(place):
+        own = [p for p, each in zip(best, place, strict=True) if each == kind and kind != 0]
+        assert own == sorted(own, reverse=True)
+
+
+def test_scores_in_blocks_are_the_scores(monkeypatch):
+    factors, facts = world()
+    whole = outlook(factors, Known(facts, factors), "e3")
+    monkeypatch.setattr("relatent.analysis.answers.SCORES_AT_ONCE", 12)
+    for block, section in zip(outlook(factors, Known(facts, factors), "e3"), whole, strict=True):
+        assert block[:3] == section[:3]
+        assert [one.name for one in block.predicted] == [one.name for one in section.predicted]
+        assert [one.score for one in block.predicted] == pytest.approx([one.score for one in section.predicted])

@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+
+import relatent
+import worlds
+from relatent.analysis import quality as module
+from relatent.analysis.known_facts import Known
+from relatent.analysis.quality import quality
+from relatent.errors import InputError
+from relatent.evaluation.metrics import measure
+from relatent.evaluation.reliability import expected_calibration_error
+
+
+def world(n=15):
+    facts = worlds.random_facts(n=n, n_relations=2, count=80)
+    A, R, b = worlds.random_parameters(facts, rank=3)
+    train, test = relatent.split(facts, test_size=20, keep_covered=False)
+    return relatent.Factors(A, R, b, facts.entities, facts.relations), train, test
+
+
+def all_cells(factors, train, test):
+    n = len(factors.entities)
+    grid = np.stack(np.meshgrid(np.arange(n), np.arange(2), np.arange(n), indexing="ij"), axis=-1).reshape(-1, 3)
+    return grid[~train.contains(grid)]
+
+
+def test_in_a_small_world_figures_are_those_of_all_cells_but_the_known():
+    factors, train, test = world()
+    found = quality(factors, Known(test, factors), Known(train, factors))
+    cells = all_cells(factors, train, test)
+    truth, theta = test.contains(cells), np.asarray(factors.score(*cells.T))
+    p = factors.link.probability(theta)
+    plain = measure(truth, theta, p)
+    assert found.n_cells == len(cells)
+    assert found.overall.average_precision == pytest.approx(plain.average_precision)
+    assert found.overall.auc_pr == pytest.approx(plain.auc_pr)
+    assert found.overall.mrr == pytest.approx(relatent.evaluate(factors, test, known=train).mrr)
+    assert found.calibration_error == pytest.approx(expected_calibration_error(truth, p, above=0.05))
+    assert sum(one.figures.n_facts for one in found.relations) == len(test) == found.overall.n_facts
+
+
+def test_drawn_rows_stand_for_all_rows(monkeypatch):
+    factors, train, test = world(n=40)
+    exact = quality(factors, Known(test, factors), Known(train, factors))
+    monkeypatch.setattr(module, "MOST_CELLS", 40 * 40)
+    rng = np.random.default_rng(0)
+    cells = [module.whole_rows(factors, Known(test, factors), Known(train, factors), rng) for _ in range(40)]
+    assert np.mean([one.weights.sum() for one in cells]) == pytest.approx(exact.n_cells, rel=0.01)
+    assert np.mean([one.weights[one.truth].sum() for one in cells]) == pytest.approx(len(test), rel=0.1)
+
+
+def test_of_many_facts_some_are_ranked(monkeypatch):
+    factors, train, test = world()
+    monkeypatch.setattr(module, "MOST_FACTS", 7)
+    found = quality(factors, Known(test, factors), Known(train, factors))
+    assert (found.n_facts, found.n_ranked, found.overall.n_facts) == (20, 7, 7)
+
+
+def test_facts_of_other_data_are_refused():
+    factors, _, _ = world()
+    other = relatent.Facts.from_arrays(["a"], ["b"], ["c"])
+    with pytest.raises(InputError, match="names of none of these facts"):
+        quality(factors, Known(other, factors))

@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+
+from relatent.cells.reference import dense_tensors
+from relatent.cells.sparse import streamed as stream
+from relatent.cells.sparse.streamed import Stream
+from relatent.data.facts import Facts
+from worlds import random_facts, relative_error
+
+pytestmark = pytest.mark.usefixtures("single_blas")
+TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
+
+
+def visited(facts, A, R, n_threads):
+    """AᵀX_kA of each relation, and Σ_k X_k A R_kᵀ + X_kᵀ A R_k."""
+    made = Stream(facts, A.shape[1], A.dtype, n_threads)
+    wide, F, M = made.padded(A), np.zeros_like(A), []
+    for group in made.groups:
+        room = made.room(group)
+        M += [made.project(k, wide, Y) for k, Y in zip(group, room, strict=True)]
+        made.pull(group, wide, room, R[group], F)
+    return np.array(M), F
+
+
+@pytest.fixture(params=["small", "as it is"])
+def sizes(request, monkeypatch):
+    """Blocks, chunks and groups so small that every edge is met, and the usual ones."""
+    if request.param == "small":
+        for name, value in (("CHUNK_BYTES", 60), ("BLOCK_BYTES", 400), ("TOGETHER", 0)):
+            monkeypatch.setattr(stream, name, value)
+        stream._kernels.cache_clear()  # the length of a chunk is compiled in
+        yield
+        stream._kernels.cache_clear()
+    else:
+        yield
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("n", "k", "count", "r"), [(1, 1, 1, 1), (7, 3, 20, 5), (60, 4, 900, 17), (300, 2, 4000, 50)])
+def test_gathers_give_what_dense_products_give(sizes, n, k, count, r, dtype):
+    facts, rng = random_facts(n, k, count), np.random.default_rng(0)
+    A, R = rng.normal(size=(n, r)).astype(dtype), rng.normal(size=(k, r, r))
+    X, wide = dense_tensors(facts)[0], A.astype(np.float64)
+    M, F = visited(facts, A, R, 2)
+    assert M.dtype == np.float64
+    assert relative_error(M, wide.T @ X @ wide) < TOLERANCE[dtype]
+    wanted = sum(X[q] @ wide @ R[q].T + X[q].T @ wide @ R[q] for q in range(k))
+    assert relative_error(F, wanted) < TOLERANCE[dtype]
+
+
+def test_the_number_of_threads_changes_nothing(sizes):
+    facts, rng = random_facts(80, 3, 800), np.random.default_rng(0)
+    A, R = rng.normal(size=(80, 8)).astype(np.float32), rng.normal(size=(3, 8, 8))
+    one, three = visited(facts, A, R, 1), visited(facts, A, R, 3)
+    for first, second in zip(one, three, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_neighbours_are_summed_over_all_relations_both_ways(sizes, n_threads):
+    facts = random_facts(60, 4, 900)
+    A = np.random.default_rng(0).normal(size=(60, 5))
+    made, F = Stream(facts, 5, "float64", n_threads), np.ones((60, 5))
+    made.neighbours(made.padded(A), F)
+    X = dense_tensors(facts)[0]
+    assert relative_error(F, 1 + sum(X_k + X_k.T for X_k in X) @ A) < 1e-12
+
+
+def test_numbers_too_small_to_multiply_count_as_zero():
+    A = np.array([[1.0, 1e-18, -1e-20, 0.0]], np.float32)
+    wide = Stream(random_facts(1, 1, 1), 4, "float32", 1).padded(A)
+    np.testing.assert_array_equal(wide[:, :4], np.array([[1.0, 1e-18, 0.0, 0.0]], np.float32))
+
+
+def test_facts_are_sorted_by_object_and_then_by_subject():
+    facts = random_facts(50, 3, 700)
+    for k, relation in enumerate(Stream(facts, 2, "float32", 2).relations):
+        wanted = facts.triples[facts.triples[:, 1] == k][:, [2, 0]]
+        wanted = wanted[np.lexsort((wanted[:, 1], wanted[:, 0]))]
+        np.testing.assert_array_equal(np.stack([relation.backward.rows, relation.backward.columns], axis=1), wanted)
+
+
+def test_relations_without_facts_and_one_entity_with_all_of_them():
+    facts = Facts.from_arrays([3] * 5, [1] * 5, range(5), n_entities=6, n_relations=3)
+    A, R = np.random.default_rng(0).normal(size=(6, 2)), np.random.default_rng(1).normal(size=(3, 2, 2))
+    M, F = visited(facts, A, R, 4)
+    X = dense_tensors(facts)[0]
+    np.testing.assert_allclose(M, A.T @ X @ A, atol=1e-12)
+    np.testing.assert_allclose(F, X[1] @ A @ R[1].T + X[1].T @ A @ R[1], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("r", "dtype", "width"), [(10, "float32", 16), (16, "float32", 16), (17, "float32", 32), (3, "float64", 8)]
+)
+def test_rows_begin_at_cache_lines(r, dtype, width):
+    wide = Stream(random_facts(9, 1, 20), r, dtype, 1).padded(np.ones((9, r), dtype))
+    assert wide.shape == (9, width)
+    assert wide.ctypes.data % 64 == 0
+    assert wide[:, :r].all()

@@ -1,0 +1,470 @@
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone
+
+import relatent
+from relatent.data.facts import cell_keys
+from relatent.data.heldout import HeldOut, sample_zeros
+from relatent.errors import ConvergenceWarning, InputError, UnknownNameError
+from relatent.evaluation import cross_validation as folds_module
+from relatent.evaluation.cross_validation import cell_folds, cross_validate, pair_normalised
+from relatent.model.factors import Factors
+from relatent.model.links import Smooth
+from worlds import blocks, cliques, marriages, politics, random_facts, relative_error
+
+ALS = relatent.RescalALS(rank=3, l2_entities=0.1, l2_relations=0.1, tol=1e-2)
+LOGIT = relatent.RescalLogit(rank=3, l2_entities=0.1, l2_relations=0.1, tol=1e-3)
+each_estimator = pytest.mark.parametrize("estimator", [ALS, LOGIT], ids=["als", "logit"])
+
+
+# --- folds
+
+
+@pytest.mark.parametrize("leaky", [False, True])
+@pytest.mark.parametrize("make", [random_facts, marriages, cliques], ids=["one-way", "marriages", "cliques"])
+@pytest.mark.parametrize("folds", [2, 3, 10])
+def test_every_observed_cell_is_in_exactly_one_fold(make, folds, leaky):
+    facts = make()
+    facts = facts.hold_out(facts.triples[[0, 3]], masked=True)
+    parts = cell_folds(facts, folds, leaky=leaky)
+    keys = np.concatenate([cell_keys(part, facts.n_entities) for part in parts])
+    assert len(parts) == folds
+    assert len(np.unique(keys)) == len(keys) == facts.n_cells - 2
+    assert not np.isin(cell_keys(facts.unobserved, facts.n_entities), keys).any()
+    sizes = [len(part) for part in parts]
+    assert max(sizes) - min(sizes) <= 0.2 * np.mean(sizes)
+
+
+def test_true_and_false_cells_are_dealt_alike():
+    facts = random_facts(40, 2, 600)
+    report = cross_validate(ALS, facts, folds=5)
+    for fold in report.folds:
+        np.testing.assert_array_equal(fold.heldout.truth, facts.contains(fold.heldout.cells))
+        assert abs(fold.metrics.n_true - 120) < 40
+        assert fold.metrics.n_cells == 640
+
+
+def test_folds_follow_the_seed():
+    facts = random_facts()
+    first, again, other = (np.concatenate(cell_folds(facts, 4, seed)) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def split_mirrors(facts, parts):
+    """Cells of the symmetric relation whose mirror is in another fold."""
+    n = facts.n_entities
+    count = 0
+    for part in parts:
+        mutual = part[facts.symmetric[part[:, 1]]]
+        count += np.sum(~np.isin(cell_keys(mutual[:, ::-1], n), cell_keys(part, n)))
+    return count
+
+
+@pytest.mark.parametrize("make", [marriages, cliques])
+def test_mirrored_cells_of_a_symmetric_relation_share_a_fold(make):
+    facts = make()
+    assert split_mirrors(facts, cell_folds(facts, 5)) == 0
+    assert split_mirrors(facts, cell_folds(facts, 5, leaky=True)) > 100
+
+
+def test_a_leaky_protocol_is_named():
+    facts = cliques(12, 3)
+    leaky, tight = (cross_validate(ALS, facts, folds=3, leaky=leaky) for leaky in (True, False))
+    assert leaky.leaky
+    assert "LEAKY: a symmetric relation's (i, j) tells (j, i)" in leaky.protocol
+    assert not tight.leaky
+    assert "LEAKY" not in tight.protocol
+    assert not cross_validate(ALS, random_facts(), folds=3, leaky=True).leaky, "nothing can leak here"
+
+
+def test_given_folds_that_split_mirrored_cells_are_named_leaky():
+    facts = cliques(12, 3)
+    assert cross_validate(ALS, facts, folds=cell_folds(facts, 3, leaky=True)).leaky
+    assert not cross_validate(ALS, facts, folds=cell_folds(facts, 3)).leaky
+
+
+def test_the_copied_mirror_gives_leaky_folds_away_and_knows_nothing_otherwise():
+    facts = cliques()
+    leaky, tight = (cross_validate(ALS, facts, folds=4, leaky=leaky).baselines for leaky in (True, False))
+    assert leaky["copy of the mirrored cell"]["average_precision"] > 0.6
+    base = tight["base rate"]["average_precision"]
+    assert tight["copy of the mirrored cell"]["average_precision"] == pytest.approx(base)
+    assert "copy of the mirrored cell" not in cross_validate(ALS, random_facts(), folds=3).baselines
+
+
+# --- what a fit may know
+
+
+@each_estimator
+def test_the_truth_of_masked_cells_has_no_influence_on_their_prediction(estimator):
+    facts = blocks(15)
+    fold = cell_folds(facts, 4)[0]
+    lies = np.concatenate([facts.hold_out(fold, masked=False).triples, fold[~facts.contains(fold)]])
+    flipped = relatent.Facts.from_arrays(*lies.T, n_entities=15, n_relations=2)
+    honest, lied = (cross_validate(estimator, each, folds=[fold]).folds[0] for each in (facts, flipped))
+    np.testing.assert_array_equal(honest.scores, lied.scores)
+    np.testing.assert_array_equal(honest.probabilities, lied.probabilities)
+    np.testing.assert_array_equal(honest.heldout.truth, ~lied.heldout.truth)
+
+
+@each_estimator
+def test_cells_set_to_zero_are_told_to_be_false_and_masked_cells_are_not(estimator):
+    facts = blocks(15)
+    masked, zero = (cross_validate(estimator, facts, folds=4, heldout=heldout) for heldout in ("masked", "zero"))
+    assert "held-out cells masked" in masked.protocol
+    assert "held-out cells set to zero" in zero.protocol
+    truth = masked.folds[0].heldout.truth
+    assert masked.folds[0].probabilities[truth].mean() > zero.folds[0].probabilities[truth].mean() + 0.05
+
+
+@each_estimator
+def test_a_fold_is_predicted_by_a_fit_without_it(estimator):
+    facts = random_facts(15, 2, 80)
+    report = cross_validate(estimator, facts, folds=3)
+    for fold in report.folds:
+        f = clone(estimator).fit(facts.hold_out(fold.heldout.cells, masked=True)).factors_
+        assert relative_error(fold.scores, f.score(*fold.heldout.cells.T)) < 1e-2  # threads may differ, so rounding
+
+
+def test_the_estimator_given_is_left_alone():
+    estimator = clone(ALS)
+    cross_validate(estimator, random_facts(), folds=3, search={"rank": [1, 2]})
+    assert estimator.rank == 3
+    assert not hasattr(estimator, "factors_")
+
+
+# --- scores
+
+
+@pytest.mark.parametrize("link", ["logistic", "smooth"])
+def test_pair_normalised_scores_are_those_of_a_plain_loop(link):
+    facts = random_facts(10, 3, 40)
+    estimator = LOGIT if link == "logistic" else ALS
+    f = clone(estimator).fit(facts).factors_
+    rng = np.random.default_rng(0)
+    cells = np.stack([rng.integers(0, size, 50) for size in (10, 3, 10)], axis=1)
+    wanted = []
+    for s, k, o in cells:
+        theta = [float(f.score(s, each, o)) for each in range(3)]
+        response = [1 / (1 + np.exp(-t)) for t in theta] if link == "logistic" else theta
+        wanted.append(response[k] / np.sqrt(sum(x * x for x in response)))
+    np.testing.assert_allclose(pair_normalised(f, cells), wanted, rtol=1e-5)
+    report = cross_validate(estimator, facts, folds=[cells[:1]], scores="pair-normalised")
+    assert "pair-normalised scores" in report.protocol
+
+
+def test_a_pair_whose_norm_is_zero_is_left_alone():
+    facts = random_facts(4, 2, 5)
+    nothing = Factors(np.zeros((4, 2)), np.zeros((2, 2, 2)), np.zeros(2), facts.entities, facts.relations, Smooth())
+    assert not pair_normalised(nothing, facts.triples).any()
+
+
+def test_normalising_leaves_the_probabilities():
+    raw, normalised = (cross_validate(ALS, random_facts(), folds=3, scores=s) for s in ("raw", "pair-normalised"))
+    np.testing.assert_array_equal(raw.folds[1].probabilities, normalised.folds[1].probabilities)
+    assert raw.brier == normalised.brier
+    assert raw.auc_pr != normalised.auc_pr
+
+
+# --- given folds
+
+
+def test_the_presidents_task_is_a_list_of_folds():
+    facts = relatent.load_dataset("presidents")
+    folds = relatent.presidents_folds(facts)
+    report = cross_validate(relatent.RescalALS(5, 0.1, 0.1), facts, folds=folds, heldout="zero")
+    assert len(report.folds) == 10
+    assert sum(fold.metrics.n_true for fold in report.folds) >= 39
+    assert report.auc_pr > report.baselines["base rate"]["auc_pr"] + 0.1
+    assert list(report.per_relation) == ["party"]
+
+
+def test_folds_may_be_given_by_name():
+    facts = politics(6)
+    by_name = [[("president 0", "party", "Blue"), ("president 0", "party", "Red")]]
+    by_id = [[[facts.entities.id(s), facts.relations.id(k), facts.entities.id(o)] for s, k, o in by_name[0]]]
+    first, second = (cross_validate(ALS, facts, folds=folds).folds[0] for folds in (by_name, by_id))
+    np.testing.assert_array_equal(first.heldout.cells, second.heldout.cells)
+    np.testing.assert_array_equal(first.scores, second.scores)
+    assert first.heldout.truth.tolist() == [True, False]
+
+
+def test_a_fold_of_one_kind_of_cells_has_no_curve_but_a_report():
+    report = cross_validate(ALS, random_facts(), folds=[random_facts().triples[:5]])
+    assert np.isnan(report.auc_pr)
+    assert np.isnan(report.auc_pr_std)
+    assert np.isfinite(report.log_loss)
+    assert json.loads(json.dumps(report.to_dict()))["auc_pr"] is None
+    assert "nan" in repr(report)
+
+
+# --- search
+
+
+class Peeking(BaseEstimator):
+    """Least squares that answers right, or wrong, in the cells it is told of by a setting."""
+
+    def __init__(self, told=None):
+        self.told = told
+
+    def fit(self, facts):
+        fitted = relatent.RescalALS(rank=3, l2_entities=0.1, l2_relations=0.1, tol=1e-2).fit(facts)
+        self.trace_ = fitted.trace_
+        f = fitted.factors_
+        A = np.eye(len(f.entities))
+        R = np.einsum("ip,kpq,jq->kij", f.A, f.R, f.A).astype(np.float64)
+        if self.told is not None:
+            cells, truth = self.told
+            R[cells[:, 1], cells[:, 0], cells[:, 2]] = truth
+        self.factors_ = dataclasses.replace(f, A=A, R=R, bias=f.bias.astype(float))
+        return self
+
+
+def test_the_setting_that_only_looks_good_by_the_test_fold_is_not_chosen_for_it():
+    """It answers the cells of fold 1 perfectly and all others wrongly: by fold 1 alone it would be the best."""
+    facts = blocks(15)
+    cuts = [HeldOut(cells, facts.contains(cells)) for cells in cell_folds(facts, 4)]
+    cells = np.concatenate([cut.cells for cut in cuts])
+    truth = np.concatenate([cut.truth if f == 1 else ~cut.truth for f, cut in enumerate(cuts)])
+    settings = [{"told": None}, {"told": (cells, truth.astype(float))}]
+    report = cross_validate(Peeking(), facts, folds=[cut.cells for cut in cuts], search=settings)
+    assert report.folds[1].settings["told"] is None
+    honest = cross_validate(Peeking(), facts, folds=[cut.cells for cut in cuts])
+    np.testing.assert_array_equal(report.folds[1].scores, honest.folds[1].scores)
+
+
+@pytest.mark.parametrize("heldout", ["masked", "zero"])
+def test_the_truth_of_a_fold_has_no_influence_on_the_settings_chosen_for_it(heldout):
+    facts = random_facts(15, 2, 90)
+    folds = cell_folds(facts, 4)
+    search = {"rank": [1, 3], "l2_relations": [0.01, 3.0]}
+    honest = cross_validate(ALS, facts, folds=folds, heldout=heldout, search=search)
+    for f, fold in list(enumerate(folds))[:2]:
+        lies = np.concatenate([facts.hold_out(fold, masked=False).triples, fold[~facts.contains(fold)]])
+        flipped = relatent.Facts.from_arrays(*lies.T, n_entities=15, n_relations=2)
+        lied = cross_validate(ALS, flipped, folds=folds, heldout=heldout, search=search)
+        assert lied.folds[f].settings == honest.folds[f].settings
+        np.testing.assert_array_equal(lied.folds[f].scores, honest.folds[f].scores)
+
+
+def test_a_search_finds_the_rank_of_a_planted_world():
+    report = cross_validate(ALS, blocks(18, groups=4), folds=3, search={"rank": [1, 4]})
+    assert [fold.settings for fold in report.folds] == [{"rank": 4}] * 3
+    assert report.searched == 2
+    assert "best of 2 settings by auc_pr inside each training fold" in report.protocol
+
+
+@pytest.mark.parametrize("metric", ["auc_pr", "average_precision", "auc_roc", "brier", "log_loss"])
+def test_every_metric_prefers_the_better_model(metric):
+    report = cross_validate(ALS, blocks(18, groups=4), folds=3, search={"rank": [1, 4]}, metric=metric)
+    assert [fold.settings["rank"] for fold in report.folds] == [4, 4, 4]
+
+
+def test_one_setting_is_used_without_a_search():
+    report = cross_validate(ALS, random_facts(), folds=3, search=[{"rank": 2}])
+    assert report.searched == 0
+    assert "best of" not in report.protocol
+    assert report.folds[0].settings == {"rank": 2}
+
+
+def test_settings_that_json_does_not_know_are_written_as_it_can():
+    start = clone(ALS).fit(random_facts()).factors_
+    search = [{"rank": np.int64(3), "init": "eigen"}, {"rank": np.int64(3), "init": start}]
+    report = cross_validate(ALS, random_facts(), folds=3, search=search)
+    written = json.loads(json.dumps(report.to_dict()))
+    assert written["folds"][0]["settings"]["rank"] == 3
+
+
+# --- processes, progress
+
+
+def test_the_number_of_processes_changes_nothing():
+    facts = random_facts(15, 2, 80)
+    one, two = (
+        cross_validate(LOGIT, facts, folds=3, search={"rank": [2, 3]}, n_jobs=n_jobs, random_state=1)
+        for n_jobs in (1, 2)
+    )
+    for first, second in zip(one.folds, two.folds, strict=True):
+        np.testing.assert_array_equal(first.scores, second.scores)
+        np.testing.assert_array_equal(first.probabilities, second.probabilities)
+        assert first.settings == second.settings
+        assert first.metrics == second.metrics
+
+
+def test_progress_counts_every_fit():
+    said = []
+    cross_validate(ALS, random_facts(), folds=3, search={"rank": [1, 2]}, progress=lambda *news: said.append(news))
+    assert [done for done, _, _ in said] == list(range(1, 10))
+    assert {total for _, total, _ in said} == {9}
+    assert [what for _, _, what in said] == ["search"] * 6 + ["folds"] * 3
+
+
+def test_fits_that_did_not_converge_are_counted_in_one_warning():
+    hasty = clone(ALS).set_params(max_iter=1)
+    with pytest.warns(ConvergenceWarning, match="3 of 3 fits stopped before they converged; raise max_iter or tol"):
+        report = cross_validate(hasty, random_facts(), folds=3)
+    assert not any(fold.converged for fold in report.folds)
+
+
+# --- too many cells to look at each
+
+
+@pytest.fixture
+def sampled(monkeypatch):
+    monkeypatch.setattr(folds_module, "ALL_CELLS", 100)
+
+
+def test_sampled_zeros_stand_for_all_of_them(sampled):
+    facts = random_facts(30, 2, 100, unobserved=50)
+    report = cross_validate(ALS, facts, folds=4, zeros_per_fact=5)
+    assert report.sampled_zeros
+    assert "zeros sampled and re-weighted" in report.protocol
+    truth = np.concatenate([fold.heldout.truth for fold in report.folds])
+    weights = np.concatenate([fold.heldout.weights for fold in report.folds])
+    cells = np.concatenate([fold.heldout.cells for fold in report.folds])
+    assert truth.sum() == len(facts)
+    assert (weights[truth] == 1).all()
+    assert (~truth).sum() == 500
+    assert weights[~truth].sum() == pytest.approx(facts.n_cells - 50 - 100)
+    np.testing.assert_array_equal(truth, facts.contains(cells))
+    assert not facts.hides(cells).any()
+    assert len(np.unique(cell_keys(cells, 30))) == len(cells)
+
+
+def test_figures_from_sampled_zeros_are_near_the_full_ones(monkeypatch):
+    facts = random_facts(60, 1, 400)
+    noisy = blocks(60, groups=4, n_relations=1)
+    lies = np.concatenate([noisy.triples, facts.triples])
+    noisy = relatent.Facts.from_arrays(*lies.T, n_entities=60)
+    full = cross_validate(ALS, noisy, folds=4)
+    monkeypatch.setattr(folds_module, "ALL_CELLS", 100)
+    estimate = cross_validate(ALS, noisy, folds=4, zeros_per_fact=1)
+    assert not full.sampled_zeros
+    assert estimate.sampled_zeros
+    for figure in ("auc_pr", "average_precision", "auc_roc", "brier", "log_loss"):
+        assert getattr(estimate, figure) == pytest.approx(getattr(full, figure), abs=0.05), figure
+    assert estimate.baselines["base rate"]["average_precision"] == pytest.approx(
+        full.baselines["base rate"]["average_precision"], abs=0.03
+    )
+
+
+def test_the_mirror_of_a_sampled_zero_does_not_give_it_away(sampled):
+    """Were it left in the training data, a held-out cell with a visible mirror would be a zero, without one a fact."""
+    facts = cliques(24, 6)
+    report = cross_validate(ALS, facts, folds=4, zeros_per_fact=1)
+    copied, rate = (report.baselines[name]["average_precision"] for name in ("copy of the mirrored cell", "base rate"))
+    assert copied == pytest.approx(rate)
+
+
+def test_sampled_zeros_are_distinct_free_cells():
+    facts, others = random_facts(12, 2, 60, unobserved=30), random_facts(12, 2, 60, seed=1)
+    zeros, weight = sample_zeros([facts, others], 40, np.random.default_rng(0))
+    assert len(np.unique(cell_keys(zeros, 12))) == len(zeros) == 40
+    for each in (facts, others):
+        assert not (each.contains(zeros) | each.hides(zeros)).any()
+    cells = np.stack(np.unravel_index(np.arange(facts.n_cells), (12, 2, 12)), axis=1)
+    free = np.sum(~(facts.contains(cells) | facts.hides(cells) | others.contains(cells) | others.hides(cells)))
+    assert 40 * weight == pytest.approx(free)
+
+
+def test_a_world_without_zeros_has_none_to_sample():
+    full = relatent.Facts.from_tensor(np.ones((3, 3, 1)))
+    zeros, _ = sample_zeros([full], 5, np.random.default_rng(0))
+    assert len(zeros) == 0
+
+
+def test_every_zero_may_be_asked_for_but_half_are_given():
+    facts = random_facts(10, 1, 20)
+    zeros, weight = sample_zeros([facts], 1000, np.random.default_rng(0))
+    assert len(zeros) == 41
+    assert len(zeros) * weight == pytest.approx(80)
+
+
+# --- the report
+
+
+def test_a_report_says_what_it_measured():
+    facts = random_facts(20, 3, 150)
+    report = cross_validate(ALS, facts, folds=4, random_state=7)
+    values = [fold.auc_pr for fold in report.folds]
+    assert report.auc_pr == pytest.approx(np.mean(values))
+    assert report.auc_pr_std == pytest.approx(np.std(values))
+    assert report.average_precision == pytest.approx(np.mean([fold.average_precision for fold in report.folds]))
+    assert report.protocol == "4 folds, held-out cells masked, raw scores, seed 7"
+    assert report.seconds > 0
+    assert list(report.per_relation) == list(facts.relations)
+    assert sum(each.n_true for each in report.per_relation.values()) == 150
+    assert sum(each.n_cells for each in report.per_relation.values()) == facts.n_cells
+    written = json.loads(json.dumps(report.to_dict()))
+    assert written["auc_pr"] == report.auc_pr
+    assert len(written["folds"]) == 4
+    assert written["baselines"]["base rate"]["auc_roc"] == 0.5
+
+
+def test_the_base_rate_scores_as_a_constant_does():
+    facts = random_facts(20, 2, 150)
+    report = cross_validate(ALS, facts, folds=4)
+    shares = [fold.metrics.n_true / fold.metrics.n_cells for fold in report.folds]
+    base = report.baselines["base rate"]
+    assert base["average_precision"] == pytest.approx(np.mean(shares))
+    assert base["auc_pr"] == pytest.approx((1 + np.mean(shares)) / 2)
+
+
+def test_the_relation_frequency_is_what_the_training_cells_show():
+    dense = relatent.Facts.from_tensor(np.stack([np.ones((8, 8)), np.zeros((8, 8))], axis=2))
+    report = cross_validate(ALS, dense, folds=4)
+    assert report.baselines["relation frequency"]["average_precision"] == 1
+
+
+# --- what is refused, and how
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"heldout": "hidden"}, "heldout must be 'masked' or 'zero', got 'hidden'"),
+        ({"scores": "soft"}, "scores must be 'raw' or 'pair-normalised', got 'soft'"),
+        ({"metric": "f1"}, "metric must be 'auc_pr' or .*, got 'f1'"),
+        ({"folds": 1}, "folds must be at least 2, got 1"),
+        ({"folds": True}, "folds must be at least 2, got True"),
+        ({"folds": 5000}, "folds must not exceed the 1200 observed cells, got 5000"),
+        ({"folds": []}, "folds must be a number, or hold at least one set of cells"),
+        ({"folds": [np.zeros((0, 3), int)]}, r"a fold must be a non-empty \(m, 3\) array of cells, got shape \(0, 3\)"),
+        ({"folds": [np.zeros((4, 2), int)]}, r"a fold must be a non-empty \(m, 3\) array of cells, got shape \(4, 2\)"),
+        ({"n_jobs": 0}, "n_jobs must be at least 1, got 0"),
+        ({"search": []}, "search must hold at least one setting"),
+        ({"search": {"rank": []}}, "search must hold at least one setting"),
+        ({"search": {"rank": [1, 2]}, "folds": 2}, "search needs at least 3 folds, got 2"),
+    ],
+    ids=str,
+)
+def test_a_wrong_argument_is_named_with_its_value(settings, message):
+    with pytest.raises(InputError, match=message):
+        cross_validate(ALS, random_facts(), **settings)
+
+
+def test_a_fold_may_not_hold_unobserved_or_unknown_cells():
+    facts = random_facts(20, 3, 60, unobserved=10)
+    with pytest.raises(InputError, match="a fold holds cells whose truth is unobserved; leave them out"):
+        cross_validate(ALS, facts, folds=[facts.unobserved[:1]])
+    with pytest.raises(UnknownNameError, match="unknown entity id 20: ids run from 0 to 19"):
+        cross_validate(ALS, facts, folds=[[[20, 0, 1]]])
+
+
+def test_too_few_sampled_zeros_are_refused(sampled):
+    with pytest.raises(InputError, match="zeros_per_fact must be at least 1, got 0"):
+        cross_validate(ALS, random_facts(), zeros_per_fact=0)
+
+
+def test_cross_validation_takes_facts_only():
+    with pytest.raises(InputError, match=r"cross_validate takes Facts, got str; see relatent\.load_dataset"):
+        cross_validate(ALS, "kinships")
+
+
+def test_a_setting_the_estimator_does_not_have_is_refused():
+    with pytest.raises(ValueError, match="search: RescalALS has no setting 'ranks'; it has "):
+        cross_validate(ALS, random_facts(), folds=3, search=[{"ranks": 1}, {"ranks": 2}])

@@ -1,0 +1,41 @@
+"""The API asked what its own description allows, and what it does not: `make test-fuzz`."""
+
+import pytest
+
+import relatent
+import worlds
+
+pytest.importorskip("schemathesis", reason="needs schemathesis: make test-fuzz")
+pytest.importorskip("starlette", reason="needs relatent[serve]")
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
+
+from relatent.analysis.known_facts import Known
+from relatent.web.app import create_app
+from relatent.web.views import Explorer
+
+pytestmark = [
+    pytest.mark.fuzz,
+    pytest.mark.filterwarnings("ignore"),  # of other people's packages
+]
+
+
+def application():
+    facts = worlds.politics()
+    factors = relatent.RescalLogit(8, 0.1, 0.1).fit(facts).factors_
+    return create_app(Explorer(factors, Known(facts, factors)), hosts=None)
+
+
+schema = schemathesis.openapi.from_asgi("/api/openapi.json", application())
+
+
+@schema.parametrize()
+@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_every_answer_is_as_described(case):
+    response, excluded = case.call(), []
+    if case.path in ("/api/ask", "/api/group"):  # OpenAPI cannot say "two of these three"
+        excluded.append(positive_data_acceptance)
+    if response.status_code == 413:  # refused, before anybody looked at what is wrong with it
+        excluded.append(negative_data_rejection)
+    case.validate_response(response, excluded_checks=excluded)
