@@ -563,7 +563,7 @@ def test_a_fit_without_enough_memory_is_one_line(capsys, tmp_path, monkeypatch):
 
 
 def test_a_large_fit_says_what_it_needs(capsys, family, tmp_path, monkeypatch):
-    monkeypatch.setattr("relatent.cli.main.TELL", 0)
+    monkeypatch.setattr("relatent.cli.fit.TELL", 0)
     monkeypatch.setattr(room, "available", lambda: 24 * 10**9)
     for more in ((), ("--calibrate", "platt")):
         code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 2, *more)

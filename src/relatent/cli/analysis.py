@@ -87,44 +87,6 @@ def explain(model: Path, subject: str, relation: str, object_: str, known: str, 
     answer(as_json, document, lambda: show.explanation(found))
 
 
-@click.command("fold-in")
-@model_argument
-@click.argument("data")
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Model file to write.")
-@click.option("--entity", "entities", multiple=True, help="Whose vector to find (repeatable).  [default: all new ones]")
-@click.option(
-    "--others",
-    default=1.0,
-    show_default=True,
-    type=click.FloatRange(0, 1),
-    help="How much a cell that DATA does not list counts as false; 0: it is unknown.",
-)
-@seed_option
-@json_option
-def fold_in(
-    model: Path, data: str, output: Path, entities: tuple[str, ...], others: float, seed: int, as_json: bool
-) -> None:
-    """Add new entities to a model from a few facts about each, without fitting again.
-
-    Example: relatent fold-in kinships.relatent newcomers.tsv -o larger.relatent
-    """
-    from ..model.storage import check_target, load
-    from . import tables as show
-    from .sources import open_facts
-
-    check_target(output)
-    factors = load(model)
-    grown = factors.fold_in(open_facts(data), entities=entities or None, others=others, random_state=seed)
-    grown.save(output)
-    found = {
-        "model": str(output),
-        "folded_in": grown.about["folded_in"][len(factors.about.get("folded_in", [])) :],
-        "entities": len(grown.entities),
-    }
-    names = ", ".join(found["folded_in"])
-    answer(as_json, found, lambda: [show.values(str(output), [("folded in", names), ("entities", found["entities"])])])
-
-
 @click.command()
 @model_argument
 @click.option("--known", required=True, help="The facts the model was learned from.")
@@ -203,6 +165,3 @@ def duplicates(
         "shared": shared,
     }
     answer(as_json, document, lambda: show.duplicates(found))
-
-
-COMMANDS = (similar, groups, explain, duplicates, fold_in)

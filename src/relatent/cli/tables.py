@@ -195,3 +195,25 @@ def values(title: str, pairs: Iterable[tuple[str, Any]]) -> Table:
     for name, value in pairs:
         made.add_row(Text(name), Text(str(value)))
     return made
+
+
+def details(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """Names and values, one a line; what is nested deeper than one level gets lines of its own."""
+    lines = []
+    for name, value in found.items():
+        if isinstance(value, dict) and any(inner and isinstance(inner, dict) for inner in value.values()):
+            lines += details(value)
+        else:
+            lines.append((name.replace("_", " "), _short(value)))
+    return lines
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        shown = ", ".join(f"{key} {_short(item)}" for key, item in list(value.items())[:12] if item != {})
+        return shown + (f", … ({len(value)} in all)" if len(value) > 12 else "")
+    if isinstance(value, list):
+        return f"({len(value):,} values)"
+    if isinstance(value, float):
+        return f"{value:,.6g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
