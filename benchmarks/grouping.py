@@ -10,7 +10,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import normalize
 
 import relatent
-from relatent.analysis import queries
+from relatent.analysis.groups import METHODS, cluster
+from relatent.analysis.similarity import profiles as profiles_of
 from relatent.data.names import Names
 
 # The section (1 to 4) of person0 to person103: `atts` of alyawarradata.mat, beside the kin terms (Denham 1973; Kemp et
@@ -78,17 +79,17 @@ def _truth(data: str, facts: relatent.Facts) -> list[str]:
 
 
 def _grouped(fits: list[relatent.Factors], truth: list[str], number: int) -> dict[str, Any]:
-    profiles = [queries.profiles(factors) for factors in fits]
+    profiles = [profiles_of(factors) for factors in fits]
     plain = [normalize(factors.A.astype(np.float64)) for factors in fits]
     found = {}
-    for method in queries.GROUPINGS:
+    for method in METHODS:
         for title, given in (("", None), (" given their number", number)):
             if method == "hdbscan" and given is not None:
                 continue
-            labels = [queries.labels_of(B, method, given, one) for one, B in enumerate(profiles)]
+            labels = [cluster(B, method, given, one) for one, B in enumerate(profiles)]
             found[method + title] = _told(truth, labels)
     for title, given in (("", None), (" given their number", number)):
-        labels = [queries.labels_of(B, "k-means", given, one) for one, B in enumerate(plain)]
+        labels = [cluster(B, "k-means", given, one) for one, B in enumerate(plain)]
         found["k-means on A" + title] = _told(truth, labels)
     return found
 

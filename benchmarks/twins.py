@@ -12,7 +12,7 @@ from timing import bar
 import relatent
 from relatent.analysis import duplicates as twins
 from relatent.analysis.duplicate_features import Pairs, collect
-from relatent.analysis.queries import profiles
+from relatent.analysis.similarity import profiles
 from relatent.evaluation.reliability import reliability
 
 THRESHOLDS = (0.2, 0.5, 0.8)

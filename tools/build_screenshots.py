@@ -20,7 +20,7 @@ import uvicorn
 from playwright.sync_api import Browser, expect, sync_playwright
 
 import relatent
-from relatent.analysis.known_facts import Known
+from relatent.analysis.known_facts import KnownFacts
 from relatent.web.app import create_app
 from relatent.web.views import Explorer
 
@@ -68,8 +68,8 @@ def _served() -> Iterator[str]:
     test = relatent.Facts.from_ids(cells[facts.contains(cells)], facts.entities, facts.relations)
     explorer = Explorer(
         factors,
-        Known(seen, factors),
-        Known(test, factors),
+        KnownFacts(seen, factors),
+        KnownFacts(test, factors),
         name="presidents.relatent",
         known_name="presidents",
         test_name="his party",

@@ -12,7 +12,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .analysis.duplicates import duplicates
-    from .analysis.queries import explain, groups, similar
+    from .analysis.explain import explain
+    from .analysis.groups import groups
+    from .analysis.similarity import similar
     from .baselines.irm import IRM
     from .baselines.mln import MarkovLogic
     from .baselines.mrc import MRC
@@ -64,9 +66,9 @@ _HOME = {
     "Factors": ".model.factors",
     "load": ".model.storage",
     "duplicates": ".analysis.duplicates",
-    "similar": ".analysis.queries",
-    "groups": ".analysis.queries",
-    "explain": ".analysis.queries",
+    "similar": ".analysis.similarity",
+    "groups": ".analysis.groups",
+    "explain": ".analysis.explain",
     "cross_validate": ".evaluation.cross_validation",
     "evaluate": ".evaluation.ranking",
     "tune": ".evaluation.tuning",

@@ -6,8 +6,8 @@ import pytest
 
 import relatent
 import worlds
-from relatent.analysis.answers import answers, outlook
-from relatent.analysis.known_facts import Known
+from relatent.analysis.answers import answers, entity_sections
+from relatent.analysis.known_facts import KnownFacts
 from relatent.data.names import Names
 from relatent.errors import InputError
 
@@ -20,42 +20,21 @@ def world(exclusive=False):
     return relatent.Factors(A, R, b, *names, exclusive=exclusive), named
 
 
-def test_known_answers_are_those_of_a_plain_loop():
-    factors, facts = world()
-    known, triples = Known(facts, factors), set(map(tuple, facts.triples.tolist()))
-    for a in range(12):
-        for k in range(3):
-            assert known.objects(a, k).tolist() == [o for o in range(12) if (a, k, o) in triples]
-            assert known.subjects(k, a).tolist() == [s for s in range(12) if (s, k, a) in triples]
-            assert known.degrees[a] == sum((s == a) + (o == a) for s, _, o in triples)
-        for b in range(12):
-            assert known.relations(a, b).tolist() == [k for k in range(3) if (a, k, b) in triples]
-
-
-def test_facts_of_several_sources_and_other_vocabularies_count_once():
-    factors, facts = world()
-    other = relatent.Facts.from_arrays(["e0", "Zoe"], ["likes", "likes"], ["e1", "e0"])
-    assert set(map(tuple, Known([facts, other], factors).facts.triples.tolist())) == {
-        *map(tuple, facts.triples.tolist()),
-        (0, 0, 1),
-    }
-
-
 @pytest.mark.parametrize("place", ["subject", "relation", "object"])
 def test_answers_are_those_of_top_with_the_known_marked(place):
     factors, facts = world()
-    known = Known(facts, factors)
+    known = KnownFacts(facts, factors)
     s, k, o = facts.named(facts.triples[7:8])[0]
     given = {"subject": s, "relation": k, "object": o} | {place: None}
     plain, left = factors.top(**given, k=99), factors.top(**given, k=99, exclude=facts)
     marked = answers(factors, known, **given, k=99)
     assert marked.open == place
-    assert [one.name for one in marked.answers] == plain.names
-    assert [one.probability for one in marked.answers] == pytest.approx(plain.probabilities.tolist())
-    assert {one.name for one in marked.answers if one.known} == set(plain.names) - set(left.names)
+    assert [answer.name for answer in marked.answers] == plain.names
+    assert [answer.probability for answer in marked.answers] == pytest.approx(plain.probabilities.tolist())
+    assert {answer.name for answer in marked.answers if answer.known} == set(plain.names) - set(left.names)
     assert [one.name for one in answers(factors, known, **given, k=99, treat_known="omit").answers] == left.names
     only = answers(factors, known, **given, k=99, treat_known="only").answers
-    assert [one.name for one in only] == [one.name for one in marked.answers if one.known]
+    assert [one.name for one in only] == [answer.name for answer in marked.answers if answer.known]
     assert marked.n_known == len(only)
 
 
@@ -74,8 +53,8 @@ def test_a_wrong_wish_is_refused(wrong):
 @pytest.mark.parametrize("exclusive", [False, True])
 def test_an_outlook_is_a_question_for_each_role_in_each_relation(exclusive):
     factors, facts = world(exclusive)
-    known = Known(facts, factors)
-    found = outlook(factors, known, "e3", limit=4)
+    known = KnownFacts(facts, factors)
+    found = entity_sections(factors, known, "e3", k=4)
     assert len(found) == 6
     for section in found:
         given = {"subject": "e3"} if section.role == "subject" else {"object": "e3"}
@@ -90,7 +69,7 @@ def test_an_outlook_is_a_question_for_each_role_in_each_relation(exclusive):
 def test_news_come_first_then_what_is_known_then_guesses(bias):
     factors, facts = world()
     factors = dataclasses.replace(factors, bias=factors.bias + bias)
-    found = outlook(factors, Known(facts.subset(facts.subjects == 3), factors), "e3")
+    found = entity_sections(factors, KnownFacts(facts.subset(facts.subjects == 3), factors), "e3")
     best = [section.predicted[0].probability for section in found]
     place = [0 if p >= 0.5 else 1 if section.n_known else 2 for p, section in zip(best, found, strict=True)]
     assert place == sorted(place)
@@ -102,9 +81,9 @@ def test_news_come_first_then_what_is_known_then_guesses(bias):
 
 def test_scores_in_blocks_are_the_scores(monkeypatch):
     factors, facts = world()
-    whole = outlook(factors, Known(facts, factors), "e3")
-    monkeypatch.setattr("relatent.analysis.answers.SCORES_AT_ONCE", 12)
-    for block, section in zip(outlook(factors, Known(facts, factors), "e3"), whole, strict=True):
+    whole = entity_sections(factors, KnownFacts(facts, factors), "e3")
+    monkeypatch.setattr("relatent.analysis.answers.BLOCK_SCORES", 12)
+    for block, section in zip(entity_sections(factors, KnownFacts(facts, factors), "e3"), whole, strict=True):
         assert block[:3] == section[:3]
         assert [one.name for one in block.predicted] == [one.name for one in section.predicted]
         assert [one.score for one in block.predicted] == pytest.approx([one.score for one in section.predicted])

@@ -4,7 +4,7 @@ import pytest
 import relatent
 import worlds
 from relatent.analysis import quality as module
-from relatent.analysis.known_facts import Known
+from relatent.analysis.known_facts import KnownFacts
 from relatent.analysis.quality import quality
 from relatent.errors import InputError
 from relatent.evaluation.metrics import measure
@@ -24,9 +24,9 @@ def all_cells(factors, train, test):
     return grid[~train.contains(grid)]
 
 
-def test_in_a_small_world_figures_are_those_of_all_cells_but_the_known():
+def test_in_a_small_graph_all_cells_except_the_known_are_measured():
     factors, train, test = world()
-    found = quality(factors, Known(test, factors), Known(train, factors))
+    found = quality(factors, KnownFacts(test, factors), KnownFacts(train, factors))
     cells = all_cells(factors, train, test)
     truth, theta = test.contains(cells), np.asarray(factors.score(*cells.T))
     p = factors.link.probability(theta)
@@ -36,23 +36,23 @@ def test_in_a_small_world_figures_are_those_of_all_cells_but_the_known():
     assert found.overall.auc_pr == pytest.approx(plain.auc_pr)
     assert found.overall.mrr == pytest.approx(relatent.evaluate(factors, test, known=train).mrr)
     assert found.calibration_error == pytest.approx(expected_calibration_error(truth, p, above=0.05))
-    assert sum(one.figures.n_facts for one in found.relations) == len(test) == found.overall.n_facts
+    assert sum(relation.figures.n_facts for relation in found.relations) == len(test) == found.overall.n_facts
 
 
-def test_drawn_rows_stand_for_all_rows(monkeypatch):
+def test_sampled_rows_stand_for_all_rows(monkeypatch):
     factors, train, test = world(n=40)
-    exact = quality(factors, Known(test, factors), Known(train, factors))
-    monkeypatch.setattr(module, "MOST_CELLS", 40 * 40)
+    exact = quality(factors, KnownFacts(test, factors), KnownFacts(train, factors))
+    monkeypatch.setattr(module, "MAX_CELLS", 40 * 40)
     rng = np.random.default_rng(0)
-    cells = [module.whole_rows(factors, Known(test, factors), Known(train, factors), rng) for _ in range(40)]
-    assert np.mean([one.weights.sum() for one in cells]) == pytest.approx(exact.n_cells, rel=0.01)
-    assert np.mean([one.weights[one.truth].sum() for one in cells]) == pytest.approx(len(test), rel=0.1)
+    cells = [module.score_rows(factors, KnownFacts(test, factors), KnownFacts(train, factors), rng) for _ in range(40)]
+    assert np.mean([sample.weights.sum() for sample in cells]) == pytest.approx(exact.n_cells, rel=0.01)
+    assert np.mean([sample.weights[sample.truth].sum() for sample in cells]) == pytest.approx(len(test), rel=0.1)
 
 
-def test_of_many_facts_some_are_ranked(monkeypatch):
+def test_of_many_facts_a_sample_is_ranked(monkeypatch):
     factors, train, test = world()
-    monkeypatch.setattr(module, "MOST_FACTS", 7)
-    found = quality(factors, Known(test, factors), Known(train, factors))
+    monkeypatch.setattr(module, "MAX_RANKED_FACTS", 7)
+    found = quality(factors, KnownFacts(test, factors), KnownFacts(train, factors))
     assert (found.n_facts, found.n_ranked, found.overall.n_facts) == (20, 7, 7)
 
 
@@ -60,4 +60,4 @@ def test_facts_of_other_data_are_refused():
     factors, _, _ = world()
     other = relatent.Facts.from_arrays(["a"], ["b"], ["c"])
     with pytest.raises(InputError, match="names of none of these facts"):
-        quality(factors, Known(other, factors))
+        quality(factors, KnownFacts(other, factors))

@@ -1,3 +1,4 @@
+import inspect
 import json
 
 import numpy as np
@@ -197,19 +198,58 @@ def test_precision_and_layout_of_the_factors_do_not_matter():
         np.testing.assert_array_equal(results[0].ranks, other.ranks)
 
 
-def test_progress_is_told_up_to_the_end():
-    told: list[tuple[int, int]] = []
+def test_progress_is_reported_up_to_the_end():
+    reports: list[tuple[int, int, str]] = []
     test = likes(("Ann", "Bob"), ("Bob", "Cid"), ("Cid", "Ann"))
-    evaluate(scored(np.eye(3).tolist()), test, batch_size=2, progress=lambda done, n: told.append((done, n)))
-    assert told == [(2, 6), (3, 6), (5, 6), (6, 6)]
+    evaluate(scored(np.eye(3).tolist()), test, batch_size=2, progress=lambda *report: reports.append(report))
+    assert reports == [(done, 6, "ranking facts") for done in (2, 3, 5, 6)]
 
 
-def test_a_ranking_can_be_written_as_json_and_introduces_itself():
+def test_a_callback_without_a_note_still_works_and_warns():
+    reports: list[tuple[int, int]] = []
+    test = likes(("Ann", "Bob"))
+    with pytest.warns(DeprecationWarning, match=r"evaluate calls progress with \(done, total, note\)"):
+        evaluate(scored(np.eye(3).tolist()), test, progress=lambda done, total: reports.append((done, total)))
+    assert reports == [(1, 2), (2, 2)]
+
+
+def test_progress_true_draws_a_bar_and_callables_without_a_signature_are_called():
+    test = likes(("Ann", "Bob"))
+    assert evaluate(scored(np.eye(3).tolist()), test, progress=True).n == 1
+    with pytest.raises(ValueError, match="no signature found"):
+        inspect.signature(slice)
+    assert evaluate(scored(np.eye(3).tolist()), test, progress=slice).n == 1  # called as slice(done, total, note)
+
+
+def test_relations_become_rows_of_a_data_frame():
     ranking = evaluate(scored([[0, 5, 3], [0, 9, 8], [0, 7, 1]]), likes(("Ann", "Bob")))
-    told = ranking.as_dict()
-    assert json.loads(json.dumps(told)) == told
-    assert told["hits"] == {"1": 0.5, "3": 1.0, "10": 1.0}
-    assert told["by_relation"]["likes"]["mrr"] == ranking.mrr
+    table = ranking.to_pandas()
+    assert table.to_dict("records") == [
+        {
+            "relation": "likes",
+            "n": 2,
+            "mrr": ranking.mrr,
+            "mean_rank": 1.5,
+            "hits_1": 0.5,
+            "hits_3": 1.0,
+            "hits_10": 1.0,
+        }
+    ]
+
+
+def test_the_old_name_of_to_dict_warns():
+    ranking = evaluate(scored([[0, 5, 3], [0, 9, 8], [0, 7, 1]]), likes(("Ann", "Bob")))
+    with pytest.warns(DeprecationWarning, match=r"Ranking.as_dict\(\) is now called to_dict\(\)"):
+        assert ranking.as_dict() == ranking.to_dict()
+
+
+def test_a_ranking_is_json_and_has_a_short_repr():
+    ranking = evaluate(scored([[0, 5, 3], [0, 9, 8], [0, 7, 1]]), likes(("Ann", "Bob")))
+    found = ranking.to_dict()
+    assert json.loads(json.dumps(found)) == found
+    assert found["n"] == 2
+    assert found["hits"] == {"1": 0.5, "3": 1.0, "10": 1.0}
+    assert found["by_relation"]["likes"]["mrr"] == ranking.mrr
     assert isinstance(ranking, Ranking)
     assert repr(ranking) == "Ranking(1 facts, MRR 0.667, hits@1 0.500, hits@3 1.000, hits@10 1.000)"
 
@@ -244,5 +284,5 @@ def test_keywords_out_of_range_are_refused(keywords, message):
 
 
 def test_no_test_facts_at_all_are_refused():
-    with pytest.raises(InputError, match="test must hold at least one fact, got none"):
+    with pytest.raises(InputError, match="test must contain at least one fact, got none"):
         evaluate(scored(np.eye(2).tolist()), Facts.from_arrays([], [], [], entity_names=PEOPLE, n_relations=1))

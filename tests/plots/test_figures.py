@@ -8,7 +8,7 @@ import pytest
 import relatent
 import worlds
 from commands import run
-from relatent.analysis.known_facts import Known
+from relatent.analysis.known_facts import KnownFacts
 from relatent.cli.plot import KINDS, MEASURED
 from relatent.errors import InputError
 from relatent.plots import figures as pictures
@@ -59,7 +59,7 @@ def test_the_heat_map_is_the_relations_matrix(world):
 
 def test_precision_and_recall_are_those_of_the_cells(world):
     factors, train, test = world
-    lines = pictures.precision_recall(factors, Known(test, factors), Known(train, factors)).axes[0].lines
+    lines = pictures.precision_recall(factors, KnownFacts(test, factors), KnownFacts(train, factors)).axes[0].lines
     assert [line.get_label().split(":")[0] for line in lines] == ["all", "party", "vicePresident"]
     assert all(line.get_xdata().max() == 1 for line in lines)
 

@@ -24,7 +24,7 @@ pytest.importorskip("starlette", reason="needs relatent[serve]")
 from starlette.middleware import Middleware
 from starlette.testclient import TestClient
 
-from relatent.analysis.known_facts import Known
+from relatent.analysis.known_facts import KnownFacts
 from relatent.cli.serve import address, is_loopback, listen
 from relatent.model.links import Identity
 from relatent.web import app as app_module
@@ -44,7 +44,7 @@ def politics():
 @pytest.fixture(scope="module")
 def explorer(politics):
     facts, factors = politics
-    return Explorer(factors, Known(facts, factors), name="politics.relatent", known_name="politics")
+    return Explorer(factors, KnownFacts(facts, factors), name="politics.relatent", known_name="politics")
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +209,7 @@ def test_quality_is_measured_on_known_facts_where_there_are_no_others(client):
 def test_quality_is_measured_on_test_facts(politics):
     facts, factors = politics
     train, test = relatent.split(facts, test_size=0.2)
-    explorer = Explorer(factors, Known(train, factors), Known(test, factors), test_name="held out")
+    explorer = Explorer(factors, KnownFacts(train, factors), KnownFacts(test, factors), test_name="held out")
     with TestClient(create_app(explorer), base_url="http://localhost") as client:
         found = finally_(client, "quality").json()
     assert (found["data"], found["name"]) == ("test", "held out")
@@ -229,7 +229,7 @@ def test_without_known_facts_questions_are_answered_and_reasons_are_not(bare):
 def test_models_without_a_regression_say_so(politics):
     facts, fitted = politics
     factors = dataclasses.replace(fitted, about={"model": "IRM"}, link=Identity())
-    with TestClient(create_app(Explorer(factors, Known(facts, factors))), base_url="http://localhost") as client:
+    with TestClient(create_app(Explorer(factors, KnownFacts(facts, factors))), base_url="http://localhost") as client:
         body = {"name": "Eve", "facts": [{"relation": "party", "role": "subject", "partner": "Red"}]}
         problem(client.post("/api/fold-in", json=body), 409, "not_possible_here")
         cell = {"subject": "vice 4", "relation": "party", "object": "Blue"}

@@ -23,7 +23,7 @@ from PIL import Image
 from playwright.sync_api import expect, sync_playwright
 from starlette.middleware import Middleware
 
-from relatent.analysis.known_facts import Known
+from relatent.analysis.known_facts import KnownFacts
 from relatent.data.names import Names
 from relatent.web.app import create_app
 from relatent.web.views import Explorer
@@ -70,7 +70,7 @@ class Delayed:
 def explorer():
     facts = worlds.politics()
     factors = relatent.RescalLogit(8, 0.1, 0.1).fit(facts).factors_
-    return Explorer(factors, Known(facts, factors), name="politics.relatent", known_name="politics")
+    return Explorer(factors, KnownFacts(facts, factors), name="politics.relatent", known_name="politics")
 
 
 @pytest.fixture(scope="module")
@@ -354,7 +354,7 @@ def test_a_model_that_gives_no_reasons_says_so_and_settings_that_nobody_gave_are
     factors = explorer.factors
     about = {"model": "Rescal", "settings": {"loss": "categorical", "optimiser": None, "rank": None, "max_iter": 5}}
     other = dataclasses.replace(factors, about=about)
-    app = create_app(Explorer(other, Known(worlds.politics(), other), known_name="politics"))
+    app = create_app(Explorer(other, KnownFacts(worlds.politics(), other), known_name="politics"))
     with live(app) as address, opened(chromium) as page:
         page.goto(f"{address}/entity?name=president+3")
         page.get_by_text("A model of this kind gives no reasons").wait_for()
@@ -448,7 +448,7 @@ def test_names_are_text_whatever_they_hold(chromium):
         rng.normal(size=(5, 2)), rng.normal(size=(1, 2, 2)), np.zeros(1), Names(names), Names(["<b>"], what="relation")
     )
     facts = relatent.Facts.from_arrays(names, ["<b>"] * 5, names[::-1])
-    with live(create_app(Explorer(factors, Known(facts, factors)))) as url, opened(chromium) as page:
+    with live(create_app(Explorer(factors, KnownFacts(facts, factors)))) as url, opened(chromium) as page:
         page.goto(url)
         for name in names:
             page.locator(".chips a", has_text=name).first.click()

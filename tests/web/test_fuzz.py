@@ -11,7 +11,7 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
-from relatent.analysis.known_facts import Known
+from relatent.analysis.known_facts import KnownFacts
 from relatent.web.app import create_app
 from relatent.web.views import Explorer
 
@@ -24,7 +24,7 @@ pytestmark = [
 def application():
     facts = worlds.politics()
     factors = relatent.RescalLogit(8, 0.1, 0.1).fit(facts).factors_
-    return create_app(Explorer(factors, Known(facts, factors)), hosts=None)
+    return create_app(Explorer(factors, KnownFacts(facts, factors)), hosts=None)
 
 
 schema = schemathesis.openapi.from_asgi("/api/openapi.json", application())

@@ -1,26 +1,27 @@
-"""What a model says beside what is known: answers to a question, and all that concerns one entity."""
+"""Predictions side by side with known facts: answers to a question, and everything about one entity."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import Ids, Matrix, Vector
 from ..data.names import Names
 from ..errors import InputError
+from ..json_values import to_json
 from ..model.factors import Factors, against_others, best_first
-from .known_facts import Known
+from .known_facts import KnownFacts
 
-MARKED, LEFT_OUT, ALONE = "mark", "omit", "only"  # what becomes of known answers
-SCORES_AT_ONCE = 1 << 24  # 64 MB
-PROBABLE = 0.5  # from here on a prediction is news
-KNOWN_SHOWN = 25  # names a section
+MARK, OMIT, ONLY = "mark", "omit", "only"  # how known answers are treated
+BLOCK_SCORES = 1 << 24  # scores computed at a time: 64 MB in single precision
+MIN_PROBABILITY = 0.5  # of a prediction that moves its section to the front
+MAX_KNOWN_SHOWN = 25  # known facts per section
 
 
 class Answer(NamedTuple):
-    """What may fill an open place."""
+    """An entity or relation that may fill the open place of a question."""
 
     name: str
     score: float
@@ -35,9 +36,13 @@ class Answers(NamedTuple):
     n_known: int
     answers: list[Answer]
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return to_json(self)  # type: ignore[no-any-return]
 
-class Section(NamedTuple):
-    """An entity in one role of one relation: who is known to stand at the other end, and who may."""
+
+class EntitySection(NamedTuple):
+    """One entity in one role of one relation: known and predicted entities at the other end."""
 
     relation: str
     role: str  # of the entity: "subject" or "object"
@@ -48,76 +53,90 @@ class Section(NamedTuple):
 
 def answers(
     factors: Factors,
-    known: Known | None = None,
+    known: KnownFacts | None = None,
     *,
     subject: str | None = None,
     relation: str | None = None,
     object: str | None = None,
     k: int = 10,
-    treat_known: str = MARKED,
+    treat_known: str = MARK,
 ) -> Answers:
-    """The k best answers for the place left open, known ones marked, left out, or they alone."""
+    """The k best answers for the one place left open.
+
+    treat_known: "mark" known answers, "omit" them, or give "only" them.
+
+    >>> import relatent
+    >>> from relatent.analysis.answers import answers
+    >>> from relatent.analysis.known_facts import KnownFacts
+    >>> facts = relatent.load_dataset("presidents")
+    >>> model = relatent.RescalALS(rank=10, l2_entities=0.1, l2_relations=0.1).fit(facts).factors_
+    >>> answers(model, KnownFacts(facts, model), subject="Al Gore", relation="party", k=1).answers[0].known
+    True
+    """
     if k < 1:
         raise InputError(f"k must be at least 1, got {k}")
-    if treat_known not in (MARKED, LEFT_OUT, ALONE):
-        raise InputError(f"known answers are one of {MARKED}, {LEFT_OUT}, {ALONE}, got {treat_known!r}")
+    if treat_known not in (MARK, OMIT, ONLY):
+        raise InputError(f"treat_known must be one of {MARK}, {OMIT}, {ONLY}, got {treat_known!r}")
     place, names, theta = factors.question(subject, relation, object)
     ids = (_id(factors.entities, subject), _id(factors.relations, relation), _id(factors.entities, object))
-    filling: Ids = np.empty(0, np.int64) if known is None else known.filling(*ids)
-    if treat_known == LEFT_OUT:
-        theta[filling] = -np.inf
-    elif treat_known == ALONE:
-        theta[np.setdiff1d(np.arange(len(theta)), filling)] = -np.inf
-    found = _answers(factors, names, theta, best_first(theta, k), filling)
-    return Answers(("subject", "relation", "object")[place], len(filling), found)
+    known_ids: Ids = np.empty(0, np.int64) if known is None else known.answers(*ids)
+    if treat_known == OMIT:
+        theta[known_ids] = -np.inf
+    elif treat_known == ONLY:
+        theta[np.setdiff1d(np.arange(len(theta)), known_ids)] = -np.inf
+    found = _answer_list(factors, names, theta, best_first(theta, k), known_ids)
+    return Answers(("subject", "relation", "object")[place], len(known_ids), found)
 
 
-def outlook(factors: Factors, known: Known | None, entity: str | int, *, limit: int = 5) -> list[Section]:
-    """An entity in both roles of every relation: where a new fact is probable first, then where some are known.
+def entity_sections(
+    factors: Factors, known: KnownFacts | None, entity: str | int, *, k: int = 5
+) -> list[EntitySection]:
+    """One section with k predictions per relation and role of an entity.
 
-    `limit`: predictions a section.
+    Sections with a probable new fact come first, then those with known facts, then the others.
     """
     i = int(factors.entities.ids(entity))
     sections = []
-    for k, role, theta in _all_scores(factors, i):
-        here: Ids = np.empty(0, np.int64)
+    for relation_id, role, theta in _all_scores(factors, i):
+        known_ids: Ids = np.empty(0, np.int64)
         if known is not None:
-            here = known.objects(i, k) if role == "subject" else known.subjects(k, i)
-        shown = here[best_first(theta[here], KNOWN_SHOWN)]
-        listed = _answers(factors, factors.entities, theta, shown, here)
-        theta[here] = -np.inf
-        likely = _answers(factors, factors.entities, theta, best_first(theta, limit), here[:0])
-        sections.append(Section(factors.relations[k], role, len(here), listed, likely))
-    return sorted(sections, key=_importance)
+            known_ids = known.objects(i, relation_id) if role == "subject" else known.subjects(relation_id, i)
+        shown = known_ids[best_first(theta[known_ids], MAX_KNOWN_SHOWN)]
+        listed = _answer_list(factors, factors.entities, theta, shown, known_ids)
+        theta[known_ids] = -np.inf
+        predicted = _answer_list(factors, factors.entities, theta, best_first(theta, k), known_ids[:0])
+        sections.append(EntitySection(factors.relations[relation_id], role, len(known_ids), listed, predicted))
+    return sorted(sections, key=_sort_key)
 
 
-def _importance(section: Section) -> tuple[bool, bool, float]:
-    """News first, then what is known, then guesses."""
-    best = max((one.probability for one in section.predicted), default=0.0)
-    return best < PROBABLE, not section.n_known, -best
+def _sort_key(section: EntitySection) -> tuple[bool, bool, float]:
+    best = max((answer.probability for answer in section.predicted), default=0.0)
+    return best < MIN_PROBABILITY, not section.n_known, -best
 
 
 def _all_scores(factors: Factors, i: int) -> Iterator[tuple[int, str, Vector]]:
     """θ of every cell of an entity: relation, role, and (N,) scores."""
     K, N = len(factors.relations), len(factors.entities)
-    at_once = K if factors.exclusive else max(1, SCORES_AT_ONCE // N)  # relations that compete are scored together
-    for low in range(0, K, at_once):
-        some = slice(low, min(low + at_once, K))
-        R, bias = factors.R[some], factors.bias[some]
+    block = K if factors.exclusive else max(1, BLOCK_SCORES // N)  # exclusive relations are scored together
+    for low in range(0, K, block):
+        high = min(low + block, K)
+        R, bias = factors.R[low:high], factors.bias[low:high]
         for role, rows in (("subject", factors.A[i] @ R), ("object", R @ factors.A[i])):  # (m, r)
             theta: Matrix = rows @ factors.A.T + bias[:, None]  # (m, N)
-            for k in range(some.start, some.stop):
-                own = theta[k - low] if not factors.exclusive else against_others(theta, np.full(N, k))
-                yield k, role, own
+            for relation_id in range(low, high):
+                scores = (
+                    against_others(theta, np.full(N, relation_id)) if factors.exclusive else theta[relation_id - low]
+                )
+                yield relation_id, role, scores
 
 
-def _answers(factors: Factors, names: Names, theta: Vector, chosen: Ids, known: Ids) -> list[Answer]:
-    """The chosen places of θ by name."""
+def _answer_list(factors: Factors, names: Names, theta: Vector, chosen: Ids, known: Ids) -> list[Answer]:
+    """The chosen entries of θ, with names and probabilities."""
     p = np.atleast_1d(factors.link.probability(theta[chosen]))
     is_known = np.isin(chosen, known)
-    listed = zip(chosen.tolist(), theta[chosen].tolist(), p.tolist(), is_known.tolist(), strict=True)
-    return [Answer(names[i], score, probability, mark) for i, score, probability, mark in listed]
+    rows = zip(chosen.tolist(), theta[chosen].tolist(), p.tolist(), is_known.tolist(), strict=True)
+    return [Answer(names[i], score, probability, mark) for i, score, probability, mark in rows]
 
 
-def _id(names: Names, given: str | None) -> int | None:
-    return None if given is None else int(names.ids(given))
+def _id(names: Names, name: str | None) -> int | None:
+    return None if name is None else int(names.ids(name))

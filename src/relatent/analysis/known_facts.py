@@ -1,4 +1,4 @@
-"""Known facts by the ids of a model, found from either end in a few steps of a binary search."""
+"""Known facts in the ids of a model, found from either end by binary search."""
 
 from __future__ import annotations
 
@@ -9,46 +9,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Ids, Triples, Vector
-from ..data.facts import Facts, cell_keys
+from ..data.facts import Facts, cell_keys, cells_of
 from ..model.factors import Factors
 from ..model.fold_in import Listed
 
 
-class Known:
-    """Facts as two sorted arrays of cell numbers, by subject and by object: 16 bytes a fact."""
+class KnownFacts:
+    """Facts as two sorted arrays of cell numbers, by subject and by object: 16 bytes per fact.
+
+    A fact in several sources keeps its largest weight; a cell unobserved in one source and a fact in another is a fact.
+
+    >>> import relatent
+    >>> from relatent.analysis.known_facts import KnownFacts
+    >>> facts = relatent.load_dataset("presidents")
+    >>> model = relatent.RescalALS(rank=5).fit(facts).factors_
+    >>> known = KnownFacts(facts, model)
+    >>> gore, party = model.entities.id("Al Gore"), model.relations.id("party")
+    >>> [model.entities[i] for i in known.objects(gore, party)]
+    ['Democratic Party']
+    """
 
     def __init__(self, facts: Facts | Sequence[Facts], factors: Factors):
-        parts = [facts] if isinstance(facts, Facts) else list(facts)
-        self.facts = _together([one.over(factors.entities, factors.relations) for one in parts], factors)
+        sources = [facts] if isinstance(facts, Facts) else list(facts)
+        self.facts = _union([source.over(factors.entities, factors.relations) for source in sources], factors)
         self.n, self.n_relations = len(factors.entities), len(factors.relations)
         self._by_subject = self.facts.keys  # relation, subject, object
-        self._by_object = _by_object(self.facts.triples, self.n)  # relation, object, subject
+        self._by_object = _keys_by_object(self.facts.triples, self.n)  # relation, object, subject
 
     def __len__(self) -> int:
         return len(self.facts)
 
     @cached_property
     def degrees(self) -> NDArray[np.int64]:
-        """In how many facts each entity stands, (N,)."""
+        """The number of facts of each entity, as subject or object, (N,)."""
         ends = (self.facts.subjects, self.facts.objects)
-        return sum((np.bincount(one, minlength=self.n) for one in ends), np.zeros(self.n, np.int64))
+        return sum((np.bincount(ids, minlength=self.n) for ids in ends), np.zeros(self.n, np.int64))
 
     def objects(self, subject: int, relation: int) -> Ids:
-        """Who fills (subject, relation, ?)."""
-        return self._filling(self._by_subject, relation, subject)
+        """Known answers to (subject, relation, ?)."""
+        return self._range(self._by_subject, relation, subject)
 
     def subjects(self, relation: int, object: int) -> Ids:
-        """Who fills (?, relation, object)."""
-        return self._filling(self._by_object, relation, object)
+        """Known answers to (?, relation, object)."""
+        return self._range(self._by_object, relation, object)
 
     def relations(self, subject: int, object: int) -> Ids:
-        """What fills (subject, ?, object)."""
+        """Known answers to (subject, ?, object)."""
         k = np.arange(self.n_relations)
         cells = np.stack([np.full_like(k, subject), k, np.full_like(k, object)], axis=1)
         return np.flatnonzero(self.facts.contains(cells))
 
-    def filling(self, subject: int | None, relation: int | None, object: int | None) -> Ids:
-        """Ids that make a fact when put into the one place left open."""
+    def answers(self, subject: int | None, relation: int | None, object: int | None) -> Ids:
+        """Known answers for the one place that is None."""
         if object is None:
             assert subject is not None
             assert relation is not None
@@ -59,33 +71,31 @@ class Known:
         return self.relations(subject, object)
 
     def listed(self, entity: int) -> Listed:
-        """All that is said of an entity, as subject and then as object: facts, and cells that are not known."""
+        """All listed cells of an entity, as subject and then as object: facts, and unobserved cells."""
         parts = [
-            self._around(way, entity, keys, is_fact)
-            for way, ends in enumerate(((self._by_subject, self._hidden[0]), (self._by_object, self._hidden[1])))
-            for keys, is_fact in zip(ends, (True, False), strict=True)
+            self._cells_of(way, entity, keys, is_fact)
+            for way, facts in enumerate((self._by_subject, self._by_object))
+            for keys, is_fact in ((facts, True), (self._unobserved[way], False))
         ]
         return Listed(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
     def ends(self, relation: int) -> tuple[Ids, Ids]:
-        """Subjects and objects of a relation's facts, each once."""
+        """The distinct subjects and objects of a relation's facts."""
         part = slice(*self.facts.starts[relation : relation + 2])
-        subjects, objects = (
-            keys[part] // self.n - relation * self.n for keys in (self._by_subject, self._by_object)
-        )  # in order
-        return _once(subjects), _once(objects)
+        subjects, objects = (keys[part] // self.n - relation * self.n for keys in (self._by_subject, self._by_object))
+        return _distinct(subjects), _distinct(objects)  # keys are sorted, so these are
 
     @cached_property
-    def _hidden(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Cells that are not known, likewise from either end."""
-        return cell_keys(self.facts.unobserved, self.n), _by_object(self.facts.unobserved, self.n)
+    def _unobserved(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Unobserved cells by subject and by object."""
+        return cell_keys(self.facts.unobserved, self.n), _keys_by_object(self.facts.unobserved, self.n)
 
-    def _around(self, way: int, entity: int, keys: NDArray[np.int64], is_fact: bool) -> Listed:
-        """The cells of an entity at one end, but those with itself."""
+    def _cells_of(self, way: int, entity: int, keys: NDArray[np.int64], is_fact: bool) -> Listed:
+        """The listed cells with an entity at one end, without those with itself."""
         first = (np.arange(self.n_relations) * np.int64(self.n) + entity) * self.n
-        found = [keys[slice(*np.searchsorted(keys, (low, low + self.n)))] - low for low in first.tolist()]
-        relation = np.repeat(np.arange(self.n_relations), [len(one) for one in found])
-        partner = np.concatenate(found)
+        partners = [keys[slice(*np.searchsorted(keys, (low, low + self.n)))] - low for low in first.tolist()]
+        relation = np.repeat(np.arange(self.n_relations), [len(ids) for ids in partners])
+        partner = np.concatenate(partners)
         relation, partner = relation[partner != entity], partner[partner != entity]
         return Listed(
             np.full(len(partner), way),
@@ -96,32 +106,39 @@ class Known:
         )
 
     def _weights(self, way: int, entity: int, relation: Ids, partner: Ids) -> Vector:
-        """Confidence in these facts of an entity."""
+        """The weights of these facts of an entity."""
         if self.facts.weights is None:
             return np.ones(len(partner))
         own = np.full(len(partner), entity)
         cells = np.stack([own, relation, partner] if way == 0 else [partner, relation, own], axis=1)
         return self.facts.weights[np.searchsorted(self._by_subject, cell_keys(cells, self.n))]
 
-    def _filling(self, keys: NDArray[np.int64], relation: int, given: int) -> Ids:
-        first = (relation * self.n + given) * self.n
+    def _range(self, keys: NDArray[np.int64], relation: int, entity: int) -> Ids:
+        first = (relation * self.n + entity) * self.n
         start, stop = np.searchsorted(keys, (first, first + self.n))
         return keys[start:stop] - first
 
 
-def _by_object(cells: Triples, n: int) -> NDArray[np.int64]:
-    """Cell numbers by relation, object, subject, in order."""
+def _keys_by_object(cells: Triples, n: int) -> NDArray[np.int64]:
+    """Sorted cell numbers in the order relation, object, subject."""
     return np.sort(cell_keys(cells[:, ::-1], n))
 
 
-def _once(ordered: Ids) -> Ids:
-    """The distinct ones of numbers in order."""
+def _distinct(ordered: Ids) -> Ids:
     return ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
 
 
-def _together(parts: list[Facts], factors: Factors) -> Facts:
-    """Facts of several sources as one; each counts once."""
-    if len(parts) == 1:
-        return parts[0]
-    triples = np.concatenate([part.triples for part in parts])
-    return Facts.from_ids(triples, factors.entities, factors.relations)
+def _union(sources: list[Facts], factors: Factors) -> Facts:
+    """The facts and unobserved cells of several sources over one vocabulary."""
+    if len(sources) == 1:
+        return sources[0]
+    n = len(factors.entities)
+    keys, row_of = np.unique(np.concatenate([source.keys for source in sources]), return_inverse=True)
+    weights = None
+    if any(source.weights is not None for source in sources):
+        weights = np.zeros(len(keys))
+        np.maximum.at(weights, row_of, np.concatenate([source.confidences for source in sources]))
+    unobserved = np.setdiff1d(np.concatenate([cell_keys(source.unobserved, n) for source in sources]), keys)
+    return Facts.from_ids(
+        cells_of(keys, n), factors.entities, factors.relations, weights=weights, unobserved=cells_of(unobserved, n)
+    )

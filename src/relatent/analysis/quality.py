@@ -1,16 +1,15 @@
-"""How good a model is on given facts, relation by relation, and whether its probabilities hold.
+"""How good a model is on given facts: ranks and precision per relation, and the reliability of its probabilities.
 
-Ranks are of the facts among all entities. Precision and reliability want false cells as well: whole rows (subject,
-relation, ·) are scored, all of them in a small world, otherwise as many that hold a fact as that hold none, each
-counting for those it was drawn from. Single zeros drawn at random would do worse: hardly one is likely at all, and
-that one would stand for a million.
+Ranks compare each fact with all entities. Precision and reliability need false cells too: whole rows
+(subject, relation, ·) are scored. A small graph is scored completely; in a large one as many rows with a fact as rows
+without one are sampled, each weighted by the number of rows it stands for. Sampling single zeros would be worse: hardly
+any sampled zero has a notable probability, and the one that does would stand for a million cells.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,118 +20,129 @@ from ..errors import DataWarning, InputError
 from ..evaluation.metrics import measure
 from ..evaluation.ranking import evaluate
 from ..evaluation.reliability import ABOVE, reliability
+from ..json_values import to_json
 from ..model.factors import Factors
 from ..progress import Progress
-from .known_facts import Known
+from .known_facts import KnownFacts
 
-MOST_FACTS = 5000  # that are ranked; of more, so many are drawn
-MOST_CELLS = 1 << 22  # that precision and reliability are measured on
-LEAST_ROWS = 4  # of either kind, however long they are
+MAX_RANKED_FACTS = 5000  # of more, a sample of this size is ranked
+MAX_CELLS = 1 << 22  # scored for precision and reliability
+MIN_ROWS = 4  # sampled with a fact and without one, however long a row is
 
 
-class Figures(NamedTuple):
-    """What a model reaches on some facts; null where there is nothing to tell it by."""
+class QualityFigures(NamedTuple):
+    """Figures on some facts; None where there is nothing to compute a figure from."""
 
     n_facts: int
-    mrr: float | None  # filtered, both sides
+    mrr: float | None  # filtered, subject and object questions together
     hits_10: float | None
     average_precision: float | None
     auc_pr: float | None
 
 
-class RelationFigures(NamedTuple):
-    """The same for one relation."""
+class RelationQuality(NamedTuple):
+    """Figures of one relation."""
 
     relation: str
-    figures: Figures
+    figures: QualityFigures
 
 
-class Bin(NamedTuple):
-    """Cells of about the same probability."""
+class ReliabilityBin(NamedTuple):
+    """Cells of similar probability."""
 
     predicted: float  # their mean probability
-    observed: float  # the share that is true
-    cells: float  # how many they stand for
+    observed: float  # the fraction of true cells
+    cells: float  # the number of cells they stand for
 
 
-class Quality(NamedTuple):
-    """Figures of all facts together, of each relation, and the reliability of the probabilities."""
+class ModelQuality(NamedTuple):
+    """Figures of all facts together and of each relation, and the reliability of the probabilities."""
 
-    n_facts: int  # whose names the model knows
+    n_facts: int  # with names that the model knows
     n_ranked: int
-    n_cells: int  # that precision and reliability are measured on
-    overall: Figures
-    relations: list[RelationFigures]
+    n_cells: int  # scored for precision and reliability
+    overall: QualityFigures
+    relations: list[RelationQuality]
     calibration_error: float | None  # over cells with p > 0.05
-    reliability: list[Bin]
+    reliability: list[ReliabilityBin]
 
 
-class Cells(NamedTuple):
-    """Cells with their truth, their score, and how many each stands for."""
+class ScoredCells(NamedTuple):
+    """Cells with their truth and score."""
 
     relation: Ids  # (n,)
     truth: Mask
     theta: Vector
-    weights: Vector
+    weights: Vector  # the number of cells that each stands for
 
 
 def quality(
     factors: Factors,
-    test: Known,
-    known: Known | None = None,
+    test: KnownFacts,
+    known: KnownFacts | None = None,
     *,
     random_state: int = 0,
-    progress: Progress | None = None,
-) -> Quality:
-    """Ranks of the test facts among all entities, and precision and reliability on whole rows.
+    progress: bool | Progress | None = None,
+) -> ModelQuality:
+    """Rank the test facts among all entities, and measure precision and reliability on whole rows.
 
-    known: facts that are neither rivals nor false, usually those the model was learned from.
+    known: other true facts, usually the training facts; they count neither as rivals nor as false cells.
+
+    >>> import relatent
+    >>> from relatent.analysis.known_facts import KnownFacts
+    >>> from relatent.analysis.quality import quality
+    >>> train, test = relatent.split(relatent.load_dataset("nations"), test_size=0.1)
+    >>> model = relatent.RescalALS(rank=10).fit(train).factors_
+    >>> found = quality(model, KnownFacts(test, model), KnownFacts(train, model))
+    >>> found.overall.n_facts == len(test)
+    True
     """
     if not len(test):
-        raise InputError("the model knows the names of none of these facts; give facts of the same data")
-    chosen, rng = _drawn(test.facts, random_state), np.random.default_rng(random_state)
-    others = [test.facts] if known is None else [test.facts, known.facts]
+        raise InputError("the model knows the names of none of these facts; pass facts from the same data")
+    ranked, rng = _sample_facts(test.facts, random_state), np.random.default_rng(random_state)
+    true_facts = [test.facts] if known is None else [test.facts, known.facts]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        ranks = evaluate(factors, chosen, known=others, progress=_told(progress)).ranks
-    cells = whole_rows(factors, test, known, rng)
+        ranks = evaluate(factors, ranked, known=true_facts, progress=progress).ranks
+    cells = score_rows(factors, test, known, rng)
     p = np.asarray(factors.link.probability(cells.theta), np.float64)
 
-    def figures(facts: Ids | slice, rows: Ids | slice) -> Figures:
-        found, own = measure(cells.truth[rows], cells.theta[rows], p[rows], cells.weights[rows]), ranks[facts]
+    def figures(facts: Ids | slice, rows: Ids | slice) -> QualityFigures:
+        measured = measure(cells.truth[rows], cells.theta[rows], p[rows], cells.weights[rows])
+        own = ranks[facts]
         mrr, hits = (np.mean(1 / own), np.mean(own <= 10)) if len(own) else (np.nan, np.nan)
-        return Figures(len(own), *map(_number, (mrr, hits, found.average_precision, found.auc_pr)))
+        return QualityFigures(len(own), *to_json((mrr, hits, measured.average_precision, measured.auc_pr)))
 
     curve = reliability(cells.truth, p, cells.weights, above=ABOVE)
-    return Quality(
+    return ModelQuality(
         len(test),
-        len(chosen),
+        len(ranked),
         len(p),
         figures(slice(None), slice(None)),
         [
-            RelationFigures(
+            RelationQuality(
                 factors.relations[k],
-                figures(np.flatnonzero(chosen.triples[:, 1] == k), np.flatnonzero(cells.relation == k)),
+                figures(np.flatnonzero(ranked.triples[:, 1] == k), np.flatnonzero(cells.relation == k)),
             )
             for k in np.unique(test.facts.triples[:, 1]).tolist()
         ],
-        _number(curve.error),
-        [Bin(*map(float, one)) for one in zip(*curve, strict=True)],
+        to_json(curve.error),
+        [ReliabilityBin(*map(float, row)) for row in zip(*curve, strict=True)],
     )
 
 
-def _drawn(facts: Facts, random_state: int) -> Facts:
-    """The facts, or a draw of them where ranking all would take long."""
-    if len(facts) <= MOST_FACTS:
+def _sample_facts(facts: Facts, random_state: int) -> Facts:
+    """All facts, or a sample of them where ranking all would take long."""
+    if len(facts) <= MAX_RANKED_FACTS:
         return facts
     mask = np.zeros(len(facts), bool)
-    mask[np.random.default_rng(random_state).choice(len(facts), MOST_FACTS, replace=False)] = True
+    mask[np.random.default_rng(random_state).choice(len(facts), MAX_RANKED_FACTS, replace=False)] = True
     return facts.subset(mask)
 
 
-def whole_rows(factors: Factors, test: Known, known: Known | None, rng: np.random.Generator) -> Cells:
-    """Cells (subject, relation, ·) but for those known otherwise, with their truth and how many each stands for."""
-    n, rows, parts = test.n, _rows(test, rng), []
+def score_rows(factors: Factors, test: KnownFacts, known: KnownFacts | None, rng: np.random.Generator) -> ScoredCells:
+    """Cells of whole rows (subject, relation, ·), without facts that only `known` has."""
+    n, rows, parts = test.n, _sample_rows(test, rng), []
     for row, weight in zip(*(column.tolist() for column in rows), strict=True):
         k, s = divmod(row, n)
         theta = np.asarray(factors.question(subject=s, relation=k).theta, np.float64)
@@ -141,27 +151,20 @@ def whole_rows(factors: Factors, test: Known, known: Known | None, rng: np.rando
         if known is not None:
             counts[known.objects(s, k)] = False
         kept = np.flatnonzero(counts | truth)
-        parts.append(Cells(np.full(len(kept), k), truth[kept], theta[kept], np.full(len(kept), weight)))
-    return Cells(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        parts.append(ScoredCells(np.full(len(kept), k), truth[kept], theta[kept], np.full(len(kept), weight)))
+    return ScoredCells(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _rows(test: Known, rng: np.random.Generator) -> tuple[NDArray[np.int64], Vector]:
-    """Numbers k·N + s of rows, and how many rows each stands for."""
+def _sample_rows(test: KnownFacts, rng: np.random.Generator) -> tuple[NDArray[np.int64], Vector]:
+    """Row numbers k·N + s, and the number of rows that each stands for."""
     n, total = test.n, test.n * test.n_relations
-    if total * n <= MOST_CELLS:
+    if total * n <= MAX_CELLS:
         return np.arange(total), np.ones(total)
-    full = np.unique(test.facts.keys // n)  # rows that hold a fact
-    most = max(LEAST_ROWS, MOST_CELLS // (2 * n))
-    some = np.sort(rng.choice(full, min(most, len(full)), replace=False))
-    empty = np.setdiff1d(rng.integers(0, total, 2 * most), full)
+    with_fact = np.unique(test.facts.keys // n)
+    most = max(MIN_ROWS, MAX_CELLS // (2 * n))
+    full = np.sort(rng.choice(with_fact, min(most, len(with_fact)), replace=False))
+    empty = np.setdiff1d(rng.integers(0, total, 2 * most), with_fact)
     empty = np.sort(rng.permutation(empty)[:most])
-    weights = [np.full(len(some), len(full) / len(some)), np.full(len(empty), (total - len(full)) / max(len(empty), 1))]
-    return np.concatenate([some, empty]), np.concatenate(weights)
-
-
-def _told(progress: Progress | None) -> Callable[[int, int], object] | None:
-    return None if progress is None else lambda done, total: progress(done, total, "ranking facts")
-
-
-def _number(value: float | np.floating[Any]) -> float | None:
-    return float(value) if np.isfinite(value) else None
+    full_weight, empty_weight = len(with_fact) / len(full), (total - len(with_fact)) / max(len(empty), 1)
+    weights = np.repeat([full_weight, empty_weight], [len(full), len(empty)])
+    return np.concatenate([full, empty]), weights

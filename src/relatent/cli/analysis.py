@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -22,14 +21,14 @@ def similar(model: Path, entity: str, k: int, as_json: bool) -> None:
 
     Example: relatent similar kinships.relatent person0
     """
-    from ..analysis import queries
+    from ..analysis.similarity import similar as find
     from ..model.storage import load
     from . import tables as show
 
-    found = queries.similar(load(model), entity, k)
+    found = find(load(model), entity, k)
     answer(
         as_json,
-        {"entity": entity, "similar": [one._asdict() for one in found]},
+        {"entity": entity, "similar": [entity.to_dict() for entity in found]},
         lambda: [
             show.table(f"like {entity}", ("entity", "similarity"), [(n, f"{s:.3f}") for n, s in found], numbers=(1,))
         ],
@@ -53,13 +52,12 @@ def groups(model: Path, method: str, n_groups: int | None, seed: int, as_json: b
 
     Example: relatent groups kinships.relatent --groups 4
     """
-    from ..analysis import queries
+    from ..analysis.groups import groups as find
     from ..model.storage import load
     from . import tables as show
 
-    found = queries.groups(load(model), method, n_groups, random_state=seed)
-    document = [one._asdict() | {"typical": [typical._asdict() for typical in one.typical]} for one in found]
-    answer(as_json, {"method": method, "groups": document}, lambda: [show.groups(found)])
+    found = find(load(model), method, n_groups, random_state=seed)
+    answer(as_json, {"method": method, "groups": [group.to_dict() for group in found]}, lambda: [show.groups(found)])
 
 
 @click.command()
@@ -75,16 +73,13 @@ def explain(model: Path, subject: str, relation: str, object_: str, known: str, 
 
     Example: relatent explain presidents.relatent -s "Al Gore" -r party -t Democratic --known presidents
     """
-    from ..analysis import queries
+    from ..analysis.explain import explain as find
     from ..model.storage import load
     from . import tables as show
     from .sources import open_facts
 
-    found = queries.explain(load(model), subject, relation, object_, open_facts(known, split="train"), count=count)
-    document: dict[str, Any] = found._asdict()
-    for part in ("reasons", "components"):
-        document[part] = [one._asdict() for one in document[part]]
-    answer(as_json, document, lambda: show.explanation(found))
+    found = find(load(model), subject, relation, object_, open_facts(known, split="train"), k=count)
+    answer(as_json, found.to_dict(), lambda: show.explanation(found))
 
 
 @click.command()

@@ -111,8 +111,8 @@ def evaluate(model: Path, test: str, known: Sequence[str], as_json: bool) -> Non
     factors = load(model)
     facts, others = open_facts(test, split="test"), [open_facts(source) for source in known]
     with bar("ranking") as progress:
-        found = rank(factors, facts, known=others, progress=lambda done, total: progress(done, total, ""))
-    answer(as_json, {"test": test, **found.as_dict()}, lambda: show.ranking(f"{model} on {test}", found))
+        found = rank(factors, facts, known=others, progress=progress)
+    answer(as_json, {"test": test, **found.to_dict()}, lambda: show.ranking(f"{model} on {test}", found))
 
 
 @click.command()

@@ -14,7 +14,7 @@ from .output import answer, json_option
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..analysis.known_facts import Known
+    from ..analysis.known_facts import KnownFacts
     from ..model.factors import Factors
 
 KINDS = ("objective", "precision-recall", "reliability", "relation", "map")
@@ -63,12 +63,12 @@ def plot(
     answer(as_json, {"file": str(output), "kind": kind}, lambda: [show.values("drawn", [(kind, output)])])
 
 
-def _facts(factors: Factors, test: str | None, known: tuple[str, ...]) -> tuple[Known, Known | None]:
-    from ..analysis.known_facts import Known
+def _facts(factors: Factors, test: str | None, known: tuple[str, ...]) -> tuple[KnownFacts, KnownFacts | None]:
+    from ..analysis.known_facts import KnownFacts
     from .sources import open_facts
 
     assert test is not None
-    found = Known(open_facts(test, split="test"), factors)
+    found = KnownFacts(open_facts(test, split="test"), factors)
     if not len(found):
         raise InputError(f"the model knows the names of no fact of {test}; give facts of the same data")
-    return found, Known([open_facts(source, split="train") for source in known], factors) if known else None
+    return found, KnownFacts([open_facts(source, split="train") for source in known], factors) if known else None

@@ -68,7 +68,7 @@ def check_installed() -> None:
 
 def open_explorer(model: Path, known: tuple[str, ...], test: str | None) -> Any:
     """The model and its facts, read and indexed."""
-    from ..analysis.known_facts import Known
+    from ..analysis.known_facts import KnownFacts
     from ..model.storage import load
     from ..web.views import Explorer
     from .sources import open_facts
@@ -81,8 +81,8 @@ def open_explorer(model: Path, known: tuple[str, ...], test: str | None) -> Any:
             raise InputError(f"{model} knows the names of no fact of {source}; give facts of the same data")
     return Explorer(
         factors,
-        Known(facts, factors) if facts else None,
-        None if tested is None else Known(tested, factors),
+        KnownFacts(facts, factors) if facts else None,
+        None if tested is None else KnownFacts(tested, factors),
         name=model.name,
         known_name=", ".join(known),
         test_name=test or "",

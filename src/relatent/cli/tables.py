@@ -11,7 +11,8 @@ from rich.text import Text
 
 if TYPE_CHECKING:  # printing must not wait for what it does not need
     from ..analysis.duplicates import Duplicates
-    from ..analysis.queries import Explanation, Group
+    from ..analysis.explain import Explanation
+    from ..analysis.groups import EntityGroup
     from ..evaluation.ranking import Ranking
     from ..evaluation.report import Report
     from ..evaluation.table1 import Row
@@ -144,7 +145,7 @@ def learned(about: Mapping[str, Any]) -> list[Any]:
     return shown
 
 
-def groups(found: Sequence[Group]) -> Table:
+def groups(found: Sequence[EntityGroup]) -> Table:
     """Groups with their members and what sets each apart."""
     rows = []
     for group in found:

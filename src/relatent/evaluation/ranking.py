@@ -1,21 +1,22 @@
-"""Where a test fact stands among all its rivals.
+"""Filtered ranks of test facts.
 
-Each fact asks two questions: (subject, relation, ?) and (?, relation, object). Every entity is a candidate, and
-candidates known to be true are left out of the count (the filtered setting), the fact's own answer excepted.
+Each fact asks two questions: (subject, relation, ?) and (?, relation, object). Every entity is a candidate; candidates
+known to be true are not counted as rivals (the filtered setting).
 
     optimistic  = 1 + rivals with a higher score
     pessimistic = 1 + rivals with a higher or an equal score
-    rank        = the mean of the two, the expected place when ties are broken by lot
+    rank        = the mean of the two, which is the expected rank when ties are broken at random
 """
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -24,18 +25,23 @@ from numpy.typing import NDArray
 from ..arrays import Ids, Matrix, Vector
 from ..data.facts import Facts
 from ..data.names import Names
+from ..deprecation import renamed_method
 from ..errors import DataWarning, FitError, InputError
+from ..json_values import to_json
 from ..model.factors import Factors, against_others
+from ..progress import Progress, reporting
 
-BLOCK_BYTES = 64 << 20  # of scores held at once
-SIDES = ("subject", "object")  # the place that is asked for
+if TYPE_CHECKING:
+    import pandas as pd
+
+BLOCK_BYTES = 64 << 20  # scores computed at a time
+SIDES = ("subject", "object")  # the place a question asks for
 
 Counts = NDArray[np.int64]
-Progress = Callable[[int, int], object]  # questions answered, questions in all
 
 
-class Quality(NamedTuple):
-    """The usual summary of a set of ranks."""
+class RankSummary(NamedTuple):
+    """The usual figures of a set of ranks."""
 
     n: int
     mrr: float
@@ -45,9 +51,15 @@ class Quality(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking:
-    """Filtered ranks of test facts, and what is usually read from them.
+    """Filtered ranks of test facts and their summary; the result of `evaluate`.
 
     Row i belongs to `test.triples[i]`; column 0 asks for the subject, column 1 for the object.
+
+    >>> import relatent
+    >>> train, test = relatent.split(relatent.load_dataset("nations"), test_size=0.1)
+    >>> ranking = relatent.evaluate(relatent.RescalALS(rank=10).fit(train).factors_, test, known=train)
+    >>> 0 < ranking.mrr <= 1, ranking.hits[1] <= ranking.hits[10], sorted(ranking.by_side)
+    (True, True, ['object', 'subject'])
     """
 
     optimistic: Counts  # (n, 2)
@@ -55,12 +67,12 @@ class Ranking:
     relation_ids: Ids  # (n,) of the test facts
     relations: Names
     cutoffs: tuple[int, ...] = (1, 3, 10)
-    n_unseen: int = 0  # entities and relations of the test facts that the model has no factors for
-    n_isolated: int = 0  # entities of the test facts that occur in no known fact
+    n_unseen: int = 0  # entities and relations in the test facts that the model does not know
+    n_isolated: int = 0  # entities in the test facts that occur in no known fact
 
     @property
     def n(self) -> int:
-        """How many test facts were ranked, each on two sides."""
+        """The number of test facts; each has two ranks."""
         return len(self.optimistic)
 
     @cached_property
@@ -69,9 +81,9 @@ class Ranking:
         return (self.optimistic + self.pessimistic) / 2
 
     @cached_property
-    def overall(self) -> Quality:
-        """Both sides together."""
-        return _quality(self.ranks, self.cutoffs)
+    def overall(self) -> RankSummary:
+        """The summary of both sides together."""
+        return _summarise(self.ranks, self.cutoffs)
 
     @property
     def mrr(self) -> float:
@@ -85,7 +97,7 @@ class Ranking:
 
     @property
     def hits(self) -> dict[int, float]:
-        """For each cutoff k the share of ranks that are at most k."""
+        """The fraction of ranks that are at most k, for each cutoff k."""
         return self.overall.hits
 
     @property
@@ -99,30 +111,42 @@ class Ranking:
         return float(np.mean(1 / self.pessimistic))
 
     @cached_property
-    def by_side(self) -> dict[str, Quality]:
-        """The summary for "subject" and for "object", by which place is asked for."""
-        return {side: _quality(self.ranks[:, column], self.cutoffs) for column, side in enumerate(SIDES)}
+    def by_side(self) -> dict[str, RankSummary]:
+        """The summary of the questions for the subject and of those for the object."""
+        return {side: _summarise(self.ranks[:, column], self.cutoffs) for column, side in enumerate(SIDES)}
 
     @cached_property
-    def by_relation(self) -> dict[str, Quality]:
-        """The summary for each relation that has test facts."""
+    def by_relation(self) -> dict[str, RankSummary]:
+        """The summary of each relation that has test facts."""
         return {
-            self.relations[k]: _quality(self.ranks[self.relation_ids == k], self.cutoffs)
+            self.relations[k]: _summarise(self.ranks[self.relation_ids == k], self.cutoffs)
             for k in np.unique(self.relation_ids).tolist()
         }
 
-    def as_dict(self) -> dict[str, Any]:
-        """Everything but the single ranks, as JSON values."""
+    def to_dict(self) -> dict[str, Any]:
+        """Everything except the single ranks, as JSON values."""
         return {
-            "n": self.n,
-            **_as_dict(self.overall),
+            **to_json(self.overall),
             "mrr_optimistic": self.mrr_optimistic,
             "mrr_pessimistic": self.mrr_pessimistic,
             "n_unseen": self.n_unseen,
             "n_isolated": self.n_isolated,
-            "by_side": {side: _as_dict(quality) for side, quality in self.by_side.items()},
-            "by_relation": {name: _as_dict(quality) for name, quality in self.by_relation.items()},
+            "by_side": to_json(self.by_side),
+            "by_relation": to_json(self.by_relation),
         }
+
+    as_dict = renamed_method("as_dict", "to_dict")
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The summary of each relation as a data frame, one row per relation; needs pandas."""
+        import pandas as pd
+
+        rows = [
+            {"relation": name, "n": found.n, "mrr": found.mrr, "mean_rank": found.mean_rank}
+            | {f"hits_{k}": share for k, share in found.hits.items()}
+            for name, found in self.by_relation.items()
+        ]
+        return pd.DataFrame(rows)
 
     def __repr__(self) -> str:
         hits = ", ".join(f"hits@{k} {share:.3f}" for k, share in self.hits.items())
@@ -136,35 +160,43 @@ def evaluate(
     known: Facts | Sequence[Facts] = (),
     batch_size: int | None = None,
     hits: Sequence[int] = (1, 3, 10),
-    progress: Progress | None = None,
+    progress: bool | Progress | None = None,
 ) -> Ranking:
-    """Filtered ranks of test facts among all entities, on both sides.
+    """Rank test facts among all entities, on both sides, filtered.
 
-    known: facts that are no rivals, usually training and validation facts; the test facts never are.
-    batch_size: questions scored together, chosen by memory if not given.
-    progress: called with the questions answered so far and their number.
+    Vocabularies are matched by name. Test entities that the model does not know are ranked with a zero vector.
 
-    Vocabularies are matched by name. Test entities without factors are ranked too, with a zero vector.
+    Parameters
+    ----------
+    known : other true facts, usually training and validation facts; neither they nor the test facts count as rivals
+    batch_size : questions scored together; None: as many as fit into 64 MB of scores
+    hits : cutoffs k of hits@k
+    progress : True for a bar, or a function called with (questions answered, questions, note)
+
+    >>> import relatent
+    >>> train, test = relatent.split(relatent.load_dataset("nations"), test_size=0.1)
+    >>> relatent.evaluate(relatent.RescalALS(rank=10).fit(train).factors_, test, known=train).n == len(test)
+    True
     """
     known = (known,) if isinstance(known, Facts) else tuple(known)
     _check_arguments(factors, test, batch_size, hits)
-    entities = _with_those_of(factors.entities, test.entities, test.triples[:, [0, 2]])
-    relations = _with_those_of(factors.relations, test.relations, test.triples[:, 1])
+    entities = _extended(factors.entities, test.entities, test.triples[:, [0, 2]])
+    relations = _extended(factors.relations, test.relations, test.triples[:, 1])
     n_unseen = len(entities) - len(factors.entities)
     if n_unseen and n_unseen == len(np.unique(test.triples[:, [0, 2]])):
         warnings.warn(
-            "the model knows no entity of the test facts: are they of the same data?", DataWarning, stacklevel=2
+            "the model knows no entity of the test facts; are they from the same data?", DataWarning, stacklevel=2
         )
-    cells = [_translated(facts, entities, relations) for facts in (test, *known)]
+    cells = [_translate(facts, entities, relations) for facts in (test, *known)]
     scorer = _Scorer(factors, len(entities), batch_size)
     optimistic, pessimistic = np.empty((2, len(test), 2), np.int64)
-    for column in (0, 1):
-        questions = _questions(cells, column, len(entities))
-        for rows, better, tied in _answer(scorer, questions, column):
-            optimistic[rows, column] = 1 + better
-            pessimistic[rows, column] = 1 + better + tied
-            if progress is not None:
-                progress(column * len(test) + rows.stop, 2 * len(test))
+    with reporting(_with_note(progress), "ranking facts") as report:
+        for column in (0, 1):
+            questions = _questions(cells, column, len(entities))
+            for rows, better, tied in _count_rivals(scorer, questions, column):
+                optimistic[rows, column] = 1 + better
+                pessimistic[rows, column] = 1 + better + tied
+                report(column * len(test) + rows.stop, 2 * len(test), "ranking facts")
     return Ranking(
         optimistic,
         pessimistic,
@@ -176,11 +208,27 @@ def evaluate(
     )
 
 
+def _with_note(progress: bool | Progress | None) -> bool | Progress | None:
+    """Accept the old callback (done, total) for one release."""
+    if not callable(progress):
+        return progress
+    try:
+        inspect.signature(progress).bind(0, 0, "")
+    except TypeError:
+        old: Any = progress
+        message = "evaluate calls progress with (done, total, note); callbacks of (done, total) go in the next release"
+        warnings.warn(message, DeprecationWarning, stacklevel=3)
+        return lambda done, total, note: old(done, total)
+    except ValueError:  # some builtins have no signature to read
+        pass
+    return progress
+
+
 def _check_arguments(factors: Factors, test: Facts, batch_size: int | None, hits: Sequence[int]) -> None:
     if not isinstance(factors, Factors):
-        raise InputError(f"evaluate takes Factors, got {type(factors).__name__}; an estimator's are its factors_")
+        raise InputError(f"evaluate takes Factors, got {type(factors).__name__}; pass estimator.factors_")
     if not len(test):
-        raise InputError("test must hold at least one fact, got none")
+        raise InputError("test must contain at least one fact, got none")
     if batch_size is not None and batch_size < 1:
         raise InputError(f"batch_size must be at least 1, got {batch_size}")
     for k in hits:
@@ -190,27 +238,23 @@ def _check_arguments(factors: Factors, test: Facts, batch_size: int | None, hits
         raise FitError(f"scores must be finite, got {n_wrong} biases that are not; did the fit diverge?")
 
 
-def _quality(ranks: Vector, cutoffs: tuple[int, ...]) -> Quality:
+def _summarise(ranks: Vector, cutoffs: tuple[int, ...]) -> RankSummary:
     hits = {k: float(np.mean(ranks <= k)) for k in cutoffs}
-    return Quality(ranks.size, float(np.mean(1 / ranks)), float(np.mean(ranks)), hits)
-
-
-def _as_dict(quality: Quality) -> dict[str, Any]:
-    return {**quality._asdict(), "hits": {str(k): share for k, share in quality.hits.items()}}
+    return RankSummary(ranks.size, float(np.mean(1 / ranks)), float(np.mean(ranks)), hits)
 
 
 # --- one vocabulary for the model, the test facts and the known facts
 
 
-def _with_those_of(model: Names, names: Names, used: Ids) -> Names:
+def _extended(model: Names, names: Names, used: Ids) -> Names:
     """The model's names, followed by those that only the test facts use."""
     used = np.unique(used)
     unseen = used[model.translate(names)[used] < 0]
     return model.extended([names[i] for i in unseen.tolist()])
 
 
-def _translated(facts: Facts, entities: Names, relations: Names) -> Ids:
-    """The facts as rows subject, relation, object, those with names out of reach left out."""
+def _translate(facts: Facts, entities: Names, relations: Names) -> Ids:
+    """Subjects, relations and objects in the ids of a vocabulary, (3, n), without facts that use other names."""
     entity, relation = entities.translate(facts.entities), relations.translate(facts.relations)
     cells = np.stack([entity[facts.subjects], relation[facts.triples[:, 1]], entity[facts.objects]])
     within = (cells >= 0).all(axis=0)
@@ -228,9 +272,9 @@ def _n_isolated(cells: Sequence[Ids], n: int) -> int:
 
 
 class _Questions(NamedTuple):
-    """One question a test fact; known answers of question i are answers[starts[i]:stops[i]], its target included."""
+    """One question per test fact; known answers of question i are answers[starts[i]:stops[i]], with its target."""
 
-    given: Ids  # (n,) the entity at the other side
+    given: Ids  # (n,) the entity at the other end
     relation: Ids
     target: Ids
     answers: Ids
@@ -259,7 +303,7 @@ def _questions(cells: Sequence[Ids], column: int, n: int) -> _Questions:
 
 
 class _Scorer:
-    """Scores of all candidates for a block of questions, the bias left out where it is the same for all of them."""
+    """Scores of all candidates for a block of questions, without the bias where all candidates share it."""
 
     def __init__(self, factors: Factors, n: int, batch_size: int | None):
         dtype = np.result_type(factors.A, factors.R, np.float32)
@@ -271,7 +315,7 @@ class _Scorer:
         self.n = n
 
     def block(self, n_rows: int) -> Matrix:
-        """Room for scores; entities without factors keep the zero that is written here."""
+        """An array for scores; entities without factors keep the score 0."""
         return np.zeros((n_rows, self.n), self.A.dtype)
 
     def fill(self, scores: Matrix, given: Ids, relation: Ids, column: int) -> None:
@@ -280,7 +324,7 @@ class _Scorer:
             return
         Q = np.zeros((len(given), self.A.shape[1]), self.A.dtype)
         edges = np.flatnonzero(np.diff(relation, prepend=-1, append=-1))
-        with np.errstate(all="ignore"):  # what is not finite is counted, and raised, by the caller
+        with np.errstate(all="ignore"):  # the caller counts scores that are not finite, and raises
             for start, stop in pairwise(edges.tolist()):
                 k = relation[start]
                 if k < len(self.R):
@@ -289,15 +333,15 @@ class _Scorer:
             np.matmul(Q, self.A.T, out=scores[:, : len(self.A)])
 
     def _fill_exclusive(self, scores: Matrix, given: Ids, relation: Ids, column: int) -> None:
-        """Log-odds against the other relations of each pair: all of them are needed for one."""
+        """Log-odds of one relation against the others, which needs the scores of all relations of the pair."""
         R = self.R.transpose(0, 2, 1) if column == 0 else self.R
         for row in np.flatnonzero((given < len(self.A)) & (relation < len(self.R))).tolist():
             theta = (self.A[given[row]] @ R) @ self.A.T + self.bias[:, None]  # (K, N)
             scores[row, : len(self.A)] = against_others(theta, np.full(len(self.A), relation[row]))
 
 
-def _answer(scorer: _Scorer, questions: _Questions, column: int) -> Iterator[tuple[slice, Counts, Counts]]:
-    """For each block of questions how many rivals are better, and how many are tied."""
+def _count_rivals(scorer: _Scorer, questions: _Questions, column: int) -> Iterator[tuple[slice, Counts, Counts]]:
+    """For each block of questions the numbers of rivals with a higher and with an equal score."""
     n = len(questions.target)
     block = scorer.block(min(n, scorer.batch_size))
     for start in range(0, n, scorer.batch_size):
@@ -314,13 +358,13 @@ def _answer(scorer: _Scorer, questions: _Questions, column: int) -> Iterator[tup
 
 @njit(cache=True, nogil=True)
 def _count(scores: Matrix, target: Ids, answers: Ids, starts: Ids, stops: Ids) -> tuple[Counts, Counts, int]:
-    """Count all candidates, then take back the known answers: the target is one of them, so it is no rival."""
+    """Count all candidates, then subtract the known answers, which include the target."""
     better, tied = np.zeros(len(scores), np.int64), np.zeros(len(scores), np.int64)
     n_wrong = 0
     for row in range(len(scores)):
         line = scores[row]
         own = line[target[row]]
-        above = equal = wrong = np.int32(0)  # as wide as a score, or the loop is not vectorised
+        above = equal = wrong = np.int32(0)  # as wide as a score, else the loop is not vectorised
         for column in range(len(line)):  # by index: iterating over the line is not vectorised either
             score = line[column]
             above = np.int32(above + np.int32(score > own))

@@ -12,8 +12,8 @@ from ..errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..analysis.known_facts import Known
-    from ..analysis.projection import Plane
+    from ..analysis.known_facts import KnownFacts
+    from ..analysis.projection import Points
     from ..model.factors import Factors
 
 PROJECTIONS = {"tsne": "t-SNE", "pca": "principal components"}
@@ -52,15 +52,15 @@ def objective(factors: Factors, title: str = "") -> Figure:
     return figure
 
 
-def precision_recall(factors: Factors, test: Known, known: Known | None = None, title: str = "") -> Figure:
+def precision_recall(factors: Factors, test: KnownFacts, known: KnownFacts | None = None, title: str = "") -> Figure:
     """Precision against recall on the test facts, and on those of each relation where there are few."""
     import numpy as np
     from sklearn.metrics import average_precision_score, precision_recall_curve
 
-    from ..analysis.quality import whole_rows
+    from ..analysis.quality import score_rows
     from ..evaluation.reliability import COLOURS, INK
 
-    cells = whole_rows(factors, test, known, np.random.default_rng(0))
+    cells = score_rows(factors, test, known, np.random.default_rng(0))
     figure, axes = _axes(title, "recall", "precision", xlim=(0, 1), ylim=(0, 1.02))
     parts = {"all": np.ones(len(cells.truth), bool)}
     if 1 < len(np.unique(cells.relation[cells.truth])) < len(COLOURS):
@@ -74,15 +74,15 @@ def precision_recall(factors: Factors, test: Known, known: Known | None = None, 
     return figure
 
 
-def reliability(factors: Factors, test: Known, known: Known | None = None, title: str = "") -> Figure:
+def reliability(factors: Factors, test: KnownFacts, known: KnownFacts | None = None, title: str = "") -> Figure:
     """Share of true cells against predicted probability."""
     import numpy as np
 
-    from ..analysis.quality import whole_rows
+    from ..analysis.quality import score_rows
     from ..evaluation.reliability import ABOVE, figure_of
     from ..evaluation.reliability import reliability as binned
 
-    cells = whole_rows(factors, test, known, np.random.default_rng(0))
+    cells = score_rows(factors, test, known, np.random.default_rng(0))
     p = np.asarray(factors.link.probability(cells.theta), np.float64)
     return figure_of({f"cells above {ABOVE:.0%}": binned(cells.truth, p, cells.weights, above=ABOVE)}, title)
 
@@ -104,13 +104,14 @@ def entity_map(factors: Factors, title: str = "") -> Figure:
     """Entities on a plane, coloured by group, the middle of each group named first; no two names overlap."""
     from matplotlib.figure import Figure
 
-    from ..analysis import queries
-    from ..analysis.projection import MOST_TSNE, plane
+    from ..analysis.groups import cluster, group_members
+    from ..analysis.projection import MAX_ENTITIES_TSNE, project
+    from ..analysis.similarity import profiles
     from ..evaluation.reliability import INK
 
-    B = queries.profiles(factors)
-    method = "tsne" if 3 < len(B) <= MOST_TSNE else "pca"
-    points, groups = plane(B, method), queries.members_of(B, queries.labels_of(B))
+    B = profiles(factors)
+    method = "tsne" if 3 < len(B) <= MAX_ENTITIES_TSNE else "pca"
+    points, groups = project(B, method), group_members(B, cluster(B))
     figure = Figure(figsize=(8, 8.6), layout="constrained", facecolor="white")
     axes = figure.add_subplot(aspect="equal", adjustable="datalim")
     axes.set_axis_off()
@@ -166,7 +167,7 @@ def _list_groups(figure: Figure, axes: Any) -> None:
         text.set_parse_math(False)  # a name with two dollars is no formula
 
 
-def _name_points(axes: Any, points: Plane, order: Sequence[int], names: Sequence[str], sure: int) -> None:
+def _name_points(axes: Any, points: Points, order: Sequence[int], names: Sequence[str], sure: int) -> None:
     """Names beside their points, in this order; one that finds no free place inside the picture is left out.
 
     A place is free if no other name is there, and no point; of the first `sure` names it may cover some points.

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from ..analysis.answers import Answers
+from ..analysis.explain import Explanation
 from ..analysis.projection import METHODS
-from ..analysis.queries import Explanation
 from .openapi import LONGEST_NAME, Endpoint, Parameter, ValueProblem, Values
 from .views import (
     Alike,

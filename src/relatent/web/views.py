@@ -11,11 +11,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis import queries
-from ..analysis.answers import Answers, Section, answers, outlook
-from ..analysis.known_facts import Known
-from ..analysis.projection import MOST_TSNE, Plane, plane, tsne_told
-from ..analysis.quality import Quality, quality
+from ..analysis.answers import Answers, EntitySection, answers, entity_sections
+from ..analysis.explain import Explanation, explain
+from ..analysis.groups import TypicalFact, cluster, group_members, typical_facts
+from ..analysis.known_facts import KnownFacts
+from ..analysis.projection import MAX_ENTITIES_TSNE, Points, project, tsne_note
+from ..analysis.quality import ModelQuality, quality
+from ..analysis.similarity import SimilarEntity, nearest, profile_basis, unit_rows
 from ..arrays import Ids, Matrix
 from ..backend.blas_threads import one_thread
 from ..data.facts import Facts
@@ -79,7 +81,7 @@ class Entity(NamedTuple):
     name: str
     facts: int
     n_sections: int
-    sections: list[Section]
+    sections: list[EntitySection]
 
 
 class OneFact(NamedTuple):
@@ -97,7 +99,7 @@ class Alike(NamedTuple):
     """Entities of which the model says nearly the same."""
 
     entity: str
-    similar: list[queries.Similar]
+    similar: list[SimilarEntity]
 
 
 class GroupSummary(NamedTuple):
@@ -106,7 +108,7 @@ class GroupSummary(NamedTuple):
     number: int
     size: int
     members: list[str]
-    typical: list[queries.Typical]
+    typical: list[TypicalFact]
 
 
 class Groups(NamedTuple):
@@ -150,8 +152,8 @@ class Newcomer(NamedTuple):
 
     name: str
     n_sections: int
-    sections: list[Section]
-    similar: list[queries.Similar]
+    sections: list[EntitySection]
+    similar: list[SimilarEntity]
 
 
 class NewFact(NamedTuple):
@@ -214,7 +216,7 @@ class Measured(NamedTuple):
 
     data: str  # "test" or "known"
     name: str
-    quality: Quality
+    quality: ModelQuality
 
 
 class Explorer:
@@ -223,8 +225,8 @@ class Explorer:
     def __init__(
         self,
         factors: Factors,
-        known: Known | None = None,
-        test: Known | None = None,
+        known: KnownFacts | None = None,
+        test: KnownFacts | None = None,
         *,
         name: str = "model",
         known_name: str = "known facts",
@@ -237,15 +239,15 @@ class Explorer:
         self._relations = Finder(factors.relations)
         turn = threading.Lock()  # long work is done one piece at a time
         self._folding = threading.Lock()  # each takes a copy of A
-        self._basis: Once[Matrix] = Once(lambda _: queries.basis(factors), threading.Lock())
+        self._basis: Once[Matrix] = Once(lambda _: profile_basis(factors), threading.Lock())
         self._profiles: Once[Matrix] = Once(lambda _: self._rows(factors.A), threading.Lock())
         self._members: Once[list[Ids]] = Once(self._grouped, turn)
         self._summaries: Once[list[GroupSummary]] = Once(self._summed_up, threading.Lock())
-        self._planes: dict[str, Once[Plane]] = {
-            "pca": Once(lambda _: plane(self._profiles.wait(), "pca"), threading.Lock()),
+        self._planes: dict[str, Once[Points]] = {
+            "pca": Once(lambda _: project(self._profiles.wait(), "pca"), threading.Lock()),
             "tsne": Once(self._tsne, turn),
         }
-        self._quality: Once[Quality] = Once(self._measured, turn)
+        self._quality: Once[ModelQuality] = Once(self._measured, turn)
 
     # --- names
 
@@ -271,7 +273,7 @@ class Explorer:
     def entity(self, name: str, limit: int = 5, sections: int = 24) -> Entity:
         """What is known and what is likely of an entity."""
         i = self._id(name)
-        found = outlook(self.factors, self.known, i, limit=limit)
+        found = entity_sections(self.factors, self.known, i, k=limit)
         return Entity(name, self._degree(i), len(found), found[:sections])
 
     def ask(
@@ -298,19 +300,19 @@ class Explorer:
         is_known = self.known is not None and bool(np.isin(ids[2], self.known.objects(ids[0], ids[1])))
         return OneFact(*cell, float(f.score(*ids)), float(f.probability(*ids)), is_known)
 
-    def explain(self, subject: str, relation: str, object: str, count: int = 5) -> queries.Explanation:
+    def explain(self, subject: str, relation: str, object: str, count: int = 5) -> Explanation:
         """Why a fact has its probability."""
         self._check(subject, relation, object)
         if self.known is None:
             raise MissingError("reasons are known facts, and the server has none; start it with --known DATA")
         if not can_fold(self.factors):
             raise MissingError(f"there are no reasons for a model of this kind; {ONLY_RESCAL}")
-        return queries.explain(self.factors, subject, relation, object, self.known, count=count)
+        return explain(self.factors, subject, relation, object, self.known, k=count)
 
     def similar(self, name: str, k: int = 10) -> Alike:
         """Entities of which the model says nearly the same."""
         i, B = self._id(name), self._profiles.wait()
-        return Alike(name, queries.nearest(self.factors, B, B[i], k, but=i))
+        return Alike(name, nearest(self.factors, B, B[i], k, exclude=i))
 
     def fold_in(self, name: str, facts: list[NewFact], others: float = 0.1, limit: int = 5) -> Newcomer:
         """What is likely of an entity the model does not know, from a few facts; nothing is kept."""
@@ -327,8 +329,10 @@ class Explorer:
         given = Facts.from_arrays(*map(list, zip(*triples, strict=True)))
         with self._folding:
             grown = self.factors.fold_in(given, entities=[name], others=others)
-            found = [_but(name, one, limit) for one in outlook(grown, Known(given, grown), name, limit=limit + 1)]
-        alike = queries.nearest(self.factors, self._profiles.wait(), self._rows(grown.A[-1:])[0], 10)
+            found = [
+                _but(name, one, limit) for one in entity_sections(grown, KnownFacts(given, grown), name, k=limit + 1)
+            ]
+        alike = nearest(self.factors, self._profiles.wait(), self._rows(grown.A[-1:])[0], 10)
         return Newcomer(name, len(found), found, alike)
 
     # --- what belongs together
@@ -367,14 +371,18 @@ class Explorer:
             n,
             [
                 Way("pca", "principal components: the broad picture, at once", True),
-                Way("tsne", f"t-SNE: keeps neighbours together, for up to {MOST_TSNE:,} entities", n <= MOST_TSNE),
+                Way(
+                    "tsne",
+                    f"t-SNE: keeps neighbours together, for up to {MAX_ENTITIES_TSNE:,} entities",
+                    n <= MAX_ENTITIES_TSNE,
+                ),
             ],
         )
 
     def points(self, method: str = "pca") -> bytes | Working:
         """x and y of each entity, little-endian float32."""
-        if method == "tsne" and len(self.factors.entities) > MOST_TSNE:
-            raise InputError(f"tsne is for at most {MOST_TSNE} entities; take method=pca")
+        if method == "tsne" and len(self.factors.entities) > MAX_ENTITIES_TSNE:
+            raise InputError(f"tsne is for at most {MAX_ENTITIES_TSNE} entities; take method=pca")
         found = self._planes[method].look()
         return found if isinstance(found, Working) else found.astype("<f4").tobytes()
 
@@ -464,7 +472,7 @@ class Explorer:
         """What `similar` compares, of these vectors; in single precision, as there may be millions."""
         T, rows = self._basis.wait(), np.empty(A.shape, np.float32)
         for low in range(0, len(A), ROWS):
-            rows[low : low + ROWS] = queries.unit_rows(A[low : low + ROWS], T)
+            rows[low : low + ROWS] = unit_rows(A[low : low + ROWS], T)
         return rows
 
     def _grouped(self, progress: Progress) -> list[Ids]:
@@ -473,13 +481,13 @@ class Explorer:
 
         B = self._profiles.wait()
         with one_thread():
-            return queries.members_of(B, queries.labels_of(B, progress=progress))
+            return group_members(B, cluster(B, progress=progress))
 
     def _summed_up(self, progress: Progress) -> list[GroupSummary]:
         found, members = [], self._members.wait()
         for number, one in enumerate(members):
             progress(number, len(members), "looking for what is typical of each group")
-            typical = queries.typical_of(self.factors, one, 5)
+            typical = typical_facts(self.factors, one, 5)
             names = [self.factors.entities[i] for i in one[:MEMBERS].tolist()]
             found.append(GroupSummary(number, len(one), names, typical))
         return found
@@ -491,11 +499,11 @@ class Explorer:
             labels[members] = number
         return labels
 
-    def _tsne(self, progress: Progress) -> Plane:
-        progress(0, 0, tsne_told(len(self.factors.entities)))
-        return plane(self._profiles.wait(), "tsne")
+    def _tsne(self, progress: Progress) -> Points:
+        progress(0, 0, tsne_note(len(self.factors.entities)))
+        return project(self._profiles.wait(), "tsne")
 
-    def _measured(self, progress: Progress) -> Quality:
+    def _measured(self, progress: Progress) -> ModelQuality:
         progress(0, 0, "ranking facts")
         if self.test is not None:
             return quality(self.factors, self.test, self.known, progress=progress)
@@ -503,7 +511,7 @@ class Explorer:
         return quality(self.factors, self.known, progress=progress)
 
 
-def _but(name: str, section: Section, limit: int) -> Section:
+def _but(name: str, section: EntitySection, limit: int) -> EntitySection:
     """The section without an entity as an answer about itself, on which folding in says nothing."""
     return section._replace(predicted=[one for one in section.predicted if one.name != name][:limit])
 

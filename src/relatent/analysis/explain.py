@@ -1,0 +1,179 @@
+"""Why a cell has its score: the known facts that support it, and its latent components."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import Ids, Matrix, Vector
+from ..data.facts import Facts
+from ..data.names import Names
+from ..deprecation import renamed_arguments
+from ..errors import InputError
+from ..json_values import to_json
+from ..model.factors import Factors, best_first
+from ..model.fold_in import Listed, pulls
+from .known_facts import KnownFacts
+
+Cell = tuple[int, int, int]  # subject, relation, object
+MIN_CANDIDATES = 10  # facts of each of the two entities whose influence is computed exactly
+EXAMPLES_PER_COMPONENT = 3  # entities named on each side
+
+
+class Reason(NamedTuple):
+    """A known fact and its influence on the score."""
+
+    subject: str
+    relation: str
+    object: str
+    influence: float  # on θ, compared with other cells of the relation; in log-odds for the logistic likelihood
+
+
+class LatentComponent(NamedTuple):
+    """One latent component of the score, and other entities with large values in it."""
+
+    contribution: float  # to θ
+    subjects: list[str]
+    objects: list[str]
+
+
+class Explanation(NamedTuple):
+    """Why a cell has its score."""
+
+    subject: str
+    relation: str
+    object: str
+    score: float
+    probability: float
+    bias: float  # of the relation, the same for all of its cells
+    reasons: list[Reason]  # strongest first
+    components: list[LatentComponent]
+    sentence: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return to_json(self)  # type: ignore[no-any-return]
+
+
+@renamed_arguments(count="k")
+def explain(
+    factors: Factors,
+    subject: str | int,
+    relation: str | int,
+    object: str | int,
+    known: Facts | KnownFacts,
+    *,
+    k: int = 5,
+) -> Explanation:
+    """Explain the score of a cell by at most k known facts of its two entities and k latent components.
+
+    The influence of a fact of the subject is the decrease of the score if that fact were false, minus the mean
+    decrease over the relation's other objects (for a fact of the object: over its other subjects). So a reason
+    supports this cell rather than all cells of the relation. R and all other vectors are held fixed.
+
+    >>> import relatent
+    >>> facts = relatent.load_dataset("presidents")
+    >>> model = relatent.RescalALS(rank=10, l2_entities=0.1, l2_relations=0.1).fit(facts).factors_
+    >>> relatent.explain(model, "Al Gore", "party", "Democratic Party", facts, k=1).reasons[0].relation
+    'vicePresident'
+    """
+    if k < 1:
+        raise InputError(f"k must be at least 1, got {k}")
+    s, o = int(factors.entities.ids(subject)), int(factors.entities.ids(object))
+    relation_id = int(factors.relations.ids(relation))
+    cell = (s, relation_id, o)
+    known = KnownFacts(known, factors) if isinstance(known, Facts) else known
+    A, R_k = factors.A.astype(np.float64), factors.R[relation_id].astype(np.float64)
+    influence: dict[Cell, float] = {}
+    subjects, objects = known.ends(relation_id)
+    for entity, along in ((s, R_k @ _minus_mean(A, o, objects)), (o, R_k.T @ _minus_mean(A, s, subjects))):
+        listed, values = pulls(factors, entity, known.listed(entity), along, max(MIN_CANDIDATES, 2 * k))
+        for fact, value in zip(_cells_of(entity, listed), values.tolist(), strict=True):
+            influence[fact] = influence.get(fact, 0.0) + value  # a fact between the two counts for both
+    influence.pop(cell, None)  # a fact is no reason for itself
+    strongest = sorted(influence.items(), key=lambda item: -item[1])[:k]
+    probability = float(factors.probability(*cell))
+    return Explanation(
+        *_names(factors, cell),
+        float(factors.score(*cell)),
+        probability,
+        float(factors.bias[relation_id]),
+        [Reason(*_names(factors, fact), value) for fact, value in strongest],
+        _components(A, R_k, factors.entities, s, o, k),
+        _sentence(factors, cell, probability, strongest, known),
+    )
+
+
+def _minus_mean(A: Matrix, entity: int, others: Ids) -> Vector:
+    """An entity's vector minus the mean vector of the others; unchanged if there are none."""
+    others = others[others != entity]
+    difference: Vector = A[entity] - (A[others].mean(axis=0) if len(others) else 0)
+    return difference
+
+
+def _cells_of(entity: int, listed: Listed) -> list[Cell]:
+    """An entity's listed cells as ids (subject, relation, object)."""
+    columns = (listed.way.tolist(), listed.relation.tolist(), listed.partner.tolist())
+    return [
+        (entity, relation, partner) if way == 0 else (partner, relation, entity)
+        for way, relation, partner in zip(*columns, strict=True)
+    ]
+
+
+def _names(factors: Factors, cell: Cell) -> tuple[str, str, str]:
+    return factors.entities[cell[0]], factors.relations[cell[1]], factors.entities[cell[2]]
+
+
+def _components(A: Matrix, R_k: Matrix, names: Names, s: int, o: int, k: int) -> list[LatentComponent]:
+    """The largest terms of a_sᵀ U S Vᵀ a_o, with the entities that have the largest values on each side."""
+    U, S, Vt = np.linalg.svd(R_k)
+    terms = (A[s] @ U) * S * (Vt @ A[o])
+    largest = np.argsort(-np.abs(terms), kind="stable")[:k]
+    left, right = U.T[largest] @ A.T, Vt[largest] @ A.T  # (k, N)
+    found = []
+    for term, subject_values, object_values in zip(largest.tolist(), left, right, strict=True):
+        sides = [
+            _examples(names, values * np.sign(values[entity]), entity)
+            for values, entity in ((subject_values, s), (object_values, o))
+        ]
+        found.append(LatentComponent(float(terms[term]), *sides))
+    return found
+
+
+def _examples(names: Names, values: Vector, excluded: int) -> list[str]:
+    """The entities with the largest values, without the excluded one."""
+    best = [i for i in best_first(values, EXAMPLES_PER_COMPONENT + 1).tolist() if i != excluded]
+    return [names[i] for i in best[:EXAMPLES_PER_COMPONENT]]
+
+
+def _sentence(
+    factors: Factors, cell: Cell, probability: float, strongest: list[tuple[Cell, float]], known: KnownFacts
+) -> str:
+    """The strongest reason in words, with other entities that have both the reason and the fact in question."""
+    is_known = bool(np.isin(cell[2], known.objects(cell[0], cell[1])))
+    claim = " ".join(_names(factors, cell)) + (" is known" if is_known else "")
+    if not strongest or strongest[0][1] <= 0:
+        return f"{claim}: no known fact supports it."
+    fact = strongest[0][0]
+    if is_known:
+        lead = f"{claim}; besides itself, the strongest support is "
+    else:
+        lead = f"{claim}, because " if probability >= 0.5 else f"{claim} is unlikely; its strongest support is "
+    text = lead + " ".join(_names(factors, fact))
+    place = 0 if cell[0] in (fact[0], fact[2]) else 2  # the end of the cell that the fact shares
+    others = [factors.entities[i] for i in _entities_with_both(known, fact, cell, place)]
+    return f"{text}; both are known of {' and '.join(sorted(others)[:2])} as well." if others else f"{text}."
+
+
+def _entities_with_both(known: KnownFacts, fact: Cell, cell: Cell, place: int) -> list[int]:
+    """Other entities that make both the fact and the cell known when they replace the entity that both share."""
+    entity = cell[place]
+    place_in_fact = 0 if fact[0] == entity else 2
+    both = np.intersect1d(_known_fillers(known, fact, place_in_fact), _known_fillers(known, cell, place))
+    return [i for i in both.tolist() if i != entity]
+
+
+def _known_fillers(known: KnownFacts, fact: Cell, place: int) -> Ids:
+    """Entities that make a known fact when put into one place of this one."""
+    return known.subjects(fact[1], fact[2]) if place == 0 else known.objects(fact[0], fact[1])

@@ -1,0 +1,163 @@
+"""Groups of similar entities, and the facts that are typical of each group."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import Ids, Matrix
+from ..backend.blas_threads import one_thread
+from ..deprecation import renamed_arguments
+from ..errors import InputError
+from ..json_values import to_json
+from ..model.factors import Factors
+from ..progress import Progress, silent
+from .similarity import profiles
+
+METHODS = ("k-means", "hierarchical", "hdbscan")
+MAX_GROUPS_TRIED = 20  # if the number of groups is chosen
+MAX_ENTITIES_HIERARCHICAL = 20_000  # hierarchical clustering compares all pairs
+MAX_ENTITIES_KMEANS = 20_000  # k-means computes its centres from a sample of this size; all entities are assigned
+MAX_ENTITIES_SILHOUETTE = 2000  # the number of groups is chosen on a sample of this size
+MIN_PROBABILITY_GAIN = 0.01  # of a typical fact over the same fact for the average entity
+
+
+class TypicalFact(NamedTuple):
+    """A fact that members of a group are more likely to have than other entities."""
+
+    relation: str
+    role: str  # of the members: "subject" or "object"
+    neighbour: str
+    probability: float  # for the mean vector of the group
+    elsewhere: float  # for the mean vector of all entities
+
+
+class EntityGroup(NamedTuple):
+    """A group of similar entities, the most central first."""
+
+    number: int
+    names: list[str]
+    typical: list[TypicalFact]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return to_json(self)  # type: ignore[no-any-return]
+
+
+@renamed_arguments(typical="k")
+def groups(
+    factors: Factors, method: str = "k-means", n_groups: int | None = None, *, k: int = 5, random_state: int = 0
+) -> list[EntityGroup]:
+    """Cluster the entities by similarity; largest group first, each with its k most typical facts.
+
+    Parameters
+    ----------
+    method : "k-means", "hierarchical" or "hdbscan"
+    n_groups : for k-means and hierarchical; None takes the number from 2 to 20 with the highest silhouette. HDBSCAN
+        finds the number itself and leaves out entities that belong to no group.
+
+    >>> import relatent
+    >>> model = relatent.RescalALS(rank=10).fit(relatent.load_dataset("nations")).factors_
+    >>> [len(group.names) for group in relatent.groups(model, n_groups=2, k=1)]
+    [8, 6]
+    """
+    _check_method(len(factors.entities), method, n_groups)
+    B = profiles(factors)
+    return [
+        EntityGroup(number, [factors.entities[i] for i in members.tolist()], typical_facts(factors, members, k))
+        for number, members in enumerate(group_members(B, cluster(B, method, n_groups, random_state)))
+    ]
+
+
+def group_members(B: Matrix, labels: NDArray[np.int64]) -> list[Ids]:
+    """The rows of each label, largest group first, the most central rows first."""
+    found: list[Ids] = []
+    for label in np.argsort(-np.bincount(labels[labels >= 0]), kind="stable").tolist():
+        members = np.flatnonzero(labels == label)
+        centre = B[members].mean(axis=0)
+        found.append(members[np.argsort(-(B[members] @ centre), kind="stable")])
+    return found
+
+
+def _check_method(n_entities: int, method: str, n_groups: int | None) -> None:
+    if method not in METHODS:
+        raise InputError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    if n_groups is not None and not 1 <= n_groups <= n_entities:
+        raise InputError(f"n_groups must be between 1 and {n_entities}, the number of entities, got {n_groups}")
+    if method == "hierarchical" and n_entities > MAX_ENTITIES_HIERARCHICAL:
+        raise InputError(
+            f"method='hierarchical' takes at most {MAX_ENTITIES_HIERARCHICAL} entities, got {n_entities}; "
+            "use method='k-means'"
+        )
+    if method == "hdbscan" and n_groups is not None:
+        raise InputError("method='hdbscan' finds the number of groups itself; leave n_groups out")
+
+
+def cluster(
+    B: Matrix,
+    method: str = "k-means",
+    n_groups: int | None = None,
+    random_state: int = 0,
+    progress: Progress = silent,
+) -> NDArray[np.int64]:
+    """The group of each row, −1 for rows in no group."""
+    if method == "hdbscan":
+        from sklearn.cluster import HDBSCAN
+
+        labels: NDArray[np.int64] = HDBSCAN(min_cluster_size=min(5, len(B)), copy=True).fit_predict(B).astype(np.int64)
+        return labels
+    return _cluster_into(B, method, n_groups or _best_n_groups(B, method, random_state, progress), random_state)
+
+
+def _cluster_into(B: Matrix, method: str, n_groups: int, random_state: int) -> NDArray[np.int64]:
+    from sklearn.cluster import AgglomerativeClustering, KMeans
+
+    if method == "k-means":
+        sample = _sample_rows(B, MAX_ENTITIES_KMEANS, random_state)
+        model: Any = KMeans(n_groups, n_init=10, random_state=random_state).fit(sample)
+        return model.predict(B).astype(np.int64)  # type: ignore[no-any-return]
+    labels: NDArray[np.int64] = AgglomerativeClustering(n_groups).fit_predict(B).astype(np.int64)
+    return labels
+
+
+def _sample_rows(B: Matrix, max_rows: int, random_state: int) -> Matrix:
+    """All rows, or a random sample of `max_rows`."""
+    if len(B) <= max_rows:
+        return B
+    return B[np.sort(np.random.default_rng(random_state).choice(len(B), max_rows, replace=False))]
+
+
+def _best_n_groups(B: Matrix, method: str, random_state: int, progress: Progress) -> int:
+    """The number of groups with the highest silhouette, on a sample of the entities."""
+    import sklearn.cluster  # noqa: F401  (loaded first, so that one_thread reaches its thread pools)
+    from sklearn.metrics import silhouette_score
+
+    sample = _sample_rows(B, MAX_ENTITIES_SILHOUETTE, random_state)
+    silhouettes = {}
+    numbers = range(2, min(MAX_GROUPS_TRIED, len(sample) - 1) + 1)
+    for done, n_groups in enumerate(numbers):
+        progress(done, len(numbers), f"trying {n_groups} groups")
+        with one_thread():  # too little work for several threads: they would only wait for each other
+            labels = _cluster_into(sample, method, n_groups, random_state)
+        if len(np.unique(labels)) > 1:
+            silhouettes[n_groups] = float(silhouette_score(sample, labels))
+    return max(silhouettes, key=lambda n_groups: silhouettes[n_groups]) if silhouettes else 1
+
+
+def typical_facts(factors: Factors, members: Ids, k: int) -> list[TypicalFact]:
+    """The k facts whose probability for the members' mean vector exceeds that for the overall mean vector most."""
+    A, R = factors.A.astype(np.float64), factors.R.astype(np.float64)
+    group_mean, overall_mean = A[members].mean(axis=0), A.mean(axis=0)
+    found: list[TypicalFact] = []
+    for relation_id, relation in enumerate(factors.relations):
+        for role, R_k in (("subject", R[relation_id]), ("object", R[relation_id].T)):
+            inside, elsewhere = (
+                factors.link.probability(A @ (mean @ R_k) + float(factors.bias[relation_id]))
+                for mean in (group_mean, overall_mean)
+            )
+            for j in np.argsort(-(inside - elsewhere), kind="stable")[:k].tolist():
+                found.append(TypicalFact(relation, role, factors.entities[j], float(inside[j]), float(elsewhere[j])))
+    typical = [fact for fact in found if fact.probability - fact.elsewhere > MIN_PROBABILITY_GAIN]
+    return sorted(typical, key=lambda fact: fact.elsewhere - fact.probability)[:k]

@@ -1,0 +1,76 @@
+"""Entities that the model scores alike.
+
+Two entities are similar if the model gives the same scores to their cells. The scores of entity i form one row: as
+subject and as object, for every relation and every other entity. The product of two such rows is
+
+    Σ_k Σ_j (a_iᵀ R_k a_j)(a_i'ᵀ R_k a_j) + (a_jᵀ R_k a_i)(a_jᵀ R_k a_i')  =  a_iᵀ E a_i',
+    E = Σ_k R_k G R_kᵀ + R_kᵀ G R_k,    G = AᵀA of the centred vectors
+
+so the cosine between rows of A E^½ compares all scores with r numbers per entity. Distances in A itself would count
+directions that no relation uses. The vectors are centred because scores that all entities share distinguish none.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import Matrix, Vector
+from ..backend import gram_matrix as gram
+from ..errors import InputError
+from ..json_values import to_json
+from ..model.factors import Factors, best_first
+
+
+class SimilarEntity(NamedTuple):
+    """An entity and its similarity to the given one."""
+
+    name: str
+    similarity: float  # cosine, at most 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return to_json(self)  # type: ignore[no-any-return]
+
+
+def similar(factors: Factors, entity: str | int, k: int = 10) -> list[SimilarEntity]:
+    """The k entities most similar to the given one, best first; `pandas.DataFrame` makes a table of the list.
+
+    >>> import relatent
+    >>> model = relatent.RescalALS(rank=10).fit(relatent.load_dataset("nations")).factors_
+    >>> [found.name for found in relatent.similar(model, "usa", k=2)]
+    ['uk', 'ussr']
+    """
+    if k < 1:
+        raise InputError(f"k must be at least 1, got {k}")
+    i, B = int(factors.entities.ids(entity)), profiles(factors)
+    return nearest(factors, B, B[i], k, exclude=i)
+
+
+def nearest(factors: Factors, B: Matrix, profile: Vector, k: int, *, exclude: int | None = None) -> list[SimilarEntity]:
+    """The k entities whose profiles B are nearest to a profile, best first, without the entity `exclude`."""
+    similarity = B @ profile
+    if exclude is not None:
+        similarity[exclude] = -np.inf
+    return [SimilarEntity(factors.entities[j], float(similarity[j])) for j in best_first(similarity, k).tolist()]
+
+
+def profiles(factors: Factors) -> Matrix:
+    """One row of unit length per entity, (N, r): the product of two rows is the similarity of the two entities."""
+    return unit_rows(factors.A, profile_basis(factors))
+
+
+def profile_basis(factors: Factors) -> Matrix:
+    """E^½, (r, r), which maps entity vectors to profiles."""
+    A = factors.A.astype(np.float64)
+    centred = A - A.mean(axis=0)
+    E = gram.quadratic(factors.R.astype(np.float64), gram.product(centred, centred)).normal
+    eigenvalues, U = np.linalg.eigh(E)
+    return U * np.sqrt(np.maximum(eigenvalues, 0))  # type: ignore[no-any-return]
+
+
+def unit_rows(A: Matrix, basis: Matrix) -> Matrix:
+    """The rows of A · basis, scaled to unit length."""
+    B = A.astype(np.float64) @ basis
+    return B / np.maximum(np.linalg.norm(B, axis=1, keepdims=True), np.finfo(np.float64).tiny)  # type: ignore[no-any-return]

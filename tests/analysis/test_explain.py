@@ -1,0 +1,93 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import relatent
+from relatent import Facts, explain
+from relatent.analysis.known_facts import KnownFacts
+from relatent.errors import InputError, UnknownNameError
+from worlds import random_facts
+
+
+def test_components_and_bias_add_up_to_the_score(random_factors):
+    f = random_factors
+    why = explain(f, "e1", "likes", "e2", Facts.from_arrays(["e1"], ["knows"], ["e3"]), k=3)
+    total = sum(component.contribution for component in why.components) + why.bias
+    assert total == pytest.approx(why.score) == pytest.approx(f.score("e1", "likes", "e2"))
+    assert why.probability == pytest.approx(f.probability("e1", "likes", "e2"))
+
+
+def born_in(seed):
+    """Everyone is a citizen of the country their city of birth is in; some citizenships are unobserved. Plus gossip."""
+    rng = np.random.default_rng(seed)
+    n_people, n_cities, n_countries = 60, 12, 4
+    city = rng.integers(n_cities, size=n_people)
+    country = np.arange(n_cities) % n_countries
+    people = [f"person {i}" for i in range(n_people)]
+    facts = [(people[i], "born in", f"city {c}") for i, c in enumerate(city)]
+    facts += [(f"city {c}", "lies in", f"country {country[c]}") for c in range(n_cities)]
+    held_out = set(rng.choice(n_people, 12, replace=False).tolist())
+    facts += [(people[i], "citizen of", f"country {country[c]}") for i, c in enumerate(city) if i not in held_out]
+    gossip = {(people[rng.integers(n_people)], "knows", people[rng.integers(n_people)]) for _ in range(120)}
+    cells = [((people[i], "citizen of", f"country {country[city[i]]}"), f"city {city[i]}") for i in sorted(held_out)]
+    unobserved = [(people[i], "citizen of", f"country {c}") for i in held_out for c in range(n_countries)]
+    return Facts.from_arrays(*zip(*(facts + sorted(gossip)), strict=True), unobserved=unobserved), cells
+
+
+@pytest.mark.parametrize("model", [relatent.RescalALS(12, 0.5, 0.5), relatent.RescalLogit(12, 0.5, 0.5)])
+def test_the_fact_behind_a_rule_is_the_first_reason(model):
+    right = []
+    for seed in range(3):
+        facts, cells = born_in(seed)
+        f = model.fit(facts).factors_
+        for cell, city in cells:
+            if f.probability(*cell) > 0.5:  # only predicted facts need reasons
+                first = explain(f, *cell, facts).reasons[0]
+                right.append((first.subject, first.relation, first.object) == (cell[0], "born in", city))
+    assert len(right) >= 12
+    assert np.mean(right) >= 0.9
+
+
+def test_the_strongest_reason_is_put_into_a_sentence():
+    facts = Facts.from_arrays(*zip(*[
+        ("Ann", "born in", "Rome"), ("Bob", "born in", "Rome"), ("Bob", "citizen of", "Italy"),
+        ("Cid", "born in", "Oslo"), ("Cid", "citizen of", "Norway"),
+    ], strict=True), unobserved=[("Ann", "citizen of", "Italy"), ("Ann", "citizen of", "Norway")])  # fmt: skip
+    f = relatent.RescalLogit(5, 0.02, 0.02).fit(facts).factors_
+    why = explain(f, "Ann", "citizen of", "Italy", facts)
+    assert why.sentence == "Ann citizen of Italy, because Ann born in Rome; both are known of Bob as well."
+
+
+@pytest.mark.parametrize("model", [relatent.RescalALS(4, 0.1, 0.1), relatent.RescalLogit(4, 0.1, 0.1)])
+def test_reasons_are_found_without_a_look_at_all_facts(model):
+    facts = random_facts(n=15, count=70, unobserved=5, weighted=True)
+    f = model.fit(facts).factors_
+    known = KnownFacts(facts, f)
+    wanted = [explain(f, s, k, o, facts) for s, k, o in ((0, 0, 1), (3, 2, 7), *facts.triples[:3].tolist())]
+    known.facts = SimpleNamespace(starts=facts.starts, weights=facts.weights, unobserved=facts.unobserved)  # no triples
+    for why in wanted:
+        assert explain(f, why.subject, why.relation, why.object, known) == why
+
+
+def test_wrong_arguments_are_refused(two_camps):
+    facts, f = two_camps
+    with pytest.raises(UnknownNameError, match="unknown entity 'nobody'"):
+        explain(f, "nobody", "likes", "p1", facts)
+    with pytest.raises(InputError, match="k must be at least 1, got 0"):
+        explain(f, "p1", "likes", "p3", facts, k=0)
+
+
+def test_the_old_name_of_k_warns(two_camps):
+    facts, f = two_camps
+    with pytest.warns(DeprecationWarning, match=r"explain\(count=…\) is now called k="):
+        assert explain(f, "p1", "likes", "p3", facts, count=2) == explain(f, "p1", "likes", "p3", facts, k=2)
+
+
+def test_an_explanation_is_plain_data(two_camps):
+    facts, f = two_camps
+    why = explain(f, "p1", "likes", "p3", facts, k=2)
+    found = why.to_dict()
+    assert list(found) == list(why._fields)
+    assert found["reasons"] == [reason._asdict() for reason in why.reasons]
+    assert found["components"] == [component._asdict() for component in why.components]
