@@ -21,7 +21,8 @@ from timing import bar, summary, timed
 
 import relatent
 from relatent.backend.blas_threads import one_blas_thread
-from relatent.backend.numpy_backend import Host
+from relatent.backend.numpy_backend import NumpyBackend
+from relatent.backend.protocol import ADAM_EPSILON
 from relatent.cells import reference as plain
 from relatent.cells.logistic_tiled import Tiled
 from relatent.fit import init as start
@@ -110,7 +111,7 @@ def exact_optimisers(seed: int, evaluations: int = 250, rank: int = 32, l2: floa
     facts = relatent.load_splits("codex-s")[0]
     layout = Layout(facts.n_entities, facts.n_relations, rank)
     likelihood = PenalisedLikelihood(
-        Tiled(facts), layout, penalties.L2(l2, l2).bound(facts, Host()), bias=True, on=Host()
+        Tiled(facts), layout, penalties.L2(l2, l2).bound(facts, NumpyBackend()), bias=True, backend=NumpyBackend()
     )
     model = relatent.RescalLogit(rank, l2, l2, random_state=seed)
     with one_blas_thread():
@@ -140,7 +141,7 @@ def _adam_within(likelihood: PenalisedLikelihood, layout: Layout, x: Array, eval
         mean += (1 - adam.MOMENTUM) * (g - mean)
         square += (1 - adam.MEMORY) * (g * g - square)
         left = (1 + np.cos(np.pi * t / evaluations)) / 2
-        step = left * np.sqrt(1 - adam.MEMORY**t) / (1 - adam.MOMENTUM**t) * mean / (np.sqrt(square) + adam.TINY)
+        step = left * np.sqrt(1 - adam.MEMORY**t) / (1 - adam.MOMENTUM**t) * mean / (np.sqrt(square) + ADAM_EPSILON)
         sizes = (*(rate * np.sqrt(np.mean(np.square(part))) for part in layout.views(x)[:2]), adam.RATE_OF_BIAS)
         for part, change, size in zip(layout.views(x), layout.views(step), sizes, strict=True):
             part -= size * change
@@ -177,8 +178,8 @@ def lbfgs(seed: int) -> dict[str, Any]:
 
 def _compare(facts: relatent.Facts, seed: int, repeats: int) -> dict[str, Any]:
     layout = Layout(facts.n_entities, facts.n_relations, RANK)
-    penalty = penalties.L2(L2, L2).bound(facts, Host())
-    likelihood = PenalisedLikelihood(Tiled(facts), layout, penalty, bias=True, on=Host())
+    penalty = penalties.L2(L2, L2).bound(facts, NumpyBackend())
+    likelihood = PenalisedLikelihood(Tiled(facts), layout, penalty, bias=True, backend=NumpyBackend())
     x = layout.pack(*start.normal(facts, RANK, seed), losses.Logistic().bias(*start.ones_and_zeros(facts)), np.float32)
     optimisers: dict[str, Optimiser] = {"ours": _ours, "SciPy": _scipys}
     runs: dict[str, list[Run]] = {name: [] for name in optimisers}

@@ -13,7 +13,7 @@ from timing import bar, timed
 
 import relatent
 from relatent.backend.blas_threads import one_blas_thread
-from relatent.backend.numpy_backend import Host
+from relatent.backend.numpy_backend import NumpyBackend
 from relatent.data.facts import Facts
 from relatent.fit.presets import PRESETS
 from relatent.fit.solvers.als import Als
@@ -75,11 +75,11 @@ def exact(seed: int) -> dict[str, Any]:
 
 def _measured(n: int, k: int, r: int, seed: int) -> dict[str, Any]:
     """Seconds and memory of evaluations at one size; at the largest only of the gradient."""
-    from relatent.backend.torch_backend import Device
+    from relatent.backend.torch_backend import TorchBackend
     from relatent.cells.logistic_gpu import Fused
 
     A, R, b = _parameters(n, k, r, seed)
-    cells = Fused(_facts(n, k, seed), Device("cuda"))
+    cells = Fused(_facts(n, k, seed), TorchBackend("cuda"))
     large = n > 500_000
     gradient = _seconds(lambda: cells(A, R, b, value=False), 1 if large else 5)
     both = None if large else _seconds(lambda: cells(A, R, b), 5)
@@ -138,15 +138,15 @@ def presets(seed: int) -> dict[str, Any]:
 def als(seed: int) -> dict[str, Any]:
     """Sweeps over FB15k-237 at rank 128 from one start: on the GPU, and on this machine's CPU."""
     _check()
-    from relatent.backend.torch_backend import Device
+    from relatent.backend.torch_backend import TorchBackend
 
     train = relatent.load_splits("fb15k-237")[0]
     A = np.random.default_rng(seed).random((train.n_entities, 128))
     lambdas = {"l2_entities": 1.0, "l2_relations": 1.0, "l2_attributes": 1.0}
     with one_blas_thread():
         here = _sweeps(Als(train, 128, **lambdas, dtype=np.float32), A, 5)
-        rows = _sweeps(AlsRows(train, 128, **lambdas, on=Host(np.float32)), A, 5)
-    there = _sweeps(AlsRows(train, 128, **lambdas, on=Device("cuda")), A, 5)
+        rows = _sweeps(AlsRows(train, 128, **lambdas, backend=NumpyBackend(np.float32)), A, 5)
+    there = _sweeps(AlsRows(train, 128, **lambdas, backend=TorchBackend("cuda")), A, 5)
     return {
         "device": torch.cuda.get_device_name(),
         "cpu_seconds_a_sweep": here[0],
@@ -220,12 +220,12 @@ def _parameters(n: int, k: int, r: int, seed: int) -> tuple[Any, Any, Any]:
 
 def _errors(r: int, seed: int) -> dict[str, float]:
     """Relative errors (norms) at FB15k-237's size on fresh inputs, and whether two calls give the same bits."""
-    from relatent.backend.torch_backend import Device
+    from relatent.backend.torch_backend import TorchBackend
     from relatent.cells.logistic_gpu import Fused
 
     facts = _facts(N, K, seed + 1)
     A, R, b = _parameters(N, K, r, seed + 1)
-    cells = Fused(facts, Device("cuda"))
+    cells = Fused(facts, TorchBackend("cuda"))
     got, again = cells(A, R, b), cells(A, R, b)
     gradient_only = cells(A, R, b, value=False)
     value, dA, dR, db = _in_float64(facts, A, R, b)

@@ -23,7 +23,7 @@ from timing import bar, default_threads, summary, timed
 import relatent
 from planted import uniform
 from relatent.backend.blas_threads import one_blas_thread
-from relatent.backend.numpy_backend import Host
+from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells.sparse.prefetch import LINE, prefetch
 from relatent.cells.sparse.streamed import AHEAD
 from relatent.data.names import Names
@@ -97,7 +97,7 @@ def _compare(
 
 def _ours(facts: relatent.Facts, A: Array, l2: float) -> tuple[Array, Array, list[float]]:
     lambdas = {"l2_entities": l2, "l2_relations": l2, "l2_attributes": 0.0}
-    solver = sweeps(facts, A.shape[1], lambdas, Host(np.float64))
+    solver = sweeps(facts, A.shape[1], lambdas, NumpyBackend(np.float64))
     state, seconds = solver.start(A), []
     for _ in range(SWEEPS):
         one, state = timed(lambda: solver.step(state))  # noqa: B023  (called at once)

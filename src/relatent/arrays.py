@@ -13,6 +13,7 @@ Slices: TypeAlias = NDArray[np.floating[Any]]  # (K, r, r)
 Ids: TypeAlias = NDArray[np.integer[Any]]  # (n,)
 Triples: TypeAlias = NDArray[np.integer[Any]]  # (n, 3): subject, relation, object
 Mask: TypeAlias = NDArray[np.bool_]
+Array: TypeAlias = NDArray[Any]  # of a backend: NumPy's, or a PyTorch tensor where only what both have is used
 
 ROWS = 1 << 15  # rows turned into float64 at a time
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from relatent.backend import numpy_backend as host
-from relatent.backend.numpy_backend import Host
+from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells import reference as plain
 from relatent.cells import relation_softmax as contest
 from relatent.cells.softmax import SoftmaxSum, by_degree
@@ -31,35 +31,35 @@ def typed(parameters, dtype):
 def test_rows_give_what_the_plain_twin_gives(n, k, r, dtype, relations):
     facts = world(n, k)
     parameters = typed(random_parameters(facts, r), dtype)
-    got = SoftmaxSum(facts, Host(dtype), relations=relations)(*parameters)
+    got = SoftmaxSum(facts, NumpyBackend(dtype), relations=relations)(*parameters)
     assert_same(got, plain.softmax(facts, *parameters, relations), TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize(("room", "facts_at_once"), [(1, 1), (40, 7), (10**6, 10**6)])
 def test_neither_chunks_nor_blocks_change_more_than_the_rounding(monkeypatch, room, facts_at_once):
-    monkeypatch.setattr(host, "ROOM", room)
+    monkeypatch.setattr(host, "MAX_SCORES", room)
     monkeypatch.setattr(contest, "ROOM", room)
     monkeypatch.setattr(contest, "FACTS", facts_at_once)
     facts = world()
     parameters = random_parameters(facts, 4)
-    got = SoftmaxSum(facts, Host("float64"), relations=0.5)(*parameters)
+    got = SoftmaxSum(facts, NumpyBackend("float64"), relations=0.5)(*parameters)
     assert_same(got, plain.softmax(facts, *parameters, 0.5), 1e-9)
 
 
 def test_a_row_with_many_facts_is_summed_once():
     facts = Facts.from_arrays([0, 0, 0, 1], [0, 0, 0, 0], [1, 2, 3, 3])
-    by_subject, by_object = Rows.of_facts(facts, Host())
+    by_subject, by_object = Rows.of_facts(facts, NumpyBackend())
     assert by_subject.totals.ravel().tolist() == [3, 1]
     assert by_object.totals.ravel().tolist() == [1, 1, 2]
 
 
 def test_an_unobserved_cell_is_no_rival():
     facts = Facts.from_arrays([0], [0], [1], n_entities=3, unobserved=[[0, 0, 2]])
-    hidden = SoftmaxSum(facts, Host("float64"))
+    hidden = SoftmaxSum(facts, NumpyBackend("float64"))
     A, R, b = random_parameters(facts, 2)
     before = hidden(A, R, b)
     assert before.dR[0] @ A[2] @ A[2] != 0  # the subject's side still has entity 2 as a rival
-    by_subject, by_object = Rows.of_facts(facts, Host())
+    by_subject, by_object = Rows.of_facts(facts, NumpyBackend())
     assert [ids.tolist() for ids in by_subject.hidden(facts)] == [[0], [2]]
     assert [ids.tolist() for ids in by_object.hidden(facts)] == [[], []]
 
@@ -67,7 +67,7 @@ def test_an_unobserved_cell_is_no_rival():
 def test_without_the_value_the_gradient_is_the_same():
     facts = world()
     parameters = random_parameters(facts, 4)
-    cells = SoftmaxSum(facts, Host("float64"), relations=1.0)
+    cells = SoftmaxSum(facts, NumpyBackend("float64"), relations=1.0)
     with_value, without = cells(*parameters), cells(*parameters, value=False)
     assert np.isnan(without.value)
     np.testing.assert_array_equal(with_value.dA, without.dA)
@@ -77,7 +77,7 @@ def test_without_the_value_the_gradient_is_the_same():
 def test_the_bias_has_no_part_in_it():
     facts = world()
     A, R, b = random_parameters(facts, 4)
-    cells = SoftmaxSum(facts, Host("float64"), relations=1.0)
+    cells = SoftmaxSum(facts, NumpyBackend("float64"), relations=1.0)
     assert cells(A, R, b).value == cells(A, R, b + 3).value
     assert not cells(A, R, b).db.any()
 
@@ -91,5 +91,5 @@ def test_hubs_count_by_their_degree_and_a_fact_counts_once_on_average():
     assert subjects[facts.triples[:, 0]].mean() == pytest.approx(1)
     np.testing.assert_allclose(by_degree(facts, 0.0, 2), 1)
     parameters = random_parameters(facts, 4)
-    got = SoftmaxSum(facts, Host("float64"), hubs=0.9)(*parameters)
+    got = SoftmaxSum(facts, NumpyBackend("float64"), hubs=0.9)(*parameters)
     assert_same(got, plain.softmax(facts, *parameters, of_targets=(objects, subjects)), 1e-9)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import relatent
-from relatent.backend.numpy_backend import Host
+from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells import reference as plain
 from relatent.cells.logistic_tiled import Tiled
 from relatent.data.facts import Facts
@@ -74,7 +74,7 @@ def test_every_evaluator_gives_what_the_plain_twin_gives(single_blas, name, dtyp
     facts = counted(facts) if name == "poisson" else facts
     parameters = random_parameters(facts, r)
     loss = CELLWISE[name]
-    for evaluator in (losses.evaluator(loss, facts, Host(dtype)), Tiled(facts, dtype, 3, loss=loss.at)):
+    for evaluator in (losses.evaluator(loss, facts, NumpyBackend(dtype)), Tiled(facts, dtype, 3, loss=loss.at)):
         got, wanted = evaluator(*parameters), plain.cellwise(loss.at, facts, *parameters)
         assert got.value == pytest.approx(wanted.value, rel=tolerance)
         for part in ("dA", "dR", "db"):

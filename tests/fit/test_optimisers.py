@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import relatent
-from relatent.backend.numpy_backend import Host
+from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells.softmax import SoftmaxSum
 from relatent.errors import InputError
 from relatent.fit.presets import PRESETS
@@ -19,7 +19,7 @@ def test_adam_takes_the_steps_of_its_definition():
         return float(x @ x), 2 * x
 
     x = np.array([3.0, -2.0])
-    solver = Descent(objective, Host("float64"), lr=0.1, fades=(0.9, 0.99), rounds=2)
+    solver = Descent(objective, NumpyBackend("float64"), lr=0.1, fades=(0.9, 0.99), rounds=2)
     state = solver.step(solver.step(solver.start(x.copy())))
     m, v = np.zeros(2), np.zeros(2)
     for t in range(1, 9):
@@ -38,7 +38,7 @@ def test_the_objective_is_asked_for_once_a_round():
         asked.append(value)
         return float(x @ x) if value else np.nan, 2 * x
 
-    solver = Descent(objective, Host("float64"), lr=0.1, fades=(0.9, 0.99), rounds=3)
+    solver = Descent(objective, NumpyBackend("float64"), lr=0.1, fades=(0.9, 0.99), rounds=3)
     solver.step(solver.start(np.ones(2)))
     assert asked == [False, False, False, True]
 
@@ -95,7 +95,7 @@ def test_validation_of_a_softmax_fit_is_by_its_own_loss():
     model = relatent.Rescal(6, **settings, patience=2).fit(train, valid)
     looks = model.trace_.validation[~np.isnan(model.trace_.validation)]
     assert len(model.trace_) < 100, "it was stopped"
-    held_out = SoftmaxSum(valid, Host())
+    held_out = SoftmaxSum(valid, NumpyBackend())
     f = model.factors_
     assert held_out(f.A, f.R, f.bias).value == pytest.approx(looks.min(), rel=1e-5), "the best is kept"
 

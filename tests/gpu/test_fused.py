@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import interpreted  # noqa: F401  before what it patches is used
-from relatent.backend.torch_backend import Device
+from relatent.backend.torch_backend import TorchBackend
 from relatent.cells import logistic_gpu as fused
 from relatent.cells import reference as plain
 from relatent.cells.logistic_gpu import Fused
@@ -20,9 +20,9 @@ GRADIENT, VALUE = 1e-3, 1e-5  # relative, as stated
 
 
 def on_device(facts, parameters, *, half=True, value=True, **settings):
-    on = Device(DEVICE, half=half)
-    found = Fused(facts, on, **settings)(*(on.place(x) for x in parameters), value=value)
-    return found._replace(dA=on.fetch(found.dA), dR=on.fetch(found.dR), db=on.fetch(found.db))
+    backend = TorchBackend(DEVICE, half=half)
+    found = Fused(facts, backend, **settings)(*(backend.from_numpy(x) for x in parameters), value=value)
+    return found._replace(dA=backend.to_numpy(found.dA), dR=backend.to_numpy(found.dR), db=backend.to_numpy(found.db))
 
 
 def assert_same(got, wanted, *, value=True):

@@ -1,7 +1,4 @@
-"""Arrays in this machine's memory, and the few operations on them that are no operators.
-
-`Host` and `device.Device` have the same members, so that what is said in terms of them runs on either.
-"""
+"""The backend of NumPy arrays; loops are compiled by Numba."""
 
 from __future__ import annotations
 
@@ -10,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from ..arrays import Ids, Matrix, Slices, Vector, product
+from ..arrays import Array, Ids, Matrix, Slices, Vector, product
+from .protocol import ADAM_EPSILON
 
-ROOM = 1 << 25  # scores that are held at once
+MAX_SCORES = 1 << 25  # scores held at once
 FAST = {"contract", "reassoc", "nsz"}
 
 
@@ -23,16 +21,16 @@ def dot(a: Vector, b: Vector) -> float:
     return float(_dot64(a.reshape(-1), b.reshape(-1)))
 
 
-class Products:
-    """Rows sorted by relation, times the matrix of their relation."""
+class NumpyRelationProducts:
+    """Rows sorted by relation, multiplied by the matrix of their relation."""
 
     def __init__(self, bounds: Ids):
         self.bounds = bounds  # (K + 1,) where the rows of each relation begin
 
-    def times(self, X: Matrix, R: Slices, turned: bool) -> Matrix:
+    def times(self, X: Matrix, R: Slices, transposed: bool) -> Matrix:
         """Each row times R_k, or R_kᵀ."""
         out = np.empty_like(X)
-        _times(X, R, self.bounds, turned, out)
+        _times(X, R, self.bounds, transposed, out)
         return out
 
     def add_outer(self, X: Matrix, Y: Matrix, dR: Slices) -> None:
@@ -40,7 +38,7 @@ class Products:
         _add_outer(X, Y, self.bounds, dR)
 
 
-class Sums:
+class NumpySegmentSums:
     """Weighted sums of rows of a matrix, by segments of an index: a sparse matrix times a dense one."""
 
     def __init__(self, starts: Ids, index: Ids, weights: Vector):
@@ -53,70 +51,57 @@ class Sums:
         return out
 
 
-class Host:
-    """NumPy and Numba."""
+class NumpyBackend:
+    """NumPy and Numba. `Backend` documents the methods."""
 
-    def __init__(self, dtype: Any = np.float32):
+    def __init__(self, dtype: DTypeLike = np.float32):
         self.dtype = np.dtype(dtype)
 
-    def guarded(self) -> AbstractContextManager[Any]:
-        """What is too large for this machine is refused before it begins."""
+    def memory_guard(self) -> AbstractContextManager[Any]:
+        """Nothing to guard: a fit that is too large for this machine is refused before it begins."""
         return nullcontext()
 
-    def place(self, x: NDArray[Any]) -> Any:
-        """An array where the work is done: numbers in the type of the work, indices as they are."""
+    def from_numpy(self, x: NDArray[Any]) -> Array:
         return np.ascontiguousarray(x, self.dtype) if np.issubdtype(x.dtype, np.floating) else x
 
-    def fetch(self, x: Any) -> NDArray[Any]:
-        """The array in this machine's memory."""
-        return x  # type: ignore[no-any-return]
-
-    def zeros(self, shape: tuple[int, ...], like: Vector) -> Any:
-        """Zeros of the type of another array."""
-        return np.zeros(shape, like.dtype)
-
-    def eps(self, x: Vector) -> float:
-        """The spacing of its numbers at 1."""
-        return float(np.finfo(x.dtype).eps)
-
-    def contiguous(self, x: Any) -> Any:
-        """The array in one piece."""
-        return np.ascontiguousarray(x)
-
-    def products(self, bounds: Ids) -> Products:
-        """Products by relation, for rows in this order."""
-        return Products(bounds)
-
-    def sums(self, starts: Ids, index: Ids, weights: Vector) -> Sums:
-        """Sums by segments of this index."""
-        return Sums(starts, index, self.place(weights))
-
-    def dot(self, a: Vector, b: Vector) -> float:
-        """a · b in float64."""
-        return dot(a, b)
-
-    def product(self, x: Matrix, y: Matrix) -> Matrix:
-        """x y."""
-        return x @ y
-
-    def narrow(self, x: Any) -> Any:
-        """An array of the work in the type of the work."""
-        return x.astype(self.dtype, copy=False)
-
-    def widened(self, x: Any) -> Any:
-        """An array of the work in float64."""
-        return x.astype(np.float64)
-
-    def wide(self, x: NDArray[Any]) -> Any:
-        """An array of float64 where the work is done."""
+    def from_numpy_float64(self, x: NDArray[Any]) -> Array:
         return np.asarray(x, np.float64)
 
-    def gram(self, A: Matrix) -> Matrix:
-        """AᵀA in float64, in this machine's memory."""
+    def to_numpy(self, x: Array) -> NDArray[Any]:
+        return x
+
+    def to_dtype(self, x: Array) -> Array:
+        return x.astype(self.dtype, copy=False)
+
+    def to_float64(self, x: Array) -> Array:
+        return x.astype(np.float64)
+
+    def zeros(self, shape: tuple[int, ...], like: Array) -> Array:
+        return np.zeros(shape, like.dtype)
+
+    def eps(self, x: Array) -> float:
+        return float(np.finfo(x.dtype).eps)
+
+    def contiguous(self, x: Array) -> Array:
+        return np.ascontiguousarray(x)
+
+    def relation_products(self, bounds: Ids) -> NumpyRelationProducts:
+        return NumpyRelationProducts(bounds)
+
+    def segment_sums(self, starts: Ids, index: Ids, weights: Vector) -> NumpySegmentSums:
+        return NumpySegmentSums(starts, index, self.from_numpy(weights))
+
+    def dot(self, a: Array, b: Array) -> float:
+        return dot(a, b)
+
+    def matmul(self, x: Matrix, y: Matrix) -> Matrix:
+        return x @ y
+
+    def gram(self, A: Matrix) -> NDArray[Any]:
         return product(A, A)
 
     def softmax(self, S: Matrix) -> tuple[Matrix, Vector]:
-        """The softmax along the last axis, S being used up, and log Σ exp there, in float64."""
+        """Softmax along the last axis, overwriting S, and log Σ exp along it in float64."""
         most = S.max(axis=-1, keepdims=True)
         S -= most
         np.exp(S, out=S)
@@ -124,39 +109,38 @@ class Host:
         S /= sums[..., None].astype(S.dtype)
         return S, most[..., 0] + np.log(sums)
 
-    def attend(self, Q: Matrix, A: Matrix, c: Matrix, hidden: tuple[Ids, Ids]) -> tuple[float, Matrix, Matrix]:
-        """With P = softmax(Q Aᵀ) along rows, hidden cells left out: Σ c log Σ exp, P A and Pᵀ diag(c) Q."""
+    def softmax_sums(self, Q: Matrix, A: Matrix, c: Matrix, excluded: tuple[Ids, Ids]) -> tuple[float, Matrix, Matrix]:
         logs, dQ, dA = np.empty(len(Q)), np.empty_like(Q), np.zeros_like(A)
-        step = max(1, ROOM // len(A))
+        step = max(1, MAX_SCORES // len(A))
         for low in range(0, len(Q), step):
             here = slice(low, low + step)
             S = Q[here] @ A.T
-            first, last = np.searchsorted(hidden[0], (low, low + len(S)))
-            S[hidden[0][first:last] - low, hidden[1][first:last]] = -np.inf
+            first, last = np.searchsorted(excluded[0], (low, low + len(S)))
+            S[excluded[0][first:last] - low, excluded[1][first:last]] = -np.inf
             P, logs[here] = self.softmax(S)
             np.matmul(P, A, out=dQ[here])
             dA += P.T @ (c[here] * Q[here])
         return self.dot(c[:, 0], logs), dQ, dA
 
-    def two_loops(self, S: Matrix, Y: Matrix, curvature: Vector, newest_first: Ids, q: Vector) -> None:
-        """L-BFGS: turn a gradient into a direction in place (Nocedal & Wright, algorithm 7.4)."""
+    def lbfgs_direction(self, S: Matrix, Y: Matrix, curvature: Vector, newest_first: Ids, q: Vector) -> None:
         _two_loops(S, Y, curvature, newest_first, q)
 
-    def adam(self, x: Vector, mean: Vector, square: Vector, g: Vector, rate: float, fades: tuple[float, float]) -> None:
-        """Adam's update in place; fades: of the memories of g and of its square."""
-        numbers = np.array([0.0, rate, *fades, TINY], x.dtype)
+    def adam_step(
+        self, x: Vector, mean: Vector, square: Vector, g: Vector, rate: float, betas: tuple[float, float]
+    ) -> None:
+        numbers = np.array([0.0, rate, *betas, ADAM_EPSILON], x.dtype)
         adam_update(x, mean, square, g[None], *numbers)
 
 
-TINY = 1e-8
+NUMPY_BACKEND = NumpyBackend()  # float32
 
 
 @njit(nogil=True, cache=True)
-def _times(X, R, bounds, turned, out):  # type: ignore[no-untyped-def]
+def _times(X, R, bounds, transposed, out):  # type: ignore[no-untyped-def]
     for k in range(len(R)):
         low, high = bounds[k], bounds[k + 1]
         if high > low:
-            R_k = np.ascontiguousarray(R[k].T) if turned else np.ascontiguousarray(R[k])
+            R_k = np.ascontiguousarray(R[k].T) if transposed else np.ascontiguousarray(R[k])
             out[low:high] = np.dot(X[low:high], R_k)
 
 
@@ -190,7 +174,7 @@ def _dot64(a, b):  # type: ignore[no-untyped-def]
 
 @njit(inline="always", fastmath=FAST)
 def _add_and_dot(q, factor, y, s):  # type: ignore[no-untyped-def]
-    """q ← q + factor · y, and s · q of the new q, in one pass: the vectors are longer than the cache."""
+    """q ← q + factor · y, and s · q of the new q, in one pass: the vectors are larger than the cache."""
     c = q.dtype.type(factor)
     total = 0.0
     for i in range(len(q)):
@@ -219,14 +203,14 @@ def _two_loops(S, Y, curvature, newest_first, q):  # type: ignore[no-untyped-def
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"})
-def adam_update(x, mean, square, parts, l2, rate, momentum, memory, tiny):  # type: ignore[no-untyped-def]
-    """One pass over everything: the arrays are longer than the cache."""
+def adam_update(x, mean, square, parts, l2, rate, beta1, beta2, epsilon):  # type: ignore[no-untyped-def]
+    """One step of Adam on the gradient Σ parts + l2 x, in one pass: the arrays are larger than the cache."""
     one = x.dtype.type(1)
     for i in range(len(x)):
         g = l2 * x[i]
         for part in range(len(parts)):
             g += parts[part, i]
             parts[part, i] = 0
-        mean[i] = momentum * mean[i] + (one - momentum) * g
-        square[i] = memory * square[i] + (one - memory) * g * g
-        x[i] -= rate * mean[i] / (np.sqrt(square[i]) + tiny)
+        mean[i] = beta1 * mean[i] + (one - beta1) * g
+        square[i] = beta2 * square[i] + (one - beta2) * g * g
+        x[i] -= rate * mean[i] / (np.sqrt(square[i]) + epsilon)

@@ -1,4 +1,4 @@
-"""Triton kernels for sums along rows on a GPU; `host` has the same in plain words. Needs the extra `relatent[gpu]`."""
+"""Triton kernels of `torch_backend`; `numpy_backend` has the same operations in NumPy. Needs `relatent[gpu]`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-TILE = 32  # rows of one relation that a program works on
+TILE = 32  # rows of one relation per program
 
 
 @triton.jit
-def _times(X, R, out, tiles, r, TURNED: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def _times(X, R, out, tiles, r, TRANSPOSED: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """A tile of rows of one relation times R_k, or R_kᵀ."""
     tile = tiles + 3 * tl.program_id(0)
     k, start, stop = tl.load(tile), tl.load(tile + 1), tl.load(tile + 2)
@@ -25,7 +25,7 @@ def _times(X, R, out, tiles, r, TURNED: tl.constexpr, BM: tl.constexpr, BN: tl.c
         inner = low + tl.arange(0, BK)
         within = inner < r
         x = tl.load(X + rows[:, None] * r + inner[None, :], here[:, None] & within[None, :], 0.0)
-        if TURNED:
+        if TRANSPOSED:
             y = tl.load(R + k * r * r + columns[:, None] * r + inner[None, :], known[:, None] & within[None, :], 0.0)
             acc = tl.dot(x, y.T, acc, input_precision="tf32x3")
         else:
@@ -34,11 +34,11 @@ def _times(X, R, out, tiles, r, TURNED: tl.constexpr, BM: tl.constexpr, BN: tl.c
     tl.store(out + rows[:, None] * r + columns[None, :], acc, here[:, None] & known[None, :])
 
 
-def times(X: Tensor, R: Tensor, tiles: Tensor, turned: bool) -> Tensor:
-    """Each row times the R_k of its tile (k, start, stop), or R_kᵀ."""
+def times(X: Tensor, R: Tensor, tiles: Tensor, transposed: bool) -> Tensor:
+    """Each row times the R_k, or the R_kᵀ, of its tile (k, start, stop)."""
     r, out = X.shape[1], torch.empty_like(X)
     if len(tiles):
-        _times[(len(tiles), triton.cdiv(r, 64))](X, R, out, tiles, r, TURNED=turned, BM=TILE, BN=64, BK=64)
+        _times[(len(tiles), triton.cdiv(r, 64))](X, R, out, tiles, r, TRANSPOSED=transposed, BM=TILE, BN=64, BK=64)
     return out
 
 
@@ -69,7 +69,7 @@ def add_outer(X: Tensor, Y: Tensor, bounds: Tensor, dR: Tensor) -> None:
 
 @triton.jit
 def _sums(X, starts, index, weights, out, r, LANES: tl.constexpr, BF: tl.constexpr):
-    """Σ w x over one segment, in a fixed order: the same sum at every call."""
+    """Σ w x over one segment, in a fixed order, so that results are reproducible."""
     g = tl.program_id(0).to(tl.int64)
     start, stop = tl.load(starts + g), tl.load(starts + g + 1)
     at = tl.program_id(1) * LANES + tl.arange(0, LANES)
@@ -97,7 +97,7 @@ def sums(X: Tensor, starts: Tensor, index: Tensor, weights: Tensor) -> Tensor:
 
 @triton.jit
 def _softmax(S, P, logs, n, width, scale, BLOCK: tl.constexpr):
-    """scale · softmax of the first n of a row, and log Σ exp; zeros fill the row up."""
+    """scale · softmax over the first n columns of a row, and log Σ exp; the rest of the row is set to zero."""
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, BLOCK)
     most = tl.full([BLOCK], -float("inf"), tl.float32)
@@ -118,7 +118,7 @@ def _softmax(S, P, logs, n, width, scale, BLOCK: tl.constexpr):
 
 
 def softmax(S: Tensor, n: int, scale: float, dtype: Any) -> tuple[Tensor, Tensor]:
-    """scale · softmax of each row's first n, and log Σ exp."""
+    """scale · softmax over each row's first n columns, and log Σ exp."""
     P, logs = torch.empty_like(S, dtype=dtype), S.new_empty(len(S))
     _softmax[(len(S),)](S, P, logs, n, S.shape[1], scale, BLOCK=2048, num_warps=8)
     return P, logs

@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ..arrays import Ids, Triples, Vector
-from ..backend.torch_backend import Device, product, tf32
+from ..backend.torch_backend import TorchBackend, product, tf32
 from ..data.facts import Facts
 from . import logistic_gpu_kernels as attention
 from .cell_sum import Reduction
@@ -108,7 +108,7 @@ class Fused:
     def __init__(
         self,
         facts: Facts,
-        on: Device,
+        backend: TorchBackend,
         *,
         typed: bool = False,
         subject_weights: Vector | None = None,
@@ -116,8 +116,8 @@ class Fused:
         rows: tuple[int, int] | None = None,
         room: int = ROOM,
     ):
-        self.facts, self.device, self.room = facts, on.device, room
-        self.dtype = torch.float16 if on.half else torch.float32
+        self.facts, self.device, self.room = facts, backend.device, room
+        self.dtype = torch.float16 if backend.half else torch.float32
         self.n, self.k = facts.n_entities, facts.n_relations
         self.rows = (0, self.n) if rows is None else rows
         self.subjects, self.objects = (

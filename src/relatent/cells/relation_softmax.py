@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import Ids, Vector
+from ..arrays import Array, Ids, Vector
+from ..backend.protocol import Backend
 from ..data.facts import Facts
 
 ROOM = 1 << 28  # numbers of Z that are held at once
@@ -22,20 +23,20 @@ FACTS = 1 << 16  # facts of a block, filled up
 class Block(NamedTuple):
     """Subjects and their facts, (m,) and (m, d); places that only fill up have weight 0."""
 
-    subjects: Any
-    objects: Any
-    relations: Any
-    weights: Any
-    places: tuple[Any, Any]  # (m, 1) and (1, d): all subjects and facts of the block
-    hidden: tuple[Any, Any, Any]  # subject, fact and relation of the block that take no part
+    subjects: Array
+    objects: Array
+    relations: Array
+    weights: Array
+    places: tuple[Array, Array]  # (m, 1) and (1, d): all subjects and facts of the block
+    hidden: tuple[Array, ...]  # subject, fact and relation of the block that take no part
     by_object: Any  # sums of the m · d places, by object: (N, r)
 
 
 class Contest:
-    """Value and gradient of the softmax over relations; arrays are those of `on`, a `Host` or a `Device`."""
+    """Value and gradient of the softmax over relations; arrays are those of `backend`."""
 
-    def __init__(self, facts: Facts, weight: float, on: Any):
-        self.weight, self.on, self.facts = weight, on, facts
+    def __init__(self, facts: Facts, weight: float, backend: Backend):
+        self.weight, self.backend, self.facts = weight, backend, facts
         self.blocks: dict[int, list[Block]] = {}
 
     def add(self, A: Any, R: Any, dA: Any, dR: Any) -> float:
@@ -43,8 +44,8 @@ class Contest:
         (k, r), total = R.shape[:2], 0.0
         flat = R.swapaxes(0, 1).reshape(r, k * r)  # [R_1 … R_K]
         if r not in self.blocks:
-            self.blocks = {r: _blocks(self.facts, max(1, ROOM // (k * r)), self.on)}
-        product = self.on.product
+            self.blocks = {r: _blocks(self.facts, max(1, ROOM // (k * r)), self.backend)}
+        product = self.backend.matmul
         for block in self.blocks[r]:
             X, a = A[block.subjects], A[block.objects]  # (m, r), (m, d, r)
             m, d = block.weights.shape
@@ -54,7 +55,7 @@ class Contest:
                 S[block.hidden] = -np.inf
             places = (*block.places, block.relations)
             true = S[places]
-            P, logs = self.on.softmax(S)
+            P, logs = self.backend.softmax(S)
             w = self.weight * block.weights
             total += float((w * (logs - true)).sum())
             P[places] -= 1
@@ -66,7 +67,7 @@ class Contest:
         return total
 
 
-def _blocks(facts: Facts, most: int, on: Any) -> list[Block]:
+def _blocks(facts: Facts, most: int, backend: Backend) -> list[Block]:
     """Subjects by the number of their facts, at most so many in a block."""
     known = facts.confidences > 0
     s, k, o = facts.triples[known].T.astype(np.int64)
@@ -84,22 +85,29 @@ def _blocks(facts: Facts, most: int, on: Any) -> list[Block]:
         place = firsts[low:high, None] + np.arange(d)
         filled = np.arange(d) < counts[low:high, None]
         place = np.where(filled, place, firsts[low:high, None])
-        found.append(_block(subjects[low:high], o[place], k[place], w[place] * filled, unknown, facts.n_entities, on))
+        found.append(
+            _block(subjects[low:high], o[place], k[place], w[place] * filled, unknown, facts.n_entities, backend)
+        )
         high = low
     return found
 
 
-def _block(subjects: Ids, objects: Ids, relations: Ids, weights: Vector, unknown: Ids, n: int, on: Any) -> Block:
+def _block(
+    subjects: Ids, objects: Ids, relations: Ids, weights: Vector, unknown: Ids, n: int, backend: Backend
+) -> Block:
     order = np.argsort(objects.ravel(), kind="stable")
     starts = np.searchsorted(objects.ravel()[order], np.arange(n + 1))
     return Block(
-        on.place(subjects),
-        on.place(objects),
-        on.place(relations),
-        on.place(weights),
-        (on.place(np.arange(len(objects))[:, None]), on.place(np.arange(objects.shape[1])[None, :])),
-        tuple(on.place(ids) for ids in _hidden(subjects, objects, relations, unknown, n)),
-        on.sums(starts, order, np.ones(len(order))),
+        backend.from_numpy(subjects),
+        backend.from_numpy(objects),
+        backend.from_numpy(relations),
+        backend.from_numpy(weights),
+        (
+            backend.from_numpy(np.arange(len(objects))[:, None]),
+            backend.from_numpy(np.arange(objects.shape[1])[None, :]),
+        ),
+        tuple(backend.from_numpy(ids) for ids in _hidden(subjects, objects, relations, unknown, n)),
+        backend.segment_sums(starts, order, np.ones(len(order))),
     )
 
 

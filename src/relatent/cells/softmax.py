@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Vector
+from ..backend.protocol import Backend
 from ..data.facts import Facts
 from ..data.shard import Share
 from .cell_sum import Reduction
@@ -34,13 +35,13 @@ def by_degree(facts: Facts | Share, hubs: float, place: int) -> Vector:
 
 
 class SoftmaxSum:
-    """Value and gradient of the softmax likelihood of some facts; arrays are those of `on`, a `Host` or a `Device`."""
+    """Value and gradient of the softmax likelihood of some facts; arrays are those of `backend`."""
 
-    def __init__(self, facts: Facts | Share, on: Any, *, relations: float = 0.0, hubs: float = 0.0):
+    def __init__(self, facts: Facts | Share, backend: Backend, *, relations: float = 0.0, hubs: float = 0.0):
         of_targets = None if not hubs else (by_degree(facts, hubs, 2), by_degree(facts, hubs, 0))
-        self.sides = [(side, side.hidden(facts)) for side in Rows.of_facts(facts, on, of_targets)]
-        self.on = on
-        self.contest = Contest(Share.of(facts).facts, relations, on) if relations else None
+        self.sides = [(side, side.hidden(facts)) for side in Rows.of_facts(facts, backend, of_targets)]
+        self.backend = backend
+        self.contest = Contest(Share.of(facts).facts, relations, backend) if relations else None
 
     def __call__(self, A: Any, R: Any, b: Any, *, value: bool = True) -> Reduction:
         """Σ of the loss and its derivatives; b has no part in it. Without `value` the sum is NaN."""
@@ -48,10 +49,10 @@ class SoftmaxSum:
         for side, hidden in self.sides:
             X = side.own(A)
             Q = side.times(X, R)
-            among_all, dQ, dA_side = self.on.attend(Q, A, side.totals, hidden)
+            among_all, dQ, dA_side = self.backend.softmax_sums(Q, A, side.totals, hidden)
             true = side.gathered(A)  # (m, r): Σ w a of the facts
             if value:
-                total += among_all - self.on.dot(Q, true)
+                total += among_all - self.backend.dot(Q, true)
             dQ = side.totals * dQ - true
             dA += dA_side - side.scattered(Q) + side.spread(side.times(dQ, R, back=True))
             side.add_outer(X, dQ, dR)

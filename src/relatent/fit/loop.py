@@ -21,6 +21,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar, overload
 import numpy as np
 
 from ..arrays import Vector
+from ..backend.numpy_backend import NUMPY_BACKEND
+from ..backend.protocol import Backend
 from ..distributed.workers import ALONE, Workers
 from ..errors import ConvergenceWarning, FitError
 from ..progress import Progress
@@ -121,7 +123,7 @@ def run(
     anytime: bool = False,
     nothing: float | None = None,
     spent: float = 0.0,
-    on: Any = None,
+    backend: Backend = NUMPY_BACKEND,
     workers: Workers = ALONE,
 ) -> tuple[S, Trace]:
     """Step until the objective changes by less than `tol` of itself a step; warn if that does not happen.
@@ -145,7 +147,7 @@ def run(
         if checkpoint.exists():
             kind, placed = type(state), _placed(state)
             del state  # what is read may be as large
-            state, best, trace.steps = _resumed(checkpoint, kind, placed, on, own_part)
+            state, best, trace.steps = _resumed(checkpoint, kind, placed, backend, own_part)
     started = time.perf_counter() - (trace.steps[-1].seconds if trace.steps else spent)
     with _Interrupt(workers) as interrupt:
         asked = workers.any(interrupt.asked)
@@ -247,7 +249,7 @@ def _placed(state: Any) -> list[str]:
 
 
 def _resumed(
-    checkpoint: Checkpoint, kind: type[S], placed: list[str], on: Any, own_part: Callable[[S], S] | None
+    checkpoint: Checkpoint, kind: type[S], placed: list[str], backend: Backend, own_part: Callable[[S], S] | None
 ) -> tuple[S, _Best, list[Step]]:
     """The state that was kept, the one that did best, and the steps so far."""
     kept = checkpoint.load(kind)
@@ -257,7 +259,10 @@ def _resumed(
             return None
         arrays = {name: getattr(state, name) for name in placed}
         state = state._replace(
-            **{name: on.wide(x) if x.dtype == np.float64 else on.place(x) for name, x in arrays.items()}
+            **{
+                name: backend.from_numpy_float64(x) if x.dtype == np.float64 else backend.from_numpy(x)
+                for name, x in arrays.items()
+            }
         )
         return state if own_part is None else own_part(state)
 

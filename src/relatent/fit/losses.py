@@ -17,7 +17,8 @@ import numpy as np
 from scipy.special import expit
 
 from ..arrays import Vector
-from ..backend.numpy_backend import Host
+from ..backend.numpy_backend import NumpyBackend
+from ..backend.protocol import Backend
 from ..cells.categorical import Exclusive
 from ..cells.gram import SquaredSum
 from ..cells.logistic_tiled import Tiled
@@ -206,19 +207,21 @@ def is_exclusive(loss: Loss) -> bool:
     return type(loss) is Categorical
 
 
-def evaluator(loss: Loss, facts: Facts | Share, on: Any, *, typed: bool = False) -> Any:
-    """The quickest exact sum of this loss over all observed cells, as a function of A, R and b, for arrays of `on`.
+def evaluator(loss: Loss, facts: Facts | Share, backend: Backend, *, typed: bool = False) -> Any:
+    """The fastest exact sum of this loss over all observed cells, as a function of A, R and b of `backend`.
 
     By the very type: a loss of one's own may descend from one of these and state another `at`.
     """
     if type(loss) is Softmax:
-        return SoftmaxSum(facts, on, relations=loss.relations, hubs=loss.hubs)
-    if not isinstance(on, Host):
+        return SoftmaxSum(facts, backend, relations=loss.relations, hubs=loss.hubs)
+    if not isinstance(backend, NumpyBackend):
+        from ..backend.torch_backend import TorchBackend
         from ..cells.logistic_gpu import Fused
 
+        assert isinstance(backend, TorchBackend)
         share = Share.of(facts)
-        return Fused(share.facts, on, typed=typed, rows=(share.rows.start, share.rows.stop))
-    dtype = on.dtype
+        return Fused(share.facts, backend, typed=typed, rows=(share.rows.start, share.rows.stop))
+    dtype = backend.dtype
     if type(loss) is Logistic:
         return Tiled(facts, dtype)
     if type(loss) is Squared:

@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from ..backend.numpy_backend import ROOM as SCORES
+from ..backend.numpy_backend import MAX_SCORES
 from ..cells.logistic_sampled import STRIP
 from ..cells.logistic_tiled import COLUMNS, ROWS
 from ..cells.sparse.grouped import AT_ONCE
@@ -45,7 +45,7 @@ def likelihood(loss: Loss, facts: Facts, rank: int, dtype: Any) -> int:
 
 def by_row(facts: Facts, rank: int, item: int) -> int:
     """Sums along the rows of facts: indices of both sides, four matrices of a side's rows, and some rows of scores."""
-    return 100 * _cells(facts) + 5 * item * len(facts) * rank + 3 * item * SCORES
+    return 100 * _cells(facts) + 5 * item * len(facts) * rank + 3 * item * MAX_SCORES
 
 
 def placed(facts: Facts, rank: int) -> int:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Matrix, Slices, Vector
+from ..backend.protocol import Backend
 from ..cells.cell_sum import Reduction
 from ..distributed.workers import ALONE, Workers
 from .penalties import Bound
@@ -52,11 +53,11 @@ class PenalisedLikelihood:
         penalty: Bound,
         *,
         bias: bool,
-        on: Any,
+        backend: Backend,
         workers: Workers = ALONE,
         divided: bool = False,
     ):
-        self.evaluator, self.layout, self.penalty, self.bias, self.on = evaluator, layout, penalty, bias, on
+        self.evaluator, self.layout, self.penalty, self.bias, self.backend = evaluator, layout, penalty, bias, backend
         self.workers, self.divided = workers, divided  # divided: each worker knows the penalty of its facts only
 
     def __call__(self, x: Any, *, value: bool = True) -> tuple[float, Any]:
@@ -65,8 +66,8 @@ class PenalisedLikelihood:
         loss, dA, dR, db = self.evaluator(A, R, b, value=value)
         if self.divided:
             loss += self.penalty(A, R, dA, dR)
-        loss, dA, dR, db = over_workers(Reduction(loss, dA, dR, db), self.workers, self.on)
-        gradient = self.on.zeros(x.shape, x)
+        loss, dA, dR, db = over_workers(Reduction(loss, dA, dR, db), self.workers, self.backend)
+        gradient = self.backend.zeros(x.shape, x)
         parts = self.layout.views(gradient)
         for part, derivative in zip(parts, (dA, dR, db), strict=True):
             part[:] = derivative
@@ -77,10 +78,10 @@ class PenalisedLikelihood:
         return loss, gradient
 
 
-def over_workers(part: Reduction, workers: Workers, on: Any) -> Reduction:
+def over_workers(part: Reduction, workers: Workers, backend: Backend) -> Reduction:
     """The sum of what each worker has summed, the same on all."""
     if workers.size == 1:
         return part
     value, *db = workers.sum(np.array([part.value, *part.db.tolist()], np.float64)).tolist()
-    dA, dR = (workers.sum(on.contiguous(array)) for array in (part.dA, part.dR))
-    return Reduction(value, dA, dR, on.place(np.array(db)))
+    dA, dR = (workers.sum(backend.contiguous(array)) for array in (part.dA, part.dR))
+    return Reduction(value, dA, dR, backend.from_numpy(np.array(db)))

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..backend.protocol import Backend
 from ..errors import InputError
 from .objective import PenalisedLikelihood
 from .solvers.adam import Descent
@@ -16,8 +17,8 @@ from .solvers.lbfgs import PAIRS, LbfgsSearch
 class Optimiser(Protocol):
     """Settings of a search, and the solver that they make."""
 
-    def solver(self, objective: PenalisedLikelihood, on: Any, max_iter: int) -> Any:
-        """The solver of this objective, with vectors of `on`, a `Host` or a `Device`."""
+    def solver(self, objective: PenalisedLikelihood, backend: Backend, max_iter: int) -> Any:
+        """The solver of this objective, with vectors of `backend`."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,9 @@ class Lbfgs:
 
     pairs: int = PAIRS
 
-    def solver(self, objective: PenalisedLikelihood, on: Any, max_iter: int) -> LbfgsSearch:
+    def solver(self, objective: PenalisedLikelihood, backend: Backend, max_iter: int) -> LbfgsSearch:
         """A search that stops where the objective hardly changes."""
-        return LbfgsSearch(objective, memory=self.pairs, on=on, workers=objective.workers)
+        return LbfgsSearch(objective, memory=self.pairs, backend=backend, workers=objective.workers)
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,15 @@ class Adam:
     momentum: float = 0.9
     memory: float = 0.99
 
-    def solver(self, objective: PenalisedLikelihood, on: Any, max_iter: int) -> Descent:
+    def solver(self, objective: PenalisedLikelihood, backend: Backend, max_iter: int) -> Descent:
         """A descent with this many rounds."""
         return Descent(
-            objective, on, lr=self.lr, fades=(self.momentum, self.memory), rounds=max_iter, workers=objective.workers
+            objective,
+            backend,
+            lr=self.lr,
+            fades=(self.momentum, self.memory),
+            rounds=max_iter,
+            workers=objective.workers,
         )
 
 

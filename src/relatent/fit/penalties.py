@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from ..backend.protocol import Backend
 from ..cells.sparse.by_row import Rows
 from ..data.facts import Facts
 from ..data.shard import Share
@@ -28,8 +29,8 @@ class Penalty(Protocol):
     def over_facts(self) -> bool:
         """Whether it is a sum over facts, of which several workers have a part each."""
 
-    def bound(self, facts: Facts | Share, on: Any) -> Bound:
-        """The penalty on models of these facts, with arrays of `on`, a `Host` or a `Device`."""
+    def bound(self, facts: Facts | Share, backend: Backend) -> Bound:
+        """The penalty on models of these facts, with arrays of `backend`."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,13 @@ class L2:
     relations: float = 1.0
     over_facts: ClassVar[bool] = False
 
-    def bound(self, facts: Facts | Share, on: Any) -> Bound:
+    def bound(self, facts: Facts | Share, backend: Backend) -> Bound:
         """Without a look at the facts."""
 
         def add(A: Any, R: Any, dA: Any, dR: Any) -> float:
             dA += 2 * self.entities * A
             dR += 2 * self.relations * R
-            return self.entities * on.dot(A, A) + self.relations * on.dot(R, R)  # type: ignore[no-any-return]
+            return self.entities * backend.dot(A, A) + self.relations * backend.dot(R, R)
 
         return add
 
@@ -62,9 +63,9 @@ class Dura:
     weight: float = 0.05
     over_facts: ClassVar[bool] = True
 
-    def bound(self, facts: Facts | Share, on: Any) -> Bound:
+    def bound(self, facts: Facts | Share, backend: Backend) -> Bound:
         """On the rows of both sides that occur in facts."""
-        sides = Rows.of_facts(facts, on)
+        sides = Rows.of_facts(facts, backend)
 
         def add(A: Any, R: Any, dA: Any, dR: Any) -> float:
             total = 0.0
@@ -73,7 +74,7 @@ class Dura:
                 Q = side.times(X, R)
                 weighted = 2 * self.weight * side.totals
                 dX, dQ = weighted * X, weighted * Q
-                total += (on.dot(X, dX) + on.dot(Q, dQ)) / 2
+                total += (backend.dot(X, dX) + backend.dot(Q, dQ)) / 2
                 dA += side.spread(dX + side.times(dQ, R, back=True))
                 side.add_outer(X, dQ, dR)
             return total
@@ -88,20 +89,20 @@ class N3:
     weight: float = 0.01
     over_facts: ClassVar[bool] = True
 
-    def bound(self, facts: Facts | Share, on: Any) -> Bound:
+    def bound(self, facts: Facts | Share, backend: Backend) -> Bound:
         """Entities and relations count as often as they occur in facts."""
         facts = Share.of(facts).facts
         n, (s, k, o), w = facts.n_entities, facts.triples.T, facts.confidences
         degree = np.bincount(s, w, n) + np.bincount(o, w, n)
-        of_entities = on.place(degree[:, None])
-        of_relations = on.place(np.bincount(k, w, facts.n_relations)[:, None, None])
+        of_entities = backend.from_numpy(degree[:, None])
+        of_relations = backend.from_numpy(np.bincount(k, w, facts.n_relations)[:, None, None])
 
         def add(A: Any, R: Any, dA: Any, dR: Any) -> float:
             total = 0.0
             for x, dx, count in ((A, dA, of_entities), (R, dR, of_relations)):
                 slope = 3 * self.weight * count * x * abs(x)
                 dx += slope
-                total += on.dot(x, slope) / 3
+                total += backend.dot(x, slope) / 3
             return total
 
         return add

@@ -5,7 +5,7 @@ import pytest
 import scipy.optimize
 
 import relatent
-from relatent.backend.numpy_backend import Host
+from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells.reference import dense_tensors, logistic, squared
 from relatent.errors import RelatentWarning
 from relatent.fit.objective import Layout, PenalisedLikelihood
@@ -149,8 +149,8 @@ def test_the_penalised_likelihood_has_the_gradient_of_its_value(penalty):
         return logistic(facts, A, R, b)
 
     for bias in (True, False):
-        on = Host("float64")
-        objective = PenalisedLikelihood(evaluator, layout, penalty.bound(facts, on), bias=bias, on=on)
+        backend = NumpyBackend("float64")
+        objective = PenalisedLikelihood(evaluator, layout, penalty.bound(facts, backend), bias=bias, backend=backend)
         _, gradient = objective(x)
         free = len(x) if bias else len(x) - 2
         numeric = scipy.optimize.approx_fprime(x, lambda y: objective(y)[0], 1e-6)[:free]  # noqa: B023

@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from relatent.backend.numpy_backend import Host
+from relatent.backend.numpy_backend import NumpyBackend
 from relatent.fit.solvers.als import Als
 from relatent.fit.solvers.als_rows import AlsRows, sweeps
 from worlds import random_facts, relative_error
@@ -35,7 +35,7 @@ def test_sweeps_along_rows_are_the_sweeps_of_als(world):
     A = np.random.default_rng(0).normal(size=(facts.n_entities, 5))
     solvers = (
         Als(facts, 5, **LAMBDAS, dtype="float64"),
-        AlsRows(facts, 5, **LAMBDAS, on=Host("float64")),
+        AlsRows(facts, 5, **LAMBDAS, backend=NumpyBackend("float64")),
     )
     states = [solver.start(A) for solver in solvers]
     for _ in range(4):
@@ -50,14 +50,14 @@ def test_sweeps_along_rows_are_the_sweeps_of_als(world):
 def test_scores_in_small_chunks_give_the_same(monkeypatch):
     facts = WORLDS["both"]
     A = np.random.default_rng(0).normal(size=(30, 5))
-    whole = AlsRows(facts, 5, **LAMBDAS, on=Host("float64")).start(A)
+    whole = AlsRows(facts, 5, **LAMBDAS, backend=NumpyBackend("float64")).start(A)
     monkeypatch.setattr("relatent.fit.solvers.als_rows.CELLS", 7)
-    chunks = AlsRows(facts, 5, **LAMBDAS, on=Host("float64")).start(A)
+    chunks = AlsRows(facts, 5, **LAMBDAS, backend=NumpyBackend("float64")).start(A)
     np.testing.assert_array_equal(whole.F, chunks.F)
 
 
 def test_rows_are_swept_alone_where_few_occur():
-    on, lambdas = Host("float64"), LAMBDAS
+    backend, lambdas = NumpyBackend("float64"), LAMBDAS
     many_relations, dense = random_facts(30, 40, 200), random_facts(30, 2, 600)
-    assert type(sweeps(many_relations, 3, lambdas, on)) is AlsRows
-    assert type(sweeps(dense, 3, lambdas, on)) is Als
+    assert type(sweeps(many_relations, 3, lambdas, backend)) is AlsRows
+    assert type(sweeps(dense, 3, lambdas, backend)) is Als

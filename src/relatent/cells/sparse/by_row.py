@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays import Ids, Triples, Vector
+from ...backend.protocol import Backend
 from ...data.facts import Facts
 from ...data.shard import Share
 
@@ -45,36 +46,41 @@ def _row_keys(cells: Triples, n: int, turned: bool) -> tuple[Ids, Ids]:
 
 
 class Rows:
-    """Sums along the rows of one side; arrays are those of `on`, a `Host` or a `Device`."""
+    """Sums along the rows of one side; arrays are those of `backend`."""
 
-    def __init__(self, cells: Triples, weights: Vector, n: int, k: int, turned: bool, on: Any):
+    def __init__(self, cells: Triples, weights: Vector, n: int, k: int, turned: bool, backend: Backend):
         side = side_of(cells, n, k, turned)
         m, weights = len(side.entity), weights[side.order]
-        self.side, self.on, self.n = side, on, n
-        self.entity = on.place(side.entity)
+        self.side, self.backend, self.n = side, backend, n
+        self.entity = backend.from_numpy(side.entity)
         totals = np.bincount(side.row, weights=weights, minlength=m).astype(np.float64)
-        self.totals = on.place(totals[:, None])  # (m, 1) weight of each row's cells together
-        self._products = on.products(side.bounds)
-        self._by_row = on.sums(side.starts, side.target, weights)
-        self._by_target = on.sums(*_by(side.target, n, side.row, weights))
-        self._by_entity = on.sums(*_by(side.entity, n, np.arange(m), np.ones(m)))
+        self.totals = backend.from_numpy(totals[:, None])  # (m, 1) weight of each row's cells together
+        self._products = backend.relation_products(side.bounds)
+        self._by_row = backend.segment_sums(side.starts, side.target, weights)
+        self._by_target = backend.segment_sums(*_by(side.target, n, side.row, weights))
+        self._by_entity = backend.segment_sums(*_by(side.entity, n, np.arange(m), np.ones(m)))
 
     @classmethod
-    def of_facts(cls, facts: Facts | Share, on: Any, of_targets: tuple[Vector, Vector] | None = None) -> list[Rows]:
+    def of_facts(
+        cls, facts: Facts | Share, backend: Backend, of_targets: tuple[Vector, Vector] | None = None
+    ) -> list[Rows]:
         """Both sides of the facts that are believed at all; `of_targets`: weights of objects, and of subjects.
 
         Of several workers each has the rows of the subjects, and of the objects, that it owns.
         """
         share, targets = Share.of(facts), of_targets or (None, None)
-        return [cls._of_side(share.facts, False, on, targets[0]), cls._of_side(share.mirrored, True, on, targets[1])]
+        return [
+            cls._of_side(share.facts, False, backend, targets[0]),
+            cls._of_side(share.mirrored, True, backend, targets[1]),
+        ]
 
     @classmethod
-    def _of_side(cls, facts: Facts, turned: bool, on: Any, of_target: Vector | None) -> Rows:
+    def _of_side(cls, facts: Facts, turned: bool, backend: Backend, of_target: Vector | None) -> Rows:
         known = facts.confidences > 0
         cells, weights = facts.triples[known], facts.confidences[known]
         if of_target is not None:
             weights = weights * of_target[cells[:, 0 if turned else 2]]
-        return cls(cells, weights, facts.n_entities, facts.n_relations, turned, on)
+        return cls(cells, weights, facts.n_entities, facts.n_relations, turned, backend)
 
     def own(self, A: Any) -> Any:
         """Each row's entity, (m, r)."""
@@ -109,7 +115,7 @@ class Rows:
         inside = np.isin(keys, self.side.keys)
         order = np.argsort(keys[inside], kind="stable")
         rows = np.searchsorted(self.side.keys, keys[inside][order])
-        return self.on.place(rows), self.on.place(target[inside][order])
+        return self.backend.from_numpy(rows), self.backend.from_numpy(target[inside][order])
 
 
 def _by(key: Ids, n: int, index: Ids, weights: Vector) -> tuple[Ids, Ids, Vector]:

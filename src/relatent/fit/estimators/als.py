@@ -10,7 +10,8 @@ import numpy as np
 
 from ...arrays import Matrix, Slices
 from ...backend.blas_threads import one_blas_thread
-from ...backend.numpy_backend import Host
+from ...backend.numpy_backend import NumpyBackend
+from ...backend.protocol import Backend
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
 from ...data.shard import Share
@@ -99,34 +100,34 @@ class RescalALS(Ranked):
         rank, dtype = self._size(facts)
         kept = self._checkpoint(checkpoint, share, validation)
         began = time.perf_counter()
-        on = self._place(dtype)
-        with one_blas_thread(), on.guarded():
+        backend = self._backend(dtype)
+        with one_blas_thread(), backend.memory_guard():
             begin = [self._start(share) if kept is None or not kept.exists() else (blank(facts, rank).A, None)]
             lambdas = {name: getattr(self, name) for name in ("l2_entities", "l2_relations", "l2_attributes")}
-            solver = als_rows.sweeps(share, rank, lambdas, on)
+            solver = als_rows.sweeps(share, rank, lambdas, backend)
             state, trace = run(
                 solver,
                 solver.start(*begin.pop()),  # nothing of it is held while the run lasts
                 max_iter=self.max_iter,
                 tol=self.tol,
-                watch=least_squares_watch(share, validation, self.random_state, self.patience, on),
+                watch=least_squares_watch(share, validation, self.random_state, self.patience, backend),
                 progress=progress,
                 checkpoint=kept,
                 anytime=True,
                 nothing=solver.nothing,
                 spent=time.perf_counter() - began,
-                on=on,
+                backend=backend,
                 workers=share.workers,
             )
-        A, R = on.fetch(state.A), on.fetch(state.R)
+        A, R = backend.to_numpy(state.A), backend.to_numpy(state.R)
         self.attribute_factors_ = state.V if facts.attributes is not None else None
         self._warn_if_vanished(A, R)
         return self._finish(share, A, R, np.zeros(facts.n_relations), Smooth(), trace)
 
-    def _place(self, dtype: np.dtype[Any]) -> Any:
+    def _backend(self, dtype: np.dtype[Any]) -> Backend:
         """Where the arrays of the fit are."""
         if self.device == "cpu":
-            return Host(dtype)
+            return NumpyBackend(dtype)
         if dtype != np.float32:
             raise InputError(f"on a GPU dtype must be 'float32', got {self.dtype!r}")
         return gpu(self.device)
@@ -164,7 +165,7 @@ def least_squares_start(facts: Facts | Share, rank: int, random_state: int, *, s
     plain = Share.of(facts).each(Facts.without_attributes)
     # Hardly penalised: on small data a real penalty shrinks A to zero, a saddle that no gradient leaves.
     lambdas = {"l2_entities": 0.01, "l2_relations": 0.01, "l2_attributes": 0.0}
-    solver = als_rows.sweeps(plain, rank, lambdas, Host(np.float32))
+    solver = als_rows.sweeps(plain, rank, lambdas, NumpyBackend(np.float32))
     state = solver.start(start.eigenvectors(plain, rank, random_state))
     for _ in range(sweeps):
         state = solver.step(state)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...backend.memory import Needs, check_memory
+from ...backend.numpy_backend import NUMPY_BACKEND
+from ...backend.protocol import Backend
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
 from ...data.shard import Share
@@ -53,7 +55,7 @@ class Ranked(Estimator):
             check_memory(self.needs(share.facts).memory * share.workers.local_size, what, remedy)
 
 
-def gpu(name: str, *, half: bool = True) -> Any:
+def gpu(name: str, *, half: bool = True) -> Backend:
     """A GPU to work on."""
     if not isinstance(name, str) or re.fullmatch(r"cuda(:\d+)?", name) is None:
         raise InputError(f"device must be 'cpu', 'cuda' or 'cuda:1', got {name!r}")
@@ -62,7 +64,7 @@ def gpu(name: str, *, half: bool = True) -> Any:
     except ImportError as problem:
         raise InputError(f"device={name!r} needs PyTorch and Triton: pip install 'relatent[gpu]'") from problem
     device.check(name)
-    return device.Device(name, half=half)
+    return device.TorchBackend(name, half=half)
 
 
 def blank(facts: Facts, rank: int) -> Parameters:
@@ -72,7 +74,11 @@ def blank(facts: Facts, rank: int) -> Parameters:
 
 
 def least_squares_watch(
-    facts: Facts | Share, validation: Facts | HeldOut | None, random_state: int, patience: int, on: Any = None
+    facts: Facts | Share,
+    validation: Facts | HeldOut | None,
+    random_state: int,
+    patience: int,
+    backend: Backend = NUMPY_BACKEND,
 ) -> Watch | None:
     """A look at the validation cells after every sweep."""
     if validation is None:
@@ -81,7 +87,7 @@ def least_squares_watch(
 
     def loss(state: AlsState | NonnegativeState) -> float:
         b = np.zeros(facts.n_relations)
-        A, R = (part if on is None else on.fetch(part) for part in (state.A, state.R))
+        A, R = (backend.to_numpy(part) for part in (state.A, state.R))
         return heldout.log_loss(Factors(A, R, b, facts.entities, facts.relations, Smooth()))
 
     return Watch(loss, every=1, patience=patience)

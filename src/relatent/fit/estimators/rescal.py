@@ -10,7 +10,8 @@ import numpy as np
 
 from ...arrays import Matrix, Slices, Vector
 from ...backend.blas_threads import one_blas_thread
-from ...backend.numpy_backend import Host
+from ...backend.numpy_backend import NumpyBackend
+from ...backend.protocol import Backend
 from ...cells.logistic_sampled import Sampled
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
@@ -124,24 +125,26 @@ class Rescal(Ranked):
         layout = Layout(facts.n_entities, facts.n_relations, rank)
         kept = self._checkpoint(checkpoint, share, validation)
         began = time.perf_counter()
-        on = self._place(dtype)
-        with one_blas_thread(), on.guarded():
+        backend = self._backend(dtype)
+        with one_blas_thread(), backend.memory_guard():
             begin = [self._start(loss, share) if kept is None or not kept.exists() else blank(facts, rank)]
-            solver = self._solver(loss, share, layout, on)
+            solver = self._solver(loss, share, layout, backend)
             state, trace = run(
                 solver,
-                solver.start(on.place(layout.pack(*begin.pop(), on.dtype))),  # nothing of it is held while it lasts
+                solver.start(
+                    backend.from_numpy(layout.pack(*begin.pop(), backend.dtype))
+                ),  # nothing of it is held while it lasts
                 max_iter=self.max_iter,
                 tol=self.tol,
-                watch=self._watch(loss, share, validation, layout, on),
+                watch=self._watch(loss, share, validation, layout, backend),
                 progress=progress,
                 checkpoint=kept,
                 anytime=True,
                 spent=time.perf_counter() - began,
-                on=on,
+                backend=backend,
                 workers=share.workers,
             )
-        A, R, b = (np.array(part) for part in layout.views(on.fetch(state.x)))
+        A, R, b = (np.array(part) for part in layout.views(backend.to_numpy(state.x)))
         self._warn_if_vanished(A, R)
         return self._finish(share, A, R, b, loss.link, trace, exclusive=is_exclusive(loss), method=self.method_)
 
@@ -203,27 +206,27 @@ class Rescal(Ranked):
         rank = self.init.rank if isinstance(self.init, Factors) else start.resolve_rank(self.rank, facts.n_entities)
         return rank, np.dtype(np.float32)
 
-    def _place(self, dtype: np.dtype[Any]) -> Any:
+    def _backend(self, dtype: np.dtype[Any]) -> Backend:
         """Where the arrays of the fit are."""
-        return Host(dtype) if self.device == "cpu" else gpu(self.device, half=self.dtype == "float32")
+        return NumpyBackend(dtype) if self.device == "cpu" else gpu(self.device, half=self.dtype == "float32")
 
-    def _solver(self, loss: Loss, facts: Share, layout: Layout, on: Any) -> Any:
+    def _solver(self, loss: Loss, facts: Share, layout: Layout, backend: Backend) -> Any:
         """L-BFGS or Adam."""
         if self.method_ == "exact":
-            cells = losses.evaluator(loss, facts, on, typed=self.zeros == "typed")
+            cells = losses.evaluator(loss, facts, backend, typed=self.zeros == "typed")
             penalty = penalties.resolve(self.penalty, self.l2_entities, self.l2_relations)
             objective = PenalisedLikelihood(
                 cells,
                 layout,
-                penalty.bound(facts, on),
+                penalty.bound(facts, backend),
                 bias=self.bias,
-                on=on,
+                backend=backend,
                 workers=facts.workers,
                 divided=penalty.over_facts,
             )
-            return (self.optimiser or Lbfgs()).solver(objective, on, self.max_iter)
+            return (self.optimiser or Lbfgs()).solver(objective, backend, self.max_iter)
         return SampledAdam(
-            Sampled(facts, on.dtype, n_batches=adam.n_batches(facts), typed=self.zeros == "typed"),
+            Sampled(facts, backend.dtype, n_batches=adam.n_batches(facts), typed=self.zeros == "typed"),
             layout,
             l2_entities=self.l2_entities,
             l2_relations=self.l2_relations,
@@ -247,18 +250,18 @@ class Rescal(Ranked):
         return *start.balanced(A, R * loss.steepness, self.l2_entities, self.l2_relations), b
 
     def _watch(
-        self, loss: Loss, facts: Share, validation: Facts | HeldOut | None, layout: Layout, on: Any
+        self, loss: Loss, facts: Share, validation: Facts | HeldOut | None, layout: Layout, backend: Backend
     ) -> Watch | None:
         if validation is None:
             return None
         heldout = held_out(validation, facts, self.random_state)
         if isinstance(loss, losses.Softmax):  # its scores are no log-odds: the loss itself, of the facts held out
-            cells = losses.evaluator(loss, heldout.facts(facts.facts), on)
+            cells = losses.evaluator(loss, heldout.facts(facts.facts), backend)
             return Watch(lambda state: cells(*layout.views(state.x)).value, every=5, patience=self.patience)
 
         def held_out_loss(state: LbfgsState | DescentState | AdamState) -> float:
             names = (facts.entities, facts.relations)
-            factors = Factors(*layout.views(on.fetch(state.x)), *names, loss.link, exclusive=is_exclusive(loss))
+            factors = Factors(*layout.views(backend.to_numpy(state.x)), *names, loss.link, exclusive=is_exclusive(loss))
             return heldout.log_loss(factors)
 
         return Watch(held_out_loss, every=5, patience=self.patience)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ...arrays import Vector
+from ...backend.protocol import Backend
 from ...distributed.workers import ALONE, Workers
 from .lbfgs import Objective
 
@@ -24,26 +25,26 @@ class DescentState(NamedTuple):
 
 
 class Descent:
-    """Rounds of Adam; vectors are those of `on`, a `Host` or a `Device`."""
+    """Rounds of Adam; vectors are those of `backend`."""
 
     def __init__(
         self,
         objective: Objective,
-        on: Any,
+        backend: Backend,
         *,
         lr: float,
         fades: tuple[float, float],
         rounds: int,
         workers: Workers = ALONE,
     ):
-        self.objective, self.on, self.lr, self.fades, self.rounds = objective, on, lr, fades, rounds
+        self.objective, self.backend, self.lr, self.fades, self.rounds = objective, backend, lr, fades, rounds
         self.workers = workers
         self.window = rounds + 1  # the schedule ends the fit, not the change of the objective
 
     def start(self, x: Vector) -> DescentState:
         """The state before the first round."""
         x = self.workers.broadcast(x)
-        return DescentState(x, np.inf, self.on.zeros(x.shape, x), self.on.zeros(x.shape, x), 0)
+        return DescentState(x, np.inf, self.backend.zeros(x.shape, x), self.backend.zeros(x.shape, x), 0)
 
     def finished(self, state: DescentState) -> str | None:
         """The schedule's end."""
@@ -58,5 +59,5 @@ class Descent:
             left = (1 + np.cos(np.pi * t / (self.rounds * ROUND))) / 2
             momentum, memory = self.fades
             rate = self.lr * left * np.sqrt(1 - memory**t) / (1 - momentum**t)
-            self.on.adam(x, state.mean, state.square, gradient, float(rate), self.fades)
+            self.backend.adam_step(x, state.mean, state.square, gradient, float(rate), self.fades)
         return state._replace(x=x, objective=value, rounds=state.rounds + 1)

@@ -21,7 +21,8 @@ import numpy as np
 
 from ...arrays import ROWS, Matrix, Slices, Vector
 from ...backend import gram_matrix as gram
-from ...backend.numpy_backend import Host
+from ...backend.numpy_backend import NumpyBackend
+from ...backend.protocol import Backend
 from ...cells.sparse import streamed as stream
 from ...cells.sparse.grouped import AT_ONCE, Group, listed
 from ...cells.sparse.streamed import Stream
@@ -62,7 +63,7 @@ class Als:
     ):
         self._describe(Share.of(facts), l2_entities, l2_relations, l2_attributes)
         share, self.dtype = Share.of(facts), np.dtype(dtype)
-        self.on: Any = Host(dtype)
+        self.backend: Backend = NumpyBackend(dtype)
         self.stream = Stream(share, rank, self.dtype) if _streams(share, rank) else None
         self.groups = listed(share, rank, self.dtype) if self.stream is None else []
 
@@ -82,7 +83,7 @@ class Als:
         r = A.shape[1]
         R = np.zeros((self.n_relations, r, r)) if R is None else R.astype(np.float64)
         V = np.zeros((r, 0 if self.D is None else self.D.shape[1]))
-        A, R = self.on.place(A), self.on.wide(R)
+        A, R = self.backend.from_numpy(A), self.backend.from_numpy_float64(R)
         return self.visit(self.workers.broadcast(A), self.workers.broadcast(R), V)
 
     def finished(self, state: AlsState) -> str | None:
@@ -97,7 +98,7 @@ class Als:
 
     def whole(self, state: AlsState) -> AlsState:
         """The state with the rows of all workers."""
-        F = self.on.zeros(state.A.shape, state.A)
+        F = self.backend.zeros(state.A.shape, state.A)
         F[self.own] = state.F
         return state._replace(F=self.workers.gather_rows(F))
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays import Matrix, Vector
-from ...backend.numpy_backend import Host
+from ...backend.numpy_backend import NUMPY_BACKEND
+from ...backend.protocol import Backend
 from ...distributed.workers import ALONE, Workers
 
 Objective = Callable[..., tuple[float, Any]]  # x, and whether the value is wanted
@@ -39,23 +40,25 @@ class LbfgsState(NamedTuple):
 class LbfgsSearch:
     """Limited-memory BFGS with a line search that ends at the weak Wolfe conditions.
 
-    Vectors are those of `on`, a `Host` or a `Device`. Several workers go through the same steps: they agree on every
+    Vectors are those of `backend`. Several workers go through the same steps: they agree on every
     number that decides.
     """
 
     window = 10  # steps: single steps of a quasi-Newton method vary too much to judge by
 
-    def __init__(self, objective: Objective, *, memory: int = PAIRS, on: Any = None, workers: Workers = ALONE):
+    def __init__(
+        self, objective: Objective, *, memory: int = PAIRS, backend: Backend = NUMPY_BACKEND, workers: Workers = ALONE
+    ):
         self.objective = objective
         self.memory = memory
         self.workers = workers
-        self.on = Host() if on is None else on
+        self.backend = backend
 
     def start(self, x: Vector) -> LbfgsState:
         """The state before the first step."""
         value, gradient = self.objective(self.workers.broadcast(x))
         (value,) = self.workers.agreed(value)
-        S, Y = (self.on.zeros((self.memory, len(x)), x) for _ in range(2))
+        S, Y = (self.backend.zeros((self.memory, len(x)), x) for _ in range(2))
         return LbfgsState(x, value, gradient, S, Y, np.zeros(self.memory), 0, 1, 0)
 
     def finished(self, state: LbfgsState) -> str | None:
@@ -65,11 +68,11 @@ class LbfgsSearch:
     def step(self, state: LbfgsState) -> LbfgsState:
         """One quasi-Newton step. The ring of pairs is overwritten in place."""
         d = self._direction(state)
-        (slope,) = self.workers.agreed(self.on.dot(state.gradient, d))
+        (slope,) = self.workers.agreed(self.backend.dot(state.gradient, d))
         if not slope < 0:  # rounding has spoilt the memory: forget it
             state = state._replace(kept=0)
             d = self._direction(state)
-            (slope,) = self.workers.agreed(self.on.dot(state.gradient, d))
+            (slope,) = self.workers.agreed(self.backend.dot(state.gradient, d))
         first = 1.0 if state.kept else min(1.0, 1.0 / max(float(abs(state.gradient).sum()), 1e-30))
         (first,) = self.workers.agreed(first)
         found = self._line_search(state, d, slope, first)
@@ -81,8 +84,8 @@ class LbfgsSearch:
         s[:], y[:] = x, gradient
         s -= state.x
         y -= state.gradient
-        state.curvature[pair], y_squared = self.workers.agreed(self.on.dot(s, y), self.on.dot(y, y))
-        usable = state.curvature[pair] > self.on.eps(x) * y_squared
+        state.curvature[pair], y_squared = self.workers.agreed(self.backend.dot(s, y), self.backend.dot(y, y))
+        usable = state.curvature[pair] > self.backend.eps(x) * y_squared
         return state._replace(
             x=x,
             objective=value,
@@ -98,7 +101,7 @@ class LbfgsSearch:
         kept = min(state.kept, len(state.S))
         if kept:
             newest_first = (state.kept - 1 - np.arange(kept)) % len(state.S)
-            self.on.two_loops(state.S, state.Y, state.curvature, newest_first, q)
+            self.backend.lbfgs_direction(state.S, state.Y, state.curvature, newest_first, q)
         return q
 
     def _line_search(
@@ -112,7 +115,7 @@ class LbfgsSearch:
         for trial in range(1, TRIALS + 1):
             x = state.x + float(t) * d
             value, gradient = self.objective(x)
-            value, here = self.workers.agreed(value, self.on.dot(gradient, d))
+            value, here = self.workers.agreed(value, self.backend.dot(gradient, d))
             if not value <= state.objective + SUFFICIENT * t * slope:
                 t, high = _between(low, low_value, low_slope, t, value), t
             elif here < CURVATURE * slope:

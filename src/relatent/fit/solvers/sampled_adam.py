@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Matrix, Slices, Vector
-from ...backend.numpy_backend import TINY, Host, adam_update, dot
+from ...backend.numpy_backend import NumpyBackend, adam_update, dot
+from ...backend.protocol import ADAM_EPSILON
 from ...cells.cell_sum import Reduction
 from ...cells.logistic_sampled import Sampled
 from ...data.facts import Facts, cells_of, sorted_unique
@@ -162,7 +163,7 @@ class SampledAdam:
             dA += part
         own = self.workers.sum_rows(dA)
         self._dA[:] = 0
-        loss, _, dR, db = over_workers(Reduction(loss, dA[:0], dR, db), self.workers, Host(dA.dtype))
+        loss, _, dR, db = over_workers(Reduction(loss, dA[:0], dR, db), self.workers, NumpyBackend(dA.dtype))
         return loss, own[None], dR, db
 
     def _update(self, gradient: NDArray[Any], arrays: list[Vector], l2: float, rate: float) -> None:
@@ -170,7 +171,7 @@ class SampledAdam:
         flat = [array.reshape(-1) for array in arrays]
         parts = gradient.astype(flat[0].dtype, copy=False).reshape(len(gradient), -1)
         edges = [len(flat[0]) * share // len(self._dA) for share in range(len(self._dA) + 1)]
-        numbers = np.array([l2, rate, MOMENTUM, MEMORY, TINY], flat[0].dtype)
+        numbers = np.array([l2, rate, MOMENTUM, MEMORY, ADAM_EPSILON], flat[0].dtype)
 
         def work(share: int) -> None:
             here = slice(edges[share], edges[share + 1])

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import interpreted  # noqa: F401  before what it patches is used
-from relatent.backend import torch_backend as device
+from relatent.backend import torch_backend
 from relatent.backend import triton_kernels as kernels
-from relatent.backend.numpy_backend import Host
-from relatent.backend.torch_backend import Device
+from relatent.backend.numpy_backend import NumpyBackend
+from relatent.backend.torch_backend import TorchBackend
 from relatent.cells import reference as plain
 from relatent.cells.softmax import SoftmaxSum
 from relatent.errors import FitError, InputError
@@ -30,8 +30,8 @@ TOLERANCE = {True: 1e-3, False: 1e-5 if DEVICE == "cpu" else 1e-3}
 FACTS = random_facts(40, 5, 300, unobserved=200, weighted=True)
 
 
-def tensors(on, *arrays):
-    return [on.place(array) for array in arrays]
+def tensors(backend, *arrays):
+    return [backend.from_numpy(array) for array in arrays]
 
 
 @pytest.mark.parametrize("relations", [0.0, 0.7])
@@ -39,82 +39,84 @@ def tensors(on, *arrays):
 @pytest.mark.parametrize(("n", "k", "r"), [(1, 1, 1), (2, 3, 2), (12, 3, 4), (90, 7, 33)])
 def test_softmax_gives_what_the_plain_twin_gives(n, k, r, half, relations):
     facts = random_facts(n, k, max(1, n * n * k // 10), unobserved=n * n * k // 5, weighted=True)
-    on, parameters = Device(DEVICE, half=half), random_parameters(facts, r)
-    got = SoftmaxSum(facts, on, relations=relations)(*tensors(on, *parameters))
+    backend, parameters = TorchBackend(DEVICE, half=half), random_parameters(facts, r)
+    got = SoftmaxSum(facts, backend, relations=relations)(*tensors(backend, *parameters))
     wanted = plain.softmax(facts, *parameters, relations)
     assert got.value == pytest.approx(wanted.value, rel=1e-5, abs=1e-3)
     for name in ("dA", "dR"):
-        error = np.abs(on.fetch(getattr(got, name)) - getattr(wanted, name)).max()
+        error = np.abs(backend.to_numpy(getattr(got, name)) - getattr(wanted, name)).max()
         assert error <= TOLERANCE[half] * max(1, np.abs(getattr(wanted, name)).max()), name
 
 
 @pytest.mark.parametrize("rows_at_once", [1, 7])
 def test_scores_in_small_chunks_give_the_same(monkeypatch, rows_at_once):
-    monkeypatch.setattr(device, "ROOM", rows_at_once * 4 * 64)
-    on, parameters = Device(DEVICE, half=False), random_parameters(FACTS, 4)
-    got = SoftmaxSum(FACTS, on)(*tensors(on, *parameters))
-    assert relative_error(on.fetch(got.dA), plain.softmax(FACTS, *parameters).dA) <= TOLERANCE[False]
+    monkeypatch.setattr(torch_backend, "MAX_SCORE_BYTES", rows_at_once * 4 * 64)
+    backend, parameters = TorchBackend(DEVICE, half=False), random_parameters(FACTS, 4)
+    got = SoftmaxSum(FACTS, backend)(*tensors(backend, *parameters))
+    assert relative_error(backend.to_numpy(got.dA), plain.softmax(FACTS, *parameters).dA) <= TOLERANCE[False]
 
 
 @pytest.mark.parametrize("penalty", [L2(0.3, 0.7), Dura(0.2), N3(0.1)], ids=repr)
 def test_penalties_are_those_of_the_host(penalty):
     A, R, _ = random_parameters(FACTS, 4)
-    host, on = Host("float64"), Device(DEVICE)
+    host, backend = NumpyBackend("float64"), TorchBackend(DEVICE)
     dA, dR = np.zeros_like(A), np.zeros_like(R)
     wanted = penalty.bound(FACTS, host)(A, R, dA, dR)
-    slopes = tensors(on, dA * 0, dR * 0)
-    got = penalty.bound(FACTS, on)(*tensors(on, A, R), *slopes)
+    slopes = tensors(backend, dA * 0, dR * 0)
+    got = penalty.bound(FACTS, backend)(*tensors(backend, A, R), *slopes)
     assert got == pytest.approx(wanted, rel=1e-5)
-    assert relative_error(on.fetch(slopes[0]), dA) <= 1e-5
-    assert relative_error(on.fetch(slopes[1]), dR) <= 1e-5
+    assert relative_error(backend.to_numpy(slopes[0]), dA) <= 1e-5
+    assert relative_error(backend.to_numpy(slopes[1]), dR) <= 1e-5
 
 
 @pytest.mark.parametrize("facts", [random_facts(40, 5, 300), FACTS], ids=["plain", "weights and masks"])
 def test_sweeps_are_those_of_the_host(facts):
-    A, on = np.random.default_rng(0).normal(size=(40, 4)), Device(DEVICE)
+    A, backend = np.random.default_rng(0).normal(size=(40, 4)), TorchBackend(DEVICE)
     lambdas = {"l2_entities": 0.5, "l2_relations": 0.3, "l2_attributes": 0.0}
-    solvers = (Als(facts, 4, **lambdas, dtype="float64"), AlsRows(facts, 4, **lambdas, on=on))
+    solvers = (Als(facts, 4, **lambdas, dtype="float64"), AlsRows(facts, 4, **lambdas, backend=backend))
     host, there = (solver.start(A) for solver in solvers)
     for _ in range(3):
         assert there.objective == pytest.approx(host.objective, rel=1e-5)
-        assert relative_error(on.fetch(there.A), host.A) < 1e-3
-        assert relative_error(on.fetch(there.R), host.R) < 1e-3
+        assert relative_error(backend.to_numpy(there.A), host.A) < 1e-3
+        assert relative_error(backend.to_numpy(there.R), host.R) < 1e-3
         host, there = solvers[0].step(host), solvers[1].step(there)
 
 
-def likelihood(on, r=4):
+def likelihood(backend, r=4):
     layout = Layout(FACTS.n_entities, FACTS.n_relations, r)
-    cells = SoftmaxSum(FACTS, on)
-    x = layout.pack(*random_parameters(FACTS, r), on.dtype)
-    return PenalisedLikelihood(cells, layout, Dura(0.05).bound(FACTS, on), bias=False, on=on), on.place(x)
+    cells = SoftmaxSum(FACTS, backend)
+    x = layout.pack(*random_parameters(FACTS, r), backend.dtype)
+    return PenalisedLikelihood(
+        cells, layout, Dura(0.05).bound(FACTS, backend), bias=False, backend=backend
+    ), backend.from_numpy(x)
 
 
 @pytest.mark.parametrize("solve", [LbfgsSearch, Descent], ids=["L-BFGS", "Adam"])
 def test_optimisers_go_the_way_they_go_on_the_host(solve):
     ends = []
-    for on in (Host("float32"), Device(DEVICE, half=False)):
-        objective, x = likelihood(on)
+    for backend in (NumpyBackend("float32"), TorchBackend(DEVICE, half=False)):
+        objective, x = likelihood(backend)
         solver = (
-            LbfgsSearch(objective, on=on)
+            LbfgsSearch(objective, backend=backend)
             if solve is LbfgsSearch
-            else Descent(objective, on, lr=0.05, fades=(0.9, 0.99), rounds=8)
+            else Descent(objective, backend, lr=0.05, fades=(0.9, 0.99), rounds=8)
         )
         state = solver.start(x)
         for _ in range(8):
             state = solver.step(state)
-        ends.append((state.objective, on.fetch(state.x)))
+        ends.append((state.objective, backend.to_numpy(state.x)))
     assert ends[1][0] == pytest.approx(ends[0][0], rel=1e-3)
     assert relative_error(ends[1][1], ends[0][1]) < 0.02
 
 
 def test_a_state_on_the_device_is_kept_and_taken_up_again(tmp_path):
-    on = Device(DEVICE, half=False)
+    backend = TorchBackend(DEVICE, half=False)
 
     def go(rounds, checkpoint):
-        objective, x = likelihood(on)
-        solver = LbfgsSearch(objective, on=on)
+        objective, x = likelihood(backend)
+        solver = LbfgsSearch(objective, backend=backend)
         with pytest.warns(UserWarning, match="max_iter"):
-            return run(solver, solver.start(x), max_iter=rounds, tol=0, checkpoint=checkpoint, on=on)[0]
+            return run(solver, solver.start(x), max_iter=rounds, tol=0, checkpoint=checkpoint, backend=backend)[0]
 
     go(3, Checkpoint(tmp_path / "kept", every=0))
     resumed, whole = go(6, Checkpoint(tmp_path / "kept", every=0)), go(6, None)
@@ -127,17 +129,17 @@ def test_a_device_that_is_not_there_is_refused_with_a_remedy():
         with pytest.raises(InputError, match=f"device must be 'cpu', 'cuda' or 'cuda:1', got '{name}'"):
             gpu(name)
     if DEVICE == "cpu":
-        with pytest.raises(InputError, match="sees no CUDA device here; take device='cpu'"):
-            device.check("cuda")
+        with pytest.raises(InputError, match="finds no CUDA device; use device='cpu'"):
+            torch_backend.check("cuda")
     else:
         with pytest.raises(InputError, match=r"there are \d+ CUDA devices"):
-            device.check("cuda:99")
+            torch_backend.check("cuda:99")
 
 
 def test_a_gpu_without_room_is_told_in_one_line(monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=8e9))
-    told = "the 8 GB of the GPU are not enough: lower the rank, or take the CPU"
-    with pytest.raises(FitError, match=told), Device(DEVICE).guarded():
+    told = "the GPU's 8 GB of memory are not enough: lower the rank, or use device='cpu'"
+    with pytest.raises(FitError, match=told), TorchBackend(DEVICE).memory_guard():
         raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
 
 

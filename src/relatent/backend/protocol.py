@@ -1,0 +1,98 @@
+"""`Backend`: the array operations that NumPy and PyTorch share, so that one solver runs on a CPU or on a GPU.
+
+An array of a backend is a NumPy array or a PyTorch tensor; `Array` and the types of `relatent.arrays` stand for both,
+and code written against a backend uses only the operators and methods that both have.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import Array, Ids, Matrix, Slices, Vector
+
+ADAM_EPSILON = 1e-8  # added to the root of the second moment (Kingma & Ba, 2015)
+
+
+class RelationProducts(Protocol):
+    """Rows sorted by relation, multiplied by the matrix of their relation."""
+
+    def times(self, X: Matrix, R: Slices, transposed: bool) -> Matrix:
+        """Each row times R_k, or times R_kᵀ."""
+
+    def add_outer(self, X: Matrix, Y: Matrix, dR: Slices) -> None:
+        """Add Σ x yᵀ over the rows of each relation to dR_k."""
+
+
+class SegmentSums(Protocol):
+    """Weighted sums of rows of a matrix over the segments of an index: a sparse matrix times a dense one."""
+
+    def __call__(self, X: Matrix, weights: Vector | None = None) -> Matrix:
+        """Σ w x over each segment, (g, r); `weights` replaces the stored weights."""
+
+
+class Backend(Protocol):
+    """Array operations in one floating-point type."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The floating-point type of the arrays."""
+
+    def memory_guard(self) -> AbstractContextManager[Any]:
+        """Within it, running out of device memory raises a FitError that says what to do."""
+
+    def from_numpy(self, x: NDArray[Any]) -> Array:
+        """An array of this backend: floating-point numbers in its dtype, indices as integers."""
+
+    def from_numpy_float64(self, x: NDArray[Any]) -> Array:
+        """An array of this backend in float64."""
+
+    def to_numpy(self, x: Array) -> NDArray[Any]:
+        """The array in this machine's memory."""
+
+    def to_dtype(self, x: Array) -> Array:
+        """The array in the dtype of this backend."""
+
+    def to_float64(self, x: Array) -> Array:
+        """The array in float64."""
+
+    def zeros(self, shape: tuple[int, ...], like: Array) -> Array:
+        """Zeros of the same type as `like`."""
+
+    def eps(self, x: Array) -> float:
+        """Machine epsilon of the array's type."""
+
+    def contiguous(self, x: Array) -> Array:
+        """The array in contiguous memory."""
+
+    def relation_products(self, bounds: Ids) -> RelationProducts:
+        """Products by relation; bounds (K + 1,) says where the rows of each relation begin."""
+
+    def segment_sums(self, starts: Ids, index: Ids, weights: Vector) -> SegmentSums:
+        """Sums over the segments starts (g + 1,) of index (n,), with weights (n,)."""
+
+    def dot(self, a: Array, b: Array) -> float:
+        """a · b of two arrays of one shape, in float64."""
+
+    def matmul(self, x: Matrix, y: Matrix) -> Matrix:
+        """x y, at the precision of scores."""
+
+    def gram(self, A: Matrix) -> NDArray[Any]:
+        """AᵀA in float64, in this machine's memory."""
+
+    def softmax(self, S: Matrix) -> tuple[Matrix, Vector]:
+        """Softmax along the last axis, and log Σ exp along it in float64. May overwrite S."""
+
+    def softmax_sums(self, Q: Matrix, A: Matrix, c: Matrix, excluded: tuple[Ids, Ids]) -> tuple[float, Matrix, Matrix]:
+        """With P = softmax(Q Aᵀ) along rows without the excluded (row, column): Σ c log Σ exp, P A and Pᵀ diag(c) Q."""
+
+    def lbfgs_direction(self, S: Matrix, Y: Matrix, curvature: Vector, newest_first: Ids, q: Vector) -> None:
+        """Turn the gradient q into the L-BFGS direction in place (Nocedal & Wright, algorithm 7.4)."""
+
+    def adam_step(
+        self, x: Vector, mean: Vector, square: Vector, g: Vector, rate: float, betas: tuple[float, float]
+    ) -> None:
+        """Update x and both moments in place by one step of Adam; betas: decay of the first and second moment."""
