@@ -16,7 +16,7 @@ from typing import Any
 
 import machine
 
-from relatent.atomic_write import beside
+from relatent.atomic_write import replacing
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "tests"))  # the generator of planted graphs lives there
@@ -96,7 +96,7 @@ def main() -> int:
     }
     text = json.dumps(report, indent=2, ensure_ascii=False)
     if arguments.save:
-        with beside(HERE / "results" / f"{arguments.name}.json") as file:
+        with replacing(HERE / "results" / f"{arguments.name}.json") as file:
             file.write_text(text + "\n", encoding="utf-8")
     print(text if arguments.json else _readable(report))
     return 0

@@ -24,7 +24,7 @@ from relatent.backend.blas_threads import one_blas_thread
 from relatent.backend.numpy_backend import dot
 from relatent.cells.logistic_sampled import Sampled, Sides
 from relatent.cells.logistic_tiled import Tiled
-from relatent.data.facts import cells_of, sorted_unique
+from relatent.data.cell_keys import cells_of, sorted_unique
 from relatent.evaluation.metrics import measure
 from relatent.fit import init as start
 from relatent.fit.losses import Logistic

@@ -29,7 +29,8 @@ from scipy.optimize import brentq
 from scipy.special import expit, logsumexp
 
 from relatent.arrays import Ids, Mask, Matrix, Triples, Vector
-from relatent.data.facts import Facts, cell_keys, cells_of, sorted_unique
+from relatent.data.cell_keys import cell_keys, cells_of, sorted_unique
+from relatent.data.facts import Facts
 from relatent.data.heldout import HeldOut, sample_zeros
 from relatent.data.names import Names
 from relatent.errors import InputError

@@ -11,7 +11,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib import pyplot as plt
 
-from relatent.atomic_write import beside
+from relatent.atomic_write import replacing
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -38,7 +38,7 @@ def main() -> None:
     plots = [_on_a_gpu(measured), _growth(measured), _ranks(measured)]
     page = [INTRODUCTION, _machine(measured), _at_a_glance(measured, about), *filter(None, plots), "## Each run\n"]
     page += [_details(name, measured[name], about) for name in about if name in measured and name not in TABLES]
-    with beside(DOCS / "benchmarks.md") as file:
+    with replacing(DOCS / "benchmarks.md") as file:
         file.write_text("\n".join(page), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""The few array types that signatures speak of, and the one product that is summed in more digits than they have."""
+"""Array types for signatures, and a matrix product that accumulates in float64."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ Triples: TypeAlias = NDArray[np.integer[Any]]  # (n, 3): subject, relation, obje
 Mask: TypeAlias = NDArray[np.bool_]
 Array: TypeAlias = NDArray[Any]  # of a backend: NumPy's, or a PyTorch tensor where only what both have is used
 
-ROWS = 1 << 15  # rows turned into float64 at a time
+ROWS_PER_BLOCK = 1 << 15  # rows converted to float64 at a time
 
 
 def product(A: Matrix, B: Matrix) -> Matrix:
-    """AᵀB in float64: A (N, r) long and thin, B (N, s) or a stack (m, N, s)."""
+    """AᵀB in float64: A (N, r) tall and thin, B (N, s) or a stack (m, N, s)."""
     if A.dtype == np.float64 and B.dtype == np.float64:
         return np.matmul(A.T, B)  # type: ignore[no-any-return]
     total = np.zeros((*B.shape[:-2], A.shape[1], B.shape[-1]))
-    for low in range(0, len(A), ROWS):
-        total += np.matmul(A[low : low + ROWS].astype(np.float64).T, B[..., low : low + ROWS, :].astype(np.float64))
+    for low in range(0, len(A), ROWS_PER_BLOCK):
+        rows = slice(low, low + ROWS_PER_BLOCK)
+        total += np.matmul(A[rows].astype(np.float64).T, B[..., rows, :].astype(np.float64))
     return total

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all: beside their place, then renamed into it."""
+"""Atomic writes: a file is written beside its target and then renamed, so that no half-written file remains."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from .errors import InputError
 
 
 @contextmanager
-def beside(path: str | Path) -> Iterator[Path]:
-    """A path to write to, in the same folder; it takes the place of `path` unless something goes wrong.
+def replacing(path: str | Path) -> Iterator[Path]:
+    """A temporary path in the same folder; on success the file written there replaces `path`.
 
-    A link stays a link, the file it names is replaced, and its permissions are kept. When it is over, the file and its
-    name are on the disk.
+    A symbolic link is kept and the file it points to is replaced; permissions are kept. On exit the file and its
+    directory entry are flushed to disk.
     """
     target = Path(os.path.realpath(path))
-    part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
-        part.touch()
-        mode = (target if target.exists() else part).stat().st_mode
-        yield part
-        part.chmod(mode)
-        _flush(part)
-        os.replace(part, target)
+        temporary.touch()
+        mode = (target if target.exists() else temporary).stat().st_mode
+        yield temporary
+        temporary.chmod(mode)
+        _flush(temporary)
+        os.replace(temporary, target)
         _flush(target.parent)
     finally:
-        with suppress(OSError):  # what went wrong before is what counts
-            part.unlink(missing_ok=True)
+        with suppress(OSError):  # an earlier error matters more than a leftover file
+            temporary.unlink(missing_ok=True)
 
 
-def check_place(target: Path, refused: type[InputError] = InputError) -> None:
-    """Refuse a place where no file can be written, before the work whose result it is to hold."""
+def check_writable(target: Path, error: type[InputError] = InputError) -> None:
+    """Raise `error` if no file can be written at `target`; called before the work whose result is to be saved."""
     if target.is_dir():
-        raise refused(f"{target} is a folder; give the name of a file in it")
+        raise error(f"{target} is a folder; give the name of a file in it")
     if not target.parent.is_dir():
-        raise refused(f"{target}: the folder {target.parent} does not exist; create it first")
+        raise error(f"{target}: the folder {target.parent} does not exist; create it first")
 
 
 def _flush(path: Path) -> None:
-    """Wait until a file, or a folder's list of files, is on the disk."""
-    if path.is_dir() and os.name == "nt":  # Windows opens no folders
+    """Flush a file, or the entries of a folder, to disk."""
+    if path.is_dir() and os.name == "nt":  # Windows cannot open folders
         return
     handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:

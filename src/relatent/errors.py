@@ -1,49 +1,50 @@
-"""What can go wrong, in one tree.
+"""Errors and warnings that relatent raises.
 
 RelatentError
-├── InputError (also ValueError)      the caller's value or file is at fault
-│   ├── DataError                     facts that cannot be read or do not fit together
-│   ├── ModelFileError                a model file that is truncated, tampered with or of another format
-│   └── UnknownNameError (also KeyError)   a name that is not in the vocabulary
-├── DownloadError                     a catalog data set that could not be fetched or checked
-└── FitError                          a fit that diverged
-    └── LostWorkerError               one of several processes that does not answer any more
+├── InputError (also ValueError)          a value or a file from the caller is wrong
+│   ├── DataError                         facts that cannot be read or are inconsistent
+│   ├── ModelFileError                    a model file that is truncated, altered or of another format
+│   └── UnknownNameError (also KeyError)  a name that is not in the vocabulary
+├── DownloadError                         a data set of the catalog could not be downloaded or verified
+└── FitError                              a fit that diverged
+    └── LostWorkerError                   another process of a distributed fit stopped responding
 
-ConvergenceWarning                    a fit that stopped before it converged
-VanishedWarning                       a fit whose penalties left nothing of the factors
-CheckpointWarning                     a fit whose state could not be kept
-DataWarning                           input that was read, but not all of it was used
+RelatentWarning (also UserWarning)
+├── ConvergenceWarning                    a fit stopped before it converged
+├── VanishedWarning                       the penalties shrank all factors to zero
+├── CheckpointWarning                     the state of a fit could not be saved
+└── DataWarning                           some of the input was not used
 """
 
 from __future__ import annotations
 
 
 class RelatentError(Exception):
-    """Base of all errors raised by relatent on purpose."""
+    """Base class of all errors that relatent raises deliberately."""
 
 
 class InputError(RelatentError, ValueError):
-    """A value the caller passed is at fault; the message names it and the remedy."""
+    """A value from the caller is wrong; the message gives the value and says what to do."""
 
 
 class DataError(InputError):
-    """Facts that cannot be read or do not fit together."""
+    """Facts that cannot be read or are inconsistent."""
 
 
 class ModelFileError(InputError):
-    """A model file that is truncated, tampered with or of another format."""
+    """A model file that is truncated, altered or of another format."""
 
 
 class UnknownNameError(InputError, KeyError):
     """A name that is not in the vocabulary."""
 
     def __str__(self) -> str:
-        """The plain message; KeyError would show its repr."""
+        """The message itself; KeyError would show its repr."""
         return str(self.args[0])
 
 
 class DownloadError(RelatentError):
-    """A catalog data set that could not be fetched or checked."""
+    """A data set of the catalog could not be downloaded or verified."""
 
 
 class FitError(RelatentError):
@@ -51,26 +52,34 @@ class FitError(RelatentError):
 
 
 class LostWorkerError(FitError):
-    """One of several processes that fit together does not answer any more."""
+    """Another process of a distributed fit stopped responding."""
 
 
 class RelatentWarning(UserWarning):
-    """Base of all warnings given by relatent."""
+    """Base class of all warnings of relatent."""
 
 
 class VanishedWarning(RelatentWarning):
-    """The penalties have shrunk the factors to nothing: every answer is the same."""
+    """The penalties shrank all factors to zero, so that every prediction is the same."""
 
-    REMEDY = "the penalties are too large for so few facts an entity; lower l2_entities and l2_relations, say to 0.1"
+    REMEDY = (
+        "the penalties are too strong for this few facts per entity; lower l2_entities and l2_relations, say to 0.1"
+    )
 
 
 class ConvergenceWarning(RelatentWarning):
-    """A fit that stopped before it converged."""
+    """A fit stopped before it converged."""
 
 
 class CheckpointWarning(RelatentWarning):
-    """The state of a fit could not be kept; the fit itself goes on."""
+    """The state of a fit could not be saved; the fit continues."""
 
 
 class DataWarning(RelatentWarning):
-    """Input that was read, but not all of it was used."""
+    """Some of the input was not used."""
+
+
+def one_line(problem: object, max_characters: int | None = None) -> str:
+    """The message of another library's error without line breaks; its class name if it has no message."""
+    text = " ".join(str(problem).split()) or type(problem).__name__
+    return text if max_characters is None or len(text) <= max_characters else f"{text[:max_characters]}…"

@@ -14,7 +14,7 @@ def rng():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("rows", [1, 7, 20, 100])
 def test_products_are_summed_in_double_precision_chunk_by_chunk(rng, monkeypatch, rows, dtype):
-    monkeypatch.setattr(arrays, "ROWS", rows)
+    monkeypatch.setattr(arrays, "ROWS_PER_BLOCK", rows)
     A, B, C = (rng.normal(size=shape).astype(dtype) for shape in ((20, 3), (20, 5), (4, 20, 5)))
     wide_A, wide_B, wide_C = (array.astype(np.float64) for array in (A, B, C))
     assert gram.product(A, B).dtype == np.float64

@@ -7,7 +7,8 @@ import pytest
 
 from relatent.cells import reference as plain
 from relatent.cells.logistic_sampled import Sampled
-from relatent.data.facts import Facts, cell_keys, cells_of
+from relatent.data.cell_keys import cell_keys, cells_of
+from relatent.data.facts import Facts
 from worlds import random_facts
 
 EVERYTHING = 1e9  # zeros a fact: every entity is drawn on both sides

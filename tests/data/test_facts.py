@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from relatent.data.facts import Facts, cell_keys, cells_of
+from relatent.data.cell_keys import cell_keys, cells_of
+from relatent.data.facts import Facts
 from relatent.data.names import Names
 from relatent.data.split import split
 from relatent.errors import DataError, UnknownNameError
@@ -125,7 +126,7 @@ def test_keywords_that_do_not_fit_are_refused(keywords, message):
 
 
 def test_an_announced_number_of_names_must_be_found():
-    with pytest.raises(DataError, match="found 2 distinct entity names where 3 were announced; pass entity_names"):
+    with pytest.raises(DataError, match="found 2 distinct entity names, expected 3; pass entity_names"):
         Facts.from_arrays(["a"], ["r"], ["b"], n_entities=3)
 
 
@@ -147,9 +148,8 @@ def test_weights_follow_their_facts_when_these_are_sorted():
 
 def test_a_fact_given_twice_with_one_weight_counts_once_and_with_two_is_refused():
     assert Facts.from_arrays([0, 0], [0, 0], [1, 1], weights=[2, 2]).weights.tolist() == [2.0]
-    with pytest.raises(
-        DataError, match="a fact is given twice with different weights, at position 1; keep one of them"
-    ):
+    message = "a fact is given twice with different weights, 3.0 at position 1 and 2.0 at position 0; keep one of them"
+    with pytest.raises(DataError, match=message):
         Facts.from_arrays([0, 0], [0, 0], [1, 1], weights=[2, 3])
 
 
@@ -262,7 +262,7 @@ def test_matrices_add_up_to_the_tensor(town):
 def test_contains_and_hides_look_cells_up(town):
     cells = np.array([[0, 1, 1], [1, 1, 2], [2, 1, 2]])
     assert town.contains(cells).tolist() == [True, False, False]
-    assert town.hides(cells).tolist() == [False, True, False]
+    assert town.is_unobserved(cells).tolist() == [False, True, False]
     assert town.n_observed().tolist() == [9, 8]
 
 
@@ -374,3 +374,16 @@ def test_facts_can_be_told_by_the_ids_of_another_vocabulary():
     assert there.weights.tolist() == [0.5]
     assert there.named(there.unobserved) == [("Bob", "owes", "Ann")]
     assert there.over(there.entities, there.relations) is there
+
+
+def test_attributes_follow_their_entities_to_another_vocabulary():
+    facts = Facts.from_arrays(["Ann"], ["likes"], ["Bob"], attributes=[[1.0, np.nan], [2.0, 3.0]])
+    moved = facts.over(Names(["Zoe", "Bob", "Ann"]), facts.relations)
+    np.testing.assert_array_equal(moved.attributes, [[np.nan, np.nan], [2.0, 3.0], [1.0, np.nan]])
+    without_ann = facts.over(Names(["Bob"]), facts.relations)
+    np.testing.assert_array_equal(without_ann.attributes, [[2.0, 3.0]])
+
+
+def test_the_old_name_of_is_unobserved_warns(town):
+    with pytest.warns(DeprecationWarning, match=r"Facts.hides\(\) is now called is_unobserved\(\)"):
+        assert town.hides(town.unobserved).all()

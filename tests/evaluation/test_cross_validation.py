@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 import relatent
-from relatent.data.facts import cell_keys
+from relatent.data.cell_keys import cell_keys
 from relatent.data.heldout import HeldOut, sample_zeros
 from relatent.errors import ConvergenceWarning, InputError, UnknownNameError
 from relatent.evaluation import cross_validation as folds_module
@@ -331,7 +331,7 @@ def test_sampled_zeros_stand_for_all_of_them(sampled):
     assert (~truth).sum() == 500
     assert weights[~truth].sum() == pytest.approx(facts.n_cells - 50 - 100)
     np.testing.assert_array_equal(truth, facts.contains(cells))
-    assert not facts.hides(cells).any()
+    assert not facts.is_unobserved(cells).any()
     assert len(np.unique(cell_keys(cells, 30))) == len(cells)
 
 
@@ -365,9 +365,11 @@ def test_sampled_zeros_are_distinct_free_cells():
     zeros, weight = sample_zeros([facts, others], 40, np.random.default_rng(0))
     assert len(np.unique(cell_keys(zeros, 12))) == len(zeros) == 40
     for each in (facts, others):
-        assert not (each.contains(zeros) | each.hides(zeros)).any()
+        assert not (each.contains(zeros) | each.is_unobserved(zeros)).any()
     cells = np.stack(np.unravel_index(np.arange(facts.n_cells), (12, 2, 12)), axis=1)
-    free = np.sum(~(facts.contains(cells) | facts.hides(cells) | others.contains(cells) | others.hides(cells)))
+    free = np.sum(
+        ~(facts.contains(cells) | facts.is_unobserved(cells) | others.contains(cells) | others.is_unobserved(cells))
+    )
     assert 40 * weight == pytest.approx(free)
 
 

@@ -74,10 +74,10 @@ def test_every_part_has_facts_and_zeros_and_mirrors_stay_together():
 def test_a_held_out_cell_is_unknown_to_the_fit_and_for_ranking_a_held_out_fact_is_false():
     facts = random_facts()
     judge = tuning._judge(facts, "auc_pr", None, 0)
-    assert judge.training(0).hides(judge.cuts[0].cells).all()
+    assert judge.training(0).is_unobserved(judge.cuts[0].cells).all()
     judge = tuning._judge(facts, "mrr", None, 0)
     assert judge.cuts[0].truth.all()
-    assert not judge.training(0).hides(judge.cuts[0].cells).any()
+    assert not judge.training(0).is_unobserved(judge.cuts[0].cells).any()
     assert not judge.training(0).contains(judge.cuts[0].cells).any()
 
 

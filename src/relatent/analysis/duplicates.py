@@ -24,7 +24,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from ..arrays import Ids, Mask, Matrix, Vector
-from ..atomic_write import beside
+from ..atomic_write import replacing
 from ..data.facts import Facts
 from ..errors import ConvergenceWarning, InputError
 from ..fit.estimators.als import RescalALS
@@ -352,7 +352,7 @@ def _merges(factors: Factors, grouped: Sequence[tuple[list[int], float]], n_fact
 def write_merges(merges: Sequence[Merge], path: Path) -> None:
     """A TSV file with a heading: which entity goes into which, how probably, and how many facts it has."""
     try:
-        with beside(path) as part, part.open("w", encoding="utf-8", newline="") as file:
+        with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
             rows = csv.writer(file, delimiter="\t", lineterminator="\n")
             rows.writerow(Merge._fields)
             rows.writerows((one.name, one.into, f"{one.probability:.4f}", one.facts) for one in merges)

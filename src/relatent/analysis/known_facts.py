@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Ids, Triples, Vector
-from ..data.facts import Facts, cell_keys, cells_of
+from ..data.cell_keys import cell_keys
+from ..data.facts import Facts
+from ..data.union import union
 from ..model.factors import Factors
 from ..model.fold_in import Listed
 
@@ -17,7 +19,7 @@ from ..model.fold_in import Listed
 class KnownFacts:
     """Facts as two sorted arrays of cell numbers, by subject and by object: 16 bytes per fact.
 
-    A fact in several sources keeps its largest weight; a cell unobserved in one source and a fact in another is a fact.
+    Several sources are joined by the rules of `relatent.data.union.union`.
 
     >>> import relatent
     >>> from relatent.analysis.known_facts import KnownFacts
@@ -31,7 +33,9 @@ class KnownFacts:
 
     def __init__(self, facts: Facts | Sequence[Facts], factors: Factors):
         sources = [facts] if isinstance(facts, Facts) else list(facts)
-        self.facts = _union([source.over(factors.entities, factors.relations) for source in sources], factors)
+        self.facts = union(
+            [source.without_attributes() for source in sources], entities=factors.entities, relations=factors.relations
+        )
         self.n, self.n_relations = len(factors.entities), len(factors.relations)
         self._by_subject = self.facts.keys  # relation, subject, object
         self._by_object = _keys_by_object(self.facts.triples, self.n)  # relation, object, subject
@@ -126,19 +130,3 @@ def _keys_by_object(cells: Triples, n: int) -> NDArray[np.int64]:
 
 def _distinct(ordered: Ids) -> Ids:
     return ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
-
-
-def _union(sources: list[Facts], factors: Factors) -> Facts:
-    """The facts and unobserved cells of several sources over one vocabulary."""
-    if len(sources) == 1:
-        return sources[0]
-    n = len(factors.entities)
-    keys, row_of = np.unique(np.concatenate([source.keys for source in sources]), return_inverse=True)
-    weights = None
-    if any(source.weights is not None for source in sources):
-        weights = np.zeros(len(keys))
-        np.maximum.at(weights, row_of, np.concatenate([source.confidences for source in sources]))
-    unobserved = np.setdiff1d(np.concatenate([cell_keys(source.unobserved, n) for source in sources]), keys)
-    return Facts.from_ids(
-        cells_of(keys, n), factors.entities, factors.relations, weights=weights, unobserved=cells_of(unobserved, n)
-    )

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from ..arrays import Ids, Matrix, Triples, Vector
-from ..data.facts import Facts, cells_of
+from ..data.cell_keys import cells_of
+from ..data.facts import Facts
 from ..data.heldout import HeldOut, sample_zeros
 from ..errors import InputError
 from ..fit import init as start
@@ -136,7 +137,7 @@ class Stagewise:
 def _zeros(facts: Facts) -> Triples:
     """All cells observed to be false."""
     cells = cells_of(np.arange(facts.n_cells), facts.n_entities)
-    return cells[~(facts.contains(cells) | facts.hides(cells))]
+    return cells[~(facts.contains(cells) | facts.is_unobserved(cells))]
 
 
 def _cells(facts: Facts, zeros: Triples, weight: float) -> Cells:

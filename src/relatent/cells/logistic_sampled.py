@@ -29,7 +29,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ..arrays import Ids, Matrix, Slices, Triples, Vector
-from ..data.facts import Facts, cells_of
+from ..data.cell_keys import cells_of
+from ..data.facts import Facts
 from ..data.shard import Share
 from ..distributed.workers import Workers
 from . import sigmoid

@@ -128,14 +128,14 @@ def duplicates(
     """
     from ..analysis.duplicates import duplicates as find
     from ..analysis.duplicates import write_merges
-    from ..atomic_write import check_place
+    from ..atomic_write import check_writable
     from ..model.storage import load
     from ..progress import bar
     from . import tables as show
     from .sources import open_facts
 
     if output is not None:
-        check_place(output)
+        check_writable(output)
     facts = open_facts(known, split="train")
     factors = load(model)
     with bar("duplicates", note="reading") as progress:

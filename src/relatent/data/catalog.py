@@ -10,7 +10,6 @@ import hashlib
 import io
 import os
 import tarfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -22,6 +21,7 @@ from ..errors import DataError, DownloadError, UnknownNameError
 from .facts import Facts
 from .names import Names
 from .read.delimited import parse_tsv
+from .union import over_one_vocabulary, union
 
 _SPLITS = ("train.txt", "valid.txt", "test.txt")
 _LARGEST_MEMBER = 256 << 20  # bytes an archive may unpack to in memory, a file
@@ -190,7 +190,7 @@ def load_dataset(name: str, *, progress: bool = False) -> Facts:
     """
     known = _known(name)
     if known.splits:
-        return _union(load_splits(known.name, progress=progress))
+        return union(load_splits(known.name, progress=progress))
     if known.name == "nations":
         return _nations(_fetched("nations", _REMOTE["nations"][0], progress))
     return {"presidents": _presidents, "kinships": _kinships, "ecoli-ppi": _ecoli}[known.name]()
@@ -206,7 +206,7 @@ def load_splits(name: str, *, progress: bool = False) -> tuple[Facts, Facts, Fac
     contents = [_fetched(known.name, remote, progress) for remote in remotes]
     if len(remotes) == 1:
         contents = _members(contents[0], remotes[0].file)
-    train, valid, test = _one_vocabulary([parse_tsv(*part) for part in zip(contents, _SPLITS, strict=True)])
+    train, valid, test = over_one_vocabulary([parse_tsv(*part) for part in zip(contents, _SPLITS, strict=True)])
     return train, valid, test
 
 
@@ -221,19 +221,6 @@ def _known(name: str) -> Dataset:
     except UnknownNameError as problem:
         hint = "" if "did you mean" in str(problem) else f"; there are {', '.join(names)}"
         raise UnknownNameError(f"{problem}{hint}") from None
-
-
-# --- putting facts together
-
-
-def _one_vocabulary(parts: Sequence[Facts]) -> list[Facts]:
-    entities = Names(sorted({name for part in parts for name in part.entities}))
-    relations = Names(sorted({name for part in parts for name in part.relations}), what="relation")
-    return [part.over(entities, relations) for part in parts]
-
-
-def _union(parts: Sequence[Facts]) -> Facts:
-    return Facts.from_ids(np.concatenate([part.triples for part in parts]), parts[0].entities, parts[0].relations)
 
 
 # --- embedded tables

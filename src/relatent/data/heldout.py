@@ -10,7 +10,8 @@ import numpy as np
 
 from ..arrays import Mask, Triples, Vector
 from ..errors import InputError
-from .facts import Facts, cells_of, sorted_unique
+from .cell_keys import cells_of, sorted_unique
+from .facts import Facts
 from .shard import Share
 
 ZEROS_PER_FACT = 20

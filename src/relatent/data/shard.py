@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ..arrays import Ids, Mask, Triples, Vector
 from ..distributed.workers import ALONE, Workers
-from .facts import Facts, cell_keys, cells_of
+from .cell_keys import cell_keys, cells_of
+from .facts import Facts
 from .names import Names
 
 
@@ -112,7 +113,7 @@ class Share:
 
     def lists(self, cells: Triples) -> Mask:
         """For each cell whether it is a fact or unobserved; all ask about the same ones."""
-        found = self.facts.contains(cells) | self.facts.hides(cells)
+        found = self.facts.contains(cells) | self.facts.is_unobserved(cells)
         return found if self.workers.size == 1 else self.workers.sum(found.astype(np.uint8)) > 0
 
     def by_relation(self, cells: Triples, weights: Vector | None = None) -> NDArray[np.float64]:

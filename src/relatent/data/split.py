@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from ..arrays import Ids, Mask, Triples
 from ..errors import DataError
-from .facts import Facts, cell_keys
+from .cell_keys import cell_keys
+from .facts import Facts
 
 RandomState: TypeAlias = int | np.random.Generator | None
 

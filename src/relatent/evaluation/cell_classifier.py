@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Mask, Triples, Vector
-from ..data.facts import Facts, cell_keys, cells_of
+from ..data.cell_keys import cell_keys, cells_of
+from ..data.facts import Facts
 from ..errors import InputError
 
 MOST_UNLISTED = 20_000_000  # cells not in X are listed one by one as unobserved

@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from ..arrays import Ids, Triples, Vector
-from ..data.facts import Facts, cell_keys, cells_of
+from ..data.cell_keys import cell_keys, cells_of
+from ..data.facts import Facts
 from ..data.heldout import ZEROS_PER_FACT, HeldOut, sample_zeros
 from ..errors import ConvergenceWarning, InputError, RelatentWarning, VanishedWarning
 from ..model.factors import Factors
@@ -208,7 +209,7 @@ def _splits_mirrors(facts: Facts, cut: HeldOut) -> bool:
     """Whether a held-out cell of a symmetric relation has its mirror among the cells a fit may see."""
     mirrors = cut.cells[facts.symmetric[cut.cells[:, 1]]][:, ::-1]
     held = np.isin(cell_keys(mirrors, facts.n_entities), cell_keys(cut.cells, facts.n_entities))
-    return not bool((held | facts.hides(mirrors)).all())
+    return not bool((held | facts.is_unobserved(mirrors)).all())
 
 
 def sampled_folds(facts: Facts, folds: int, random_state: int, leaky: bool, zeros_per_fact: int) -> list[HeldOut]:
@@ -259,7 +260,7 @@ def _given_fold(facts: Facts, fold: ArrayLike) -> Triples:
     ids = np.stack(
         [facts.entities.ids(cells[:, 0]), facts.relations.ids(cells[:, 1]), facts.entities.ids(cells[:, 2])], axis=1
     )
-    if facts.hides(ids).any():
+    if facts.is_unobserved(ids).any():
         raise InputError("a fold holds cells whose truth is unobserved; leave them out")
     return ids
 
@@ -440,7 +441,7 @@ def _baselines(protocol: Protocol, cut: HeldOut) -> dict[str, Metrics]:
     if protocol.facts.symmetric.any():
         symmetric = protocol.facts.symmetric[cut.cells[:, 1]]  # the training facts alone may look one-way
         mirrors = cut.cells[:, ::-1]
-        seen = symmetric & ~train.hides(mirrors)
+        seen = symmetric & ~train.is_unobserved(mirrors)
         baselines["copy of the mirrored cell"] = np.where(seen, train.contains(mirrors), frequency)
     return {name: measure(cut.truth, p, p, cut.weights) for name, p in baselines.items()}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..arrays import Mask, Vector
-from ..atomic_write import beside, check_place
+from ..atomic_write import check_writable, replacing
 from ..errors import InputError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def check_picture(path: str | Path) -> Path:
     target = Path(os.path.realpath(path))
     if target.suffix.lower().removeprefix(".") not in KINDS:
         raise InputError(f"{target}: a picture must end in .png or .svg")
-    check_place(target)
+    check_writable(target)
     if importlib.util.find_spec("matplotlib") is None:
         raise InputError("pictures need matplotlib; install it with: pip install 'relatent[plot]'")
     return target
@@ -106,7 +106,7 @@ def write_picture(path: str | Path, draw: Callable[[], Figure]) -> None:
     stamp = {"Date": None} if kind == "svg" else {"Software": None}
     try:
         # fonttype: text stays text, so that names can be searched
-        with matplotlib.rc_context({"svg.hashsalt": "relatent", "svg.fonttype": "none"}), beside(target) as part:
+        with matplotlib.rc_context({"svg.hashsalt": "relatent", "svg.fonttype": "none"}), replacing(target) as part:
             draw().savefig(part, format=kind, dpi=150, metadata=stamp)
     except OSError as error:
         raise InputError(f"{target}: the picture could not be written: {error}") from error

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import qmc
 
-from ..data.facts import Facts, cell_keys, cells_of
+from ..data.cell_keys import cell_keys, cells_of
+from ..data.facts import Facts
 from ..data.heldout import ZEROS_PER_FACT, HeldOut
 from ..errors import FitError, InputError, VanishedWarning
 from ..fit.optimisers import Adam

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from ..atomic_write import beside
+from ..atomic_write import replacing
 from ..backend.memory import check_disk
 from ..distributed.workers import ALONE, Workers
 from ..errors import CheckpointWarning, InputError, ModelFileError, RelatentError
@@ -148,7 +148,7 @@ class Checkpoint:
             "steps": [list(step) for step in steps],
             "best": [best.loss, best.looks, best.looks_since],
         }
-        with beside(self.path) as part:
+        with replacing(self.path) as part:
             save_file(tensors, part, {"checkpoint": json.dumps(note)})
 
     def _sweep(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..atomic_write import beside
+from ..atomic_write import replacing
 from ..errors import InputError
 from .factors import Factors
 
@@ -59,6 +59,6 @@ def _lists(rows: Any) -> Any:
 
 
 def _written(path: Path, write: Callable[[Path], None]) -> Path:
-    with beside(path) as part:
+    with replacing(path) as part:
         write(part)
     return path

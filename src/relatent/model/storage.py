@@ -22,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from .. import __version__
-from ..atomic_write import beside, check_place
+from ..atomic_write import check_writable, replacing
 from ..data.names import Names
 from ..errors import FitError, InputError, ModelFileError
 from .factors import Factors
@@ -49,7 +49,7 @@ def save(factors: Factors, path: str | Path) -> None:
     arrays = _arrays_of(factors)
     text = _document_text(factors, arrays)
     try:
-        with beside(target) as part:
+        with replacing(target) as part:
             save_file(arrays, part, metadata={FORMAT: text})
     except (OSError, SafetensorError) as error:
         raise ModelFileError(f"{target}: the model could not be written: {error}") from error
@@ -57,7 +57,7 @@ def save(factors: Factors, path: str | Path) -> None:
 
 def check_target(target: Path) -> None:
     """Refuse a place where a model cannot be written, or where it would replace something that is not a model."""
-    check_place(target, ModelFileError)
+    check_writable(target, ModelFileError)
     if target.exists() and not target.is_file():
         raise ModelFileError(f"{target} is not a plain file; give another name")
     if target.exists() and target.stat().st_size and not looks_like_a_model(target):

@@ -23,10 +23,11 @@ import pyarrow.compute as pc
 
 from ...arrays import Vector
 from ...distributed.workers import Workers
-from ...errors import DataError
+from ...errors import DataError, one_line
 from ...progress import Progress
-from ..facts import Facts, TwoWeightsError
-from .files import WHOLE, File, Part, byte_order_mark, identify, line_cut, one_line
+from ..array_checks import TwoWeightsError
+from ..facts import Facts
+from .files import WHOLE, File, Part, byte_order_mark, identify, line_cut
 from .rdf import read_rdf
 
 _ROLES = ("subject", "relation", "object", "weight")

@@ -167,8 +167,3 @@ def identify(path: Path) -> File:
     if kind is None:
         raise DataError(f"{path}: unknown kind of file; {_KNOWN}")
     return File(path, kind, codec)
-
-
-def one_line(problem: object) -> str:
-    """A message of another library without its line breaks."""
-    return " ".join(str(problem).split())

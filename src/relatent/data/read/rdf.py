@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...arrays import Ids
-from ...errors import DataError, DataWarning
+from ...errors import DataError, DataWarning, one_line
 from ...progress import Progress
 from ..facts import Facts
 from ..names import Names
-from .files import File, one_line
+from .files import File
 
 _AT_ONCE = 10_000  # triples between two reports
 

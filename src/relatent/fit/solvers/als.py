@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...arrays import ROWS, Matrix, Slices, Vector
+from ...arrays import ROWS_PER_BLOCK, Matrix, Slices, Vector
 from ...backend import gram_matrix as gram
 from ...backend.numpy_backend import NumpyBackend
 from ...backend.protocol import Backend
@@ -214,7 +214,7 @@ def needs(facts: Facts, rank: int, dtype: Any) -> int:
     n, k, item = facts.n_entities, facts.n_relations, int(np.dtype(dtype).itemsize)
     states = item * 4 * n * rank + 8 * 3 * k * rank * rank  # A, F and R before and after a sweep
     if _streams(Share.of(facts), rank):
-        return states + stream.needs(facts, rank, dtype) + 16 * min(n, ROWS) * rank
+        return states + stream.needs(facts, rank, dtype) + 16 * min(n, ROWS_PER_BLOCK) * rank
     together = min(max(1, AT_ONCE // (n * rank)), k)
     cells = len(facts) + len(facts.unobserved)
     laid_out = cells * (40 + 2 * item) + 16 * n * k  # ids, x, w; columns and places both ways; starts

@@ -16,7 +16,8 @@ from ...backend.numpy_backend import NumpyBackend, adam_update, dot
 from ...backend.protocol import ADAM_EPSILON
 from ...cells.cell_sum import Reduction
 from ...cells.logistic_sampled import Sampled
-from ...data.facts import Facts, cells_of, sorted_unique
+from ...data.cell_keys import cells_of, sorted_unique
+from ...data.facts import Facts
 from ...data.shard import Share
 from ...distributed.workers import Workers
 from ...model.factors import scores

@@ -1,0 +1,84 @@
+"""The union of facts from several sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..arrays import Matrix, Vector
+from ..errors import DataError
+from .cell_keys import is_first
+from .facts import Facts
+from .names import Names
+
+
+def union(sources: Sequence[Facts], *, entities: Names | None = None, relations: Names | None = None) -> Facts:
+    """Everything that at least one source says, over one vocabulary: the given names, or all names in sorted order.
+
+    Where sources disagree:
+
+    - A cell that is a fact in one source is a fact, even if another source lists it as unobserved. A cell that is
+      unobserved in one source and a fact in none is unobserved.
+    - A fact keeps its largest weight. A fact of a source without weights has weight 1.
+    - The times a fact was seen add up. A fact of a source without times was seen once.
+    - An attribute of an entity has the value of the first source that knows it. The sources must have the same number
+      of attributes.
+    """
+    if not sources:
+        raise DataError("the union of no facts has no vocabulary; pass at least one source")
+    aligned = over_one_vocabulary(sources, entities=entities, relations=relations)
+    if len(aligned) == 1:
+        return aligned[0]
+    facts = Facts.from_ids(
+        np.concatenate([part.triples for part in aligned]), aligned[0].entities, aligned[0].relations
+    )
+    unobserved = np.concatenate([part.unobserved for part in aligned])
+    return Facts.from_ids(
+        facts.triples,
+        facts.entities,
+        facts.relations,
+        weights=_merged(aligned, [part.weights for part in aligned], np.maximum),
+        unobserved=unobserved[~facts.contains(unobserved)],
+        attributes=_merged_attributes(aligned),
+        times=_merged(aligned, [part.times for part in aligned], np.add),
+    )
+
+
+def over_one_vocabulary(
+    sources: Sequence[Facts], *, entities: Names | None = None, relations: Names | None = None
+) -> list[Facts]:
+    """The facts of each source by the ids of one vocabulary: the given names, or all names in sorted order."""
+    if entities is None:
+        entities = Names(sorted({name for part in sources for name in part.entities}))
+    if relations is None:
+        relations = Names(sorted({name for part in sources for name in part.relations}), what="relation")
+    return [part.over(entities, relations) for part in sources]
+
+
+def _merged(sources: Sequence[Facts], values: Sequence[Vector | None], merge: np.ufunc) -> Vector | None:
+    """One value per distinct fact in the order of the keys; a source without values has 1 for each fact."""
+    if all(given is None for given in values):
+        return None
+    keys = np.concatenate([part.keys for part in sources])
+    filled = [np.ones(len(part)) if given is None else given for part, given in zip(sources, values, strict=True)]
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(is_first(keys[order]))
+    ordered: Vector = np.concatenate(filled)[order]
+    return np.asarray(merge.reduceat(ordered, starts)) if len(starts) else ordered
+
+
+def _merged_attributes(sources: Sequence[Facts]) -> Matrix | None:
+    given = [part.attributes for part in sources if part.attributes is not None]
+    if not given:
+        return None
+    widths = sorted({matrix.shape[1] for matrix in given})
+    if len(widths) > 1:
+        raise DataError(
+            f"the sources have {' and '.join(map(str, widths))} attributes per entity, so that these cannot be the "
+            "same ones; drop them with Facts.without_attributes()"
+        )
+    merged = given[0].copy()
+    for matrix in given[1:]:
+        merged = np.where(np.isnan(merged), matrix, merged)
+    return merged
