@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import relatent
-from relatent.evaluation.reliability import draw_reliability
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "reliability.svg"
 
@@ -18,7 +17,7 @@ def main() -> None:
         report = relatent.cross_validate(estimator, facts, folds=10)
         curves[name] = report.reliability
         print(f"{name}: log loss {report.log_loss:.4f}, ece {report.ece:.4f}, auc_pr {report.auc_pr:.4f}")
-    draw_reliability(curves, TARGET, title="Kinships, 10 folds, held-out cells masked; cells with p > 0.05")
+    relatent.plot_reliability(curves, TARGET, title="Kinships, 10 folds, held-out cells masked; cells with p > 0.05")
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .fit.presets import preset
     from .model.factors import Factors
     from .model.storage import load
+    from .plots.figures import plot_reliability
 
 _HOME = {
     "Facts": ".data.facts",
@@ -71,6 +72,7 @@ _HOME = {
     "explain": ".analysis.explain",
     "cross_validate": ".evaluation.cross_validation",
     "evaluate": ".evaluation.ranking",
+    "plot_reliability": ".plots.figures",
     "tune": ".evaluation.tuning",
     "CellClassifier": ".evaluation.cell_classifier",
     "Calibrated": ".evaluation.calibration",
@@ -111,6 +113,7 @@ __all__ = [
     "explain",
     "cross_validate",
     "evaluate",
+    "plot_reliability",
     "tune",
     "CellClassifier",
     "Calibrated",

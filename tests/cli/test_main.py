@@ -410,7 +410,7 @@ def test_cross_validation_draws_its_reliability_and_searches_through_the_calibra
 def test_a_picture_that_cannot_be_written_is_told_before_the_work(capsys, family, tmp_path):
     code, _, err = run(capsys, "cross-validate", family, "--reliability", tmp_path / "picture.doc")
     assert code == 1
-    assert "a picture must end in .png or .svg" in err
+    assert "the file name of a figure must end in .png or .svg" in err
 
 
 def test_a_setting_given_twice_is_wrong_usage(capsys, family, tmp_path):

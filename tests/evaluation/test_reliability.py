@@ -1,12 +1,9 @@
-import os
-import sys
-
 import numpy as np
 import pytest
 from scipy.special import expit, logit
 
 from relatent.errors import InputError
-from relatent.evaluation.reliability import Reliability, draw_reliability, expected_calibration_error, reliability
+from relatent.evaluation.reliability import expected_calibration_error, reliability
 
 
 @pytest.fixture
@@ -15,9 +12,6 @@ def honest():
     rng = np.random.default_rng(0)
     p = rng.uniform(size=50_000)
     return rng.random(len(p)) < p, p
-
-
-# --- figures
 
 
 def test_probabilities_that_come_true_have_no_calibration_error(honest):
@@ -90,68 +84,3 @@ def test_only_cells_above_the_threshold_count():
 def test_what_has_no_reliability_is_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         reliability(*arguments)
-
-
-# --- the picture
-
-
-@pytest.fixture
-def curves(honest):
-    truth, p = honest
-    return {"too sure": reliability(truth, expit(2 * logit(p))), "honest": reliability(truth, p)}
-
-
-@pytest.mark.parametrize(("ending", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("SVG", b"<?xml")])
-def test_a_picture_is_of_the_kind_its_name_says(curves, tmp_path, ending, start):
-    path = tmp_path / f"curve.{ending}"
-    draw_reliability(curves, path, title="4 folds")
-    assert path.read_bytes().startswith(start)
-    assert os.listdir(tmp_path) == [path.name]
-
-
-def test_the_same_curves_give_the_same_bytes(curves, tmp_path):
-    for name in ("one.svg", "two.svg"):
-        draw_reliability(curves, tmp_path / name, title="4 folds")
-    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
-
-
-def test_a_curve_without_cells_is_drawn_all_the_same(tmp_path):
-    nothing = Reliability(*np.empty((3, 0)))
-    draw_reliability({"nothing": nothing}, tmp_path / "curve.svg")
-    draw_reliability({}, tmp_path / "none.svg")
-    assert len(os.listdir(tmp_path)) == 2
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("curve.gif", "a picture must end in .png or .svg"),
-        ("curve", "a picture must end in .png or .svg"),
-        ("missing/curve.svg", "does not exist; create it first"),
-        ("folder.svg", "is a folder; give the name of a file in it"),
-    ],
-)
-def test_a_place_for_no_picture_is_refused(curves, tmp_path, name, message):
-    (tmp_path / "folder.svg").mkdir()
-    with pytest.raises(InputError, match=message):
-        draw_reliability(curves, tmp_path / name)
-
-
-def test_a_picture_that_cannot_be_written_leaves_the_old_one(curves, tmp_path, monkeypatch):
-    path = tmp_path / "curve.svg"
-    path.write_text("old")
-
-    def full(*_: object) -> None:
-        raise OSError("no space left")
-
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(InputError, match="the picture could not be written: no space left"):
-        draw_reliability(curves, path)
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["curve.svg"]
-
-
-def test_without_matplotlib_the_remedy_is_told(curves, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r"pictures need matplotlib; install it with: pip install 'relatent\[plot\]'"):
-        draw_reliability(curves, tmp_path / "curve.svg")

@@ -49,9 +49,12 @@ def test_a_report_without_likely_cells_has_no_calibration_error():
     assert report.to_dict()["reliability"] == []
 
 
-def test_the_reliability_diagram_is_drawn_with_its_protocol(report, tmp_path):
-    report.plot_reliability(tmp_path / "reliability.svg")
-    assert "<svg" in (tmp_path / "reliability.svg").read_text()
+def test_the_old_method_draws_the_reliability_diagram_and_warns(report, tmp_path):
+    pytest.importorskip("matplotlib", reason="needs relatent[plot]")
+    with pytest.warns(DeprecationWarning, match=r"is now called relatent.plot_reliability\(report, path\)"):
+        report.plot_reliability(tmp_path / "old.svg")
+    relatent.plot_reliability(report, tmp_path / "new.svg")
+    assert (tmp_path / "old.svg").read_bytes() == (tmp_path / "new.svg").read_bytes()
 
 
 def test_folds_whose_factors_have_shrunk_to_nothing_are_counted_in_a_warning():

@@ -1,17 +1,14 @@
-"""`relatent plot`: what the pictures show, and how the command fails."""
-
-import json
+"""What the figures show."""
 
 import numpy as np
 import pytest
 
 import relatent
 import worlds
-from commands import run
 from relatent.analysis.known_facts import KnownFacts
-from relatent.cli.plot import KINDS, MEASURED
 from relatent.errors import InputError
-from relatent.plots import figures as pictures
+from relatent.evaluation.reliability import Reliability
+from relatent.plots import figures
 
 pytest.importorskip("matplotlib", reason="needs relatent[plot]")
 
@@ -23,49 +20,26 @@ def world():
     return relatent.RescalLogit(8, 0.1, 0.1).fit(train).factors_, train, test
 
 
-@pytest.fixture
-def saved(tmp_path, world):
-    factors, train, test = world
-    factors.save(tmp_path / "model.relatent")
-    for name, facts in (("train", train), ("test", test)):
-        (tmp_path / f"{name}.tsv").write_text("".join("\t".join(fact) + "\n" for fact in facts.named()))
-    return tmp_path
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("ending", ["png", "svg"])
-def test_every_kind_is_drawn_and_the_same_twice(saved, capsys, kind, ending):
-    files = [saved / f"{number}.{ending}" for number in (1, 2)]
-    data = ("--test", saved / "test.tsv", "--known", saved / "train.tsv") if kind in MEASURED else ()
-    for file in files:
-        code, out, err = run(capsys, "plot", saved / "model.relatent", kind, "-o", file, *data, "--json")
-        assert code == 0, err
-        assert json.loads(out) == {"file": str(file), "kind": kind}
-    assert files[0].read_bytes() == files[1].read_bytes()
-    start = b"\x89PNG" if ending == "png" else b"<?xml"
-    assert files[0].read_bytes().startswith(start)
-
-
-def test_the_objective_is_that_of_the_fit(world):
-    (line,) = pictures.objective(world[0]).axes[0].lines
+def test_the_objective_figure_shows_the_objective_of_each_step(world):
+    (line,) = figures.objective(world[0]).axes[0].lines
     assert line.get_ydata().tolist() == world[0].about["fit"]["objectives"]
 
 
-def test_the_heat_map_is_the_relations_matrix(world):
+def test_the_heat_map_shows_the_matrix_of_the_relation(world):
     factors = world[0]
-    (image,) = pictures.heat_map(factors, "party").axes[0].images
+    (image,) = figures.heat_map(factors, "party").axes[0].images
     np.testing.assert_array_equal(image.get_array(), factors.R[factors.relations.id("party")])
 
 
-def test_precision_and_recall_are_those_of_the_cells(world):
+def test_precision_recall_has_a_curve_for_all_facts_and_one_per_relation(world):
     factors, train, test = world
-    lines = pictures.precision_recall(factors, KnownFacts(test, factors), KnownFacts(train, factors)).axes[0].lines
+    lines = figures.precision_recall(factors, KnownFacts(test, factors), KnownFacts(train, factors)).axes[0].lines
     assert [line.get_label().split(":")[0] for line in lines] == ["all", "party", "vicePresident"]
     assert all(line.get_xdata().max() == 1 for line in lines)
 
 
-def crowd(n):
-    """n entities whose names are long: half of them alike, the others of no kind."""
+def random_model(n):
+    """n entities with long names and random factors."""
     rng = np.random.default_rng(0)
     A = rng.normal(size=(n, 4)) * (1 + (np.arange(n) % 2))[:, None]
     names = [f"a rather long name, number {i}" for i in range(n)]
@@ -76,8 +50,8 @@ def boxes(axes):
     return [text.get_window_extent() for text in axes.texts]
 
 
-def test_the_map_has_a_point_for_every_entity_and_names_of_its_own(world):
-    axes = pictures.entity_map(world[0]).axes[0]
+def test_the_map_has_a_point_per_entity_and_each_label_once(world):
+    axes = figures.entity_map(world[0]).axes[0]
     assert sum(len(group.get_offsets()) for group in axes.collections) == 42
     names = [text.get_text() for text in axes.texts]
     assert len(names) == len(set(names)) > 0
@@ -85,106 +59,104 @@ def test_the_map_has_a_point_for_every_entity_and_names_of_its_own(world):
 
 
 @pytest.mark.parametrize("n", [2, 5, 300])
-def test_no_two_names_on_the_map_overlap_and_all_are_inside(n):
-    figure = pictures.entity_map(crowd(n))
+def test_labels_of_the_map_do_not_overlap_and_lie_inside(n):
+    figure = figures.entity_map(random_model(n))
     axes = figure.axes[0]
     found = boxes(axes)
     assert 0 < len(found) < 300
-    assert not any(one.overlaps(other) for i, one in enumerate(found) for other in found[:i])
-    assert all(pictures._inside(box, figure.bbox) for box in found)
+    assert not any(box.overlaps(other) for i, box in enumerate(found) for other in found[:i])
+    assert all(figures._inside(box, figure.bbox) for box in found)
 
 
-def test_names_of_points_on_one_spot_stand_on_its_sides():
+def test_four_points_at_one_place_are_labelled_on_its_four_sides():
     from matplotlib.figure import Figure
 
     axes = Figure().add_subplot(xlim=(-1, 1), ylim=(-1, 1))
-    pictures._name_points(axes, np.zeros((6, 2), np.float32), range(6), ["Ida", "Dora", "Siv", "Nils", "Tor", "Eve"], 0)
-    assert [text.get_text() for text in axes.texts] == ["Ida", "Dora", "Siv", "Nils"]  # a side for each of four
+    figures._label_points(axes, np.zeros((6, 2), np.float32), range(6), ["Ida", "Dora", "Siv", "Nils", "Tor", "Eve"], 0)
+    assert [text.get_text() for text in axes.texts] == ["Ida", "Dora", "Siv", "Nils"]
     found = boxes(axes)
-    assert not any(one.overlaps(other) for i, one in enumerate(found) for other in found[:i])
+    assert not any(box.overlaps(other) for i, box in enumerate(found) for other in found[:i])
 
 
-def test_only_sure_names_cover_a_point_on_every_side():
+def test_only_the_first_labels_may_cover_points():
     from matplotlib.figure import Figure
 
     rows = np.linspace(-1, 1, 41, dtype=np.float32)
     points = np.stack(np.meshgrid(rows, rows), -1).reshape(-1, 2)
     middle = len(points) // 2
-    for sure, named in ((0, 0), (1, 1)):
+    for may_cover_points, n_labels in ((0, 0), (1, 1)):
         axes = Figure().add_subplot(xlim=(-1, 1), ylim=(-1, 1))
-        pictures._name_points(axes, points, [middle], ["Ida"] * len(points), sure)
-        assert len(axes.texts) == named
+        figures._label_points(axes, points, [middle], ["Ida"] * len(points), may_cover_points)
+        assert len(axes.texts) == n_labels
 
 
-def test_every_name_is_drawn_where_there_is_room():
-    axes = pictures.entity_map(crowd(5)).axes[0]
+def test_every_entity_is_labelled_where_there_is_space():
+    axes = figures.entity_map(random_model(5)).axes[0]
     assert len(axes.texts) == 5
 
 
-def test_twenty_groups_look_different():
-    assert len({pictures._look(number) for number in range(20)}) == 20
+def test_twenty_groups_have_different_styles():
+    assert len({figures._group_style(number) for number in range(20)}) == 20
 
 
-def test_the_map_says_what_it_shows_and_lists_its_groups(world):
-    figure = pictures.entity_map(world[0], "a title")
-    says = "a title\nt-SNE of what the model says of each entity; colours: groups by k-means"
-    assert figure.get_suptitle() == says
+def test_the_map_has_a_caption_and_a_legend_of_its_groups(world):
+    figure = figures.entity_map(world[0], "a title")
+    caption = "a title\nt-SNE of the scores of each entity; colours: groups by k-means"
+    assert figure.get_suptitle() == caption
     listed = [text.get_text() for text in figure.legends[0].get_texts()]
     groups = relatent.groups(world[0])
-    assert listed[:12] == [f"{one.number}: {len(one.names)}, {one.names[0]}" for one in groups][:12]
+    assert listed[:12] == [f"{group.number}: {len(group.names)}, {group.names[0]}" for group in groups][:12]
     assert not figure.axes[0].axison
 
 
-def test_many_groups_are_listed_in_part():
+def test_the_legend_lists_at_most_twelve_groups():
     from matplotlib.figure import Figure
 
     figure = Figure()
     axes = figure.add_subplot()
     for number in range(14):
         axes.scatter([0], [0], label=f"{number}: 1, Ida")
-    pictures._list_groups(figure, axes)
+    figures._add_group_legend(figure, axes)
     listed = [text.get_text() for text in figure.legends[0].get_texts()]
     assert listed == [*(f"{number}: 1, Ida" for number in range(12)), "… 2 more groups"]
 
 
-def test_a_map_of_three_entities_says_principal_components():
-    assert pictures.entity_map(crowd(3)).get_suptitle().startswith("principal components of")
+def test_a_map_of_three_entities_uses_principal_components():
+    assert figures.entity_map(random_model(3)).get_suptitle().startswith("principal components of")
 
 
-def test_names_in_an_svg_are_text(saved, capsys, world):
-    code, _, err = run(capsys, "plot", saved / "model.relatent", "map", "-o", saved / "map.svg")
-    assert code == 0, err
-    drawn = (saved / "map.svg").read_text()
-    shown = [text.get_text() for text in pictures.entity_map(world[0]).axes[0].texts]
-    assert all(f">{name}</text>" in drawn for name in shown)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["reliability", "-o", "a.png"], 2, "reliability needs --test DATA"),
-        (["reliability", "-o", "a.png", "--test", "kinships"], 1, "names of no fact of kinships"),
-        (["map", "-o", "a.jpg"], 1, "must end in .png or .svg"),
-        (["relation", "-o", "a.png", "-r", "prty"], 1, "unknown relation 'prty'; did you mean 'party'?"),
-        (["map", "-o", "a.png", "-r", "party"], 2, "map takes no --relation; that is for relation"),
-        (
-            ["relation", "-o", "a.png", "--test", "kinships"],
-            2,
-            "relation takes no --test; that is for precision-recall",
-        ),
-        (["map", "-o", "a.png", "--known", "kinships"], 2, "map takes no --known; that is for precision-recall"),
-        (["portrait", "-o", "a.png"], 2, "'portrait' is not one of"),
-    ],
-)
-def test_what_cannot_be_drawn_is_said(saved, capsys, monkeypatch, arguments, code, message):
-    monkeypatch.chdir(saved)
-    got, _, err = run(capsys, "plot", "model.relatent", *arguments)
-    assert got == code
-    assert message in err
-    assert not list(saved.glob("a.*"))
-
-
-def test_a_model_without_a_trace_says_so(world):
+def test_a_model_without_objective_values_is_refused(world):
     factors = relatent.Factors(*(getattr(world[0], name) for name in ("A", "R", "bias", "entities", "relations")))
-    with pytest.raises(InputError, match="does not say how its fit went"):
-        pictures.objective(factors)
+    with pytest.raises(InputError, match="holds no objective values; fit the model again"):
+        figures.objective(factors)
+
+
+CURVES = {
+    "overconfident": Reliability(np.array([0.1, 0.9]), np.array([0.3, 0.7]), np.array([50.0, 50.0])),
+    "calibrated": Reliability(np.array([0.2, 0.8]), np.array([0.2, 0.8]), np.array([10.0, 90.0])),
+}
+
+
+def test_the_reliability_diagram_has_a_line_per_curve_with_its_calibration_error():
+    axes = figures.reliability_diagram(CURVES, "4 folds").axes[0]
+    diagonal, *lines = axes.lines
+    assert diagonal.get_xydata().tolist() == [[0, 0], [1, 1]]
+    for line, (name, curve) in zip(lines, CURVES.items(), strict=True):
+        assert line.get_ydata().tolist() == curve.observed.tolist()
+        assert line.get_label() == f"{name}: calibration error {curve.error:.3f}"
+    assert axes.get_title(loc="left") == "4 folds"
+
+
+def test_a_curve_without_cells_is_drawn_as_an_empty_line():
+    axes = figures.reliability_diagram({"nothing": Reliability(*np.empty((3, 0)))}).axes[0]
+    assert [len(line.get_xdata()) for line in axes.lines] == [2, 0]
+    assert len(figures.reliability_diagram({}).axes[0].lines) == 1
+
+
+def test_plot_reliability_writes_named_curves_and_reports(tmp_path):
+    relatent.plot_reliability(CURVES, tmp_path / "curves.svg", title="4 folds")
+    drawn = (tmp_path / "curves.svg").read_text()
+    assert all(text in drawn for text in ("4 folds", "overconfident: calibration error 0.200"))
+    report = relatent.cross_validate(relatent.RescalALS(2, 0.1, 0.1), worlds.politics(), folds=2)
+    relatent.plot_reliability(report, tmp_path / "report.svg")
+    assert "2 folds, held-out cells masked, raw scores" in (tmp_path / "report.svg").read_text()

@@ -63,9 +63,9 @@ def cross_validate(
     from .sources import open_facts
 
     if reliability is not None:
-        from ..evaluation.reliability import check_picture
+        from ..plots.style import check_figure_path
 
-        check_picture(reliability)
+        check_figure_path(reliability)
     estimator = make_estimator(model, settings, seed, calibrate)
     grid = search_grid(search, "estimator__" if calibrate else "")
     facts = open_facts(data)
@@ -84,7 +84,9 @@ def cross_validate(
             progress=progress,
         )
     if reliability is not None:
-        report.plot_reliability(reliability)
+        from ..plots.figures import plot_reliability
+
+        plot_reliability(report, reliability)
     answer(
         as_json, {"data": data, "model": model, **report.to_dict()}, lambda: show.report(f"{model} on {data}", report)
     )

@@ -37,15 +37,15 @@ def plot(
 
     Example: relatent plot kinships.relatent map -o map.svg
     """
-    from ..evaluation.reliability import check_picture, write_picture
     from ..model.storage import load
     from ..plots import figures
+    from ..plots.style import check_figure_path, write_figure
     from . import tables as show
 
     for name, given in {"test": test, "known": known, "relation": relation}.items():
         if given and kind not in TAKEN_BY[name]:
             raise click.UsageError(f"{kind} takes no --{name}; that is for {' and '.join(TAKEN_BY[name])}")
-    check_picture(output)
+    check_figure_path(output)
     factors = load(model)
     measured = kind in MEASURED
     if measured and test is None:
@@ -59,7 +59,7 @@ def plot(
         "relation": lambda: figures.heat_map(factors, relation or factors.relations[0], title),
         "map": lambda: figures.entity_map(factors, title),
     }
-    write_picture(output, draw[kind])
+    write_figure(output, draw[kind])
     answer(as_json, {"file": str(output), "kind": kind}, lambda: [show.values("drawn", [(kind, output)])])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import numpy as np
 from ..arrays import Vector
 from ..data.heldout import HeldOut
 from ..data.names import Names
+from ..deprecation import warn_renamed
 from .metrics import Metrics, Predicted, measure, pooled
-from .reliability import ABOVE, Reliability, draw_reliability, reliability
+from .reliability import ABOVE, Reliability, reliability
 
 FIGURES = ("auc_pr", "average_precision", "auc_roc", "brier", "log_loss")
 
@@ -107,8 +109,9 @@ class Report:
         return reliability(heldout.truth, probabilities, heldout.weights, above=ABOVE)
 
     def plot_reliability(self, path: str | Path) -> None:
-        """Draw `reliability` into a PNG or SVG file, the protocol above it; needs the extra `relatent[plot]`."""
-        draw_reliability({"held-out cells": self.reliability}, path, title=f"{self.protocol}; cells with p > {ABOVE}")
+        """Old name of `relatent.plot_reliability(report, path)`."""
+        warn_renamed("Report.plot_reliability(path)", "relatent.plot_reliability(report, path)")
+        import_module("relatent").plot_reliability(self, path)  # figures lie above reports; this goes with the old name
 
     @cached_property
     def _pooled(self) -> Predicted:
