@@ -11,7 +11,7 @@ from timing import bar
 
 import relatent
 from relatent.analysis import duplicates as twins
-from relatent.analysis.duplicate_features import Pairs, collect
+from relatent.analysis.duplicate_features import CandidatePairs, candidate_pairs
 from relatent.analysis.similarity import profiles
 from relatent.evaluation.reliability import reliability
 
@@ -50,7 +50,7 @@ def duplicates(seed: int) -> dict[str, Any]:
 def _measure(data: str, count: int, least: int, shared: float, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     facts = relatent.load_dataset(data)
-    chosen = twins.to_split(facts, count, rng, least)
+    chosen = twins.entities_to_split(facts, count, rng, least)
     split, other = twins.split_entities(facts, chosen, shared, rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", relatent.ConvergenceWarning)
@@ -59,7 +59,7 @@ def _measure(data: str, count: int, least: int, shared: float, seed: int) -> dic
     B = profiles(factors)
     plain = np.array([int((B @ B[i] > B[i] @ B[j]).sum()) - 1 for a, b in truth for i, j in ((a, b), (b, a))])
     began = time.perf_counter()
-    pairs = collect(factors, split)
+    pairs = candidate_pairs(factors, split)
     seconds = time.perf_counter() - began
     return {
         "split entities": len(chosen),
@@ -73,12 +73,17 @@ def _measure(data: str, count: int, least: int, shared: float, seed: int) -> dic
 
 
 def _judged(
-    factors: relatent.Factors, split: Facts, pairs: Pairs, truth: set[tuple[int, int]], shared: float | None, seed: int
+    factors: relatent.Factors,
+    split: Facts,
+    pairs: CandidatePairs,
+    truth: set[tuple[int, int]],
+    shared: float | None,
+    seed: int,
 ) -> dict[str, Any]:
     began = time.perf_counter()
-    judges = twins.learned(factors, split, shared, seed)
+    classifiers = twins.learn_classifiers(factors, split, shared, seed)
     seconds = time.perf_counter() - began
-    p = twins.probabilities(pairs, judges, 2 * len(truth) / split.n_entities)
+    p = twins.pair_probabilities(pairs, classifiers, 2 * len(truth) / split.n_entities)
     is_twin = np.array([pair in truth for pair in zip(pairs.i.tolist(), pairs.j.tolist(), strict=True)])
     ranks = _ranks(pairs, p, truth)
     curve = reliability(is_twin, p, bins=10, above=0.05)
@@ -96,7 +101,7 @@ def _judged(
     }
 
 
-def _ranks(pairs: Pairs, p: Array, truth: set[tuple[int, int]]) -> Array:
+def _ranks(pairs: CandidatePairs, p: Array, truth: set[tuple[int, int]]) -> Array:
     """How many are before the twin, for either half; endless where the twin is no candidate."""
     found = []
     for pair in truth:
@@ -108,7 +113,9 @@ def _ranks(pairs: Pairs, p: Array, truth: set[tuple[int, int]]) -> Array:
     return np.array(found)
 
 
-def _proposal(facts: Facts, pairs: Pairs, p: Array, truth: set[tuple[int, int]], least: float) -> dict[str, Any]:
+def _proposal(
+    facts: Facts, pairs: CandidatePairs, p: Array, truth: set[tuple[int, int]], least: float
+) -> dict[str, Any]:
     """Precision and recall of the pairs that would be merged."""
     n_facts = np.bincount(facts.triples[:, [0, 2]].ravel(), minlength=facts.n_entities)
     groups = twins.merge_groups(pairs, p, n_facts, twins.joined_pairs(facts), least)

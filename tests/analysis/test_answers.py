@@ -32,15 +32,15 @@ def test_answers_are_those_of_top_with_the_known_marked(place):
     assert [answer.name for answer in marked.answers] == plain.names
     assert [answer.probability for answer in marked.answers] == pytest.approx(plain.probabilities.tolist())
     assert {answer.name for answer in marked.answers if answer.known} == set(plain.names) - set(left.names)
-    assert [one.name for one in answers(factors, known, **given, k=99, treat_known="omit").answers] == left.names
+    assert [answer.name for answer in answers(factors, known, **given, k=99, treat_known="omit").answers] == left.names
     only = answers(factors, known, **given, k=99, treat_known="only").answers
-    assert [one.name for one in only] == [answer.name for answer in marked.answers if answer.known]
+    assert [answer.name for answer in only] == [answer.name for answer in marked.answers if answer.known]
     assert marked.n_known == len(only)
 
 
 def test_without_known_facts_nothing_is_marked():
     factors, _ = world()
-    assert not any(one.known for one in answers(factors, subject="e0", relation="likes").answers)
+    assert not any(answer.known for answer in answers(factors, subject="e0", relation="likes").answers)
 
 
 @pytest.mark.parametrize("wrong", [{"k": 0}, {"treat_known": "maybe"}])
@@ -59,10 +59,12 @@ def test_an_outlook_is_a_question_for_each_role_in_each_relation(exclusive):
     for section in found:
         given = {"subject": "e3"} if section.role == "subject" else {"object": "e3"}
         plain = answers(factors, known, relation=section.relation, **given, k=4, treat_known="omit")
-        assert [one.name for one in section.predicted] == [one.name for one in plain.answers]
-        assert [one.score for one in section.predicted] == pytest.approx([one.score for one in plain.answers])
+        assert [answer.name for answer in section.predicted] == [answer.name for answer in plain.answers]
+        assert [answer.score for answer in section.predicted] == pytest.approx(
+            [answer.score for answer in plain.answers]
+        )
         assert section.n_known == plain.n_known == len(section.known)
-        assert all(one.known for one in section.known)
+        assert all(answer.known for answer in section.known)
 
 
 @pytest.mark.parametrize("bias", [-3.0, 0.0])
@@ -85,5 +87,7 @@ def test_scores_in_blocks_are_the_scores(monkeypatch):
     monkeypatch.setattr("relatent.analysis.answers.BLOCK_SCORES", 12)
     for block, section in zip(entity_sections(factors, KnownFacts(facts, factors), "e3"), whole, strict=True):
         assert block[:3] == section[:3]
-        assert [one.name for one in block.predicted] == [one.name for one in section.predicted]
-        assert [one.score for one in block.predicted] == pytest.approx([one.score for one in section.predicted])
+        assert [answer.name for answer in block.predicted] == [answer.name for answer in section.predicted]
+        assert [answer.score for answer in block.predicted] == pytest.approx(
+            [answer.score for answer in section.predicted]
+        )

@@ -58,7 +58,7 @@ def test_explain_says_why(capsys, model, data):
     first = found["reasons"][0]
     assert (first["subject"], first["relation"], first["object"]) == ("Ann", "born in", "Rome")
     shown = run(capsys, "explain", model, *cell, "--known", data)[1]
-    assert "Ann citizen of Italy is known; what speaks for it most beside itself: Ann born in Rome" in " ".join(
+    assert "Ann citizen of Italy is known; besides itself, the strongest support is Ann born in Rome" in " ".join(
         shown.split()
     )
 

@@ -229,7 +229,7 @@ def test_relations_become_rows_of_a_data_frame():
             "relation": "likes",
             "n": 2,
             "mrr": ranking.mrr,
-            "mean_rank": 1.5,
+            "mean_rank": 2,
             "hits_1": 0.5,
             "hits_3": 1.0,
             "hits_10": 1.0,

@@ -1,13 +1,14 @@
-"""Entities that may be one and the same, with a probability for each pair, and a proposal which to merge.
+"""Entities that may be the same, with a probability for each pair, and a proposal which ones to merge.
 
-What speaks for a pair is told by `evidence`. How it counts together is learned, never set: some entities are split in
-two, a model is fitted to the facts with these planted twins, and a logistic regression tells twins from other pairs.
-The splits come before the fit: halves of an entity that the model has seen whole are far too easy to tell.
+The features of a pair come from `duplicate_features`. Their weights are learned: some entities are split into two
+halves, a model is fitted to the facts with these synthetic duplicates, and a logistic regression separates the halves
+of one entity from other pairs. Entities are split before the fit: halves of an entity that the model has seen whole
+would be far too easy to recognise.
 
-Whether twins share facts is not known in advance. Two records of one person often have facts in common, but records
-that were filled from different sources may have none. So some planted twins share none, others a fifth or more of
-their facts, and pairs with and without a common fact are judged apart: what is shared is evidence of its own, and among
-those who share something a pair without it would never be seen. Who knows better says so.
+Whether real duplicates share facts is not known in advance. Two records of one person often have facts in common, but
+records from different sources may have none. So some halves share no facts, others a fifth or more, and pairs with
+and without a common fact have classifiers of their own: otherwise sharing would outweigh everything else, and a pair
+without a common fact would never be found. Pass `shared=` if you know the overlap.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import csv
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,178 +27,192 @@ from scipy.special import expit
 from ..arrays import Ids, Mask, Matrix, Vector
 from ..atomic_write import replacing
 from ..data.facts import Facts
+from ..deprecation import renamed_arguments
 from ..errors import ConvergenceWarning, InputError
 from ..fit.estimators.als import RescalALS
+from ..json_values import to_json
 from ..model.factors import Factors
-from ..progress import Progress
-from .duplicate_features import FEWEST_FACTS, OF_HALVES, SIGNS, Pairs, collect
+from ..progress import Progress, reporting, silent
+from .duplicate_features import FEATURE_SIGNS, HALVES_BY_COUNTS, MIN_FACTS, CandidatePairs, candidate_pairs
 
-PLANTED = 12  # one entity of so many is split in two to learn from: more would make another world of it
-FEWEST, MOST = 5, 500  # but at least and at most so many, if there are
-ENOUGH, ROUNDS = 240, (4, 10)  # twins in all, and rounds of splitting and fitting: at least and at most
-LEAST_TWINS = 3  # planted among those who share a fact, or share none, to learn from
-RIDGE = 1.0  # on weights of evidence of unit spread
-SHARED = (0.0, 0.2, 0.6, 1.0)  # of the facts, by both halves of planted pairs, in turn, where nothing is known of it
-SWEEPS = 40  # of least squares
-RANK, L2 = 100, 1.0  # of fits, at most, and where the model is not of least squares
-MOST_ENTITIES = 50_000  # all are compared with all
+if TYPE_CHECKING:
+    import pandas as pd
+
+ENTITIES_PER_SPLIT = 12  # one entity in 12 is split per round: more would change the graph too much
+MIN_SPLITS, MAX_SPLITS = 5, 500  # per round, if there are enough entities
+ENOUGH_SPLITS = 240  # in all rounds together
+MIN_ROUNDS, MAX_ROUNDS = 4, 10  # of splitting and fitting
+MIN_POSITIVES = 3  # pairs of halves that a classifier is learned from
+RIDGE = 1.0  # penalty on the weights of standardised features
+SHARED_FRACTIONS = (0.0, 0.2, 0.6, 1.0)  # of the facts, by the halves of split entities, in turn, if not given
+MAX_ITER_ALS = 40
+MAX_RANK, DEFAULT_L2 = 100, 1.0  # of the fits; the penalty where the model is not fitted by least squares
+MAX_ENTITIES = 50_000  # all pairs are compared
 
 
-class Duplicate(NamedTuple):
-    """Two entities and the probability that they are one."""
+class DuplicatePair(NamedTuple):
+    """Two entities and the probability that they are the same."""
 
     name: str
     other: str
     probability: float
     shared: int  # facts that both have
-    joined: bool  # whether a fact says something of both: then they are not merged
+    joined: bool  # a fact has one as subject and the other as object: they are not merged
 
 
 class Merge(NamedTuple):
-    """An entity that should go by another's name."""
+    """An entity that should take another's name."""
 
     name: str
     into: str
-    probability: float  # mean over the pairs it forms with its group
+    probability: float  # mean over all pairs in its group
     facts: int
 
 
 class Duplicates(NamedTuple):
-    """Pairs, best first, and what to merge."""
+    """Pairs that may be the same, best first, and the proposed merges; the result of `duplicates`."""
 
-    pairs: list[Duplicate]
+    pairs: list[DuplicatePair]
     merges: list[Merge]
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return to_json(self)  # type: ignore[no-any-return]
 
-class Lesson(NamedTuple):
-    """Pairs of planted halves with each other and with others.
+    def to_pandas(self) -> pd.DataFrame:
+        """The pairs as a data frame; needs pandas."""
+        import pandas as pd
 
-    Pairs without a planted half are left out: among them are the duplicates that are looked for.
-    """
+        return pd.DataFrame(self.pairs, columns=list(DuplicatePair._fields))
 
-    evidence: Matrix  # (n, len(SIGNS))
+
+class TrainingPairs(NamedTuple):
+    """Pairs with at least one half of a split entity; the others may be the duplicates that are searched for."""
+
+    features: Matrix  # (n, len(FEATURE_SIGNS))
     shares: Mask  # (n,) whether the two have a fact in common
-    is_twin: Mask  # (n,)
+    is_duplicate: Mask  # (n,) whether they are halves of one entity
 
 
-class Judge(NamedTuple):
-    """How evidence makes log-odds."""
+class PairClassifier(NamedTuple):
+    """Logistic regression on the features of a pair."""
 
     weights: Vector
     intercept: float
 
 
-Judges = tuple[Judge | None, Judge | None]  # of pairs that share no fact, and that share some; None: no duplicates
+Classifiers = tuple[PairClassifier | None, PairClassifier | None]  # without and with a common fact; None: p = 0
 
 
+@renamed_arguments(top="k", least="threshold", expected="prior")
 def duplicates(
     factors: Factors,
     known: Facts,
     entity: str | int | None = None,
     *,
-    top: int = 100,
-    least: float = 0.5,
-    expected: float = 0.1,
+    k: int = 100,
+    threshold: float = 0.5,
+    prior: float = 0.1,
     shared: float | None = None,
     random_state: int = 0,
-    progress: Progress | None = None,
+    progress: bool | Progress | None = None,
 ) -> Duplicates:
-    """Pairs of entities that may be the same, best first, and which of them to merge.
+    """Find pairs of entities that may be the same, best first, and propose which to merge.
 
     Parameters
     ----------
-    known : Facts
-        The facts the model was learned from.
-    entity : str, int or None
-        Whose duplicates; None: of all entities.
-    top : int
-        How many pairs at most.
-    least : float
-        The probability from which on pairs are merged.
-    expected : float
-        The share of entities that are thought to have a duplicate. Facts alone cannot tell it: it moves all
-        probabilities, and leaves their order.
-    shared : float or None
-        How much of its facts an entity is thought to share with its duplicate: 0 where every fact is under one of
-        the two names only. None: not known.
-    random_state : int
-        For the choice of the entities that are split to learn from.
-    progress : function or None
-        Is told (done, of how many, what).
+    known : the facts the model was fitted to
+    entity : return only the duplicates of this entity
+    k : the maximum number of pairs
+    threshold : the probability from which pairs are merged
+    prior : the fraction of entities expected to have a duplicate. The facts alone do not tell it; it scales the odds
+        of all pairs and leaves their order unchanged.
+    shared : the fraction of its facts that an entity is expected to share with its duplicate; 0 if each fact is
+        stored under one of the two names only. None: not known.
+    random_state : seed of the choice of entities that are split to learn from
+    progress : True for a bar, or a function called with (done, total, note)
+
+    >>> import relatent
+    >>> facts = relatent.load_dataset("nations")
+    >>> found = relatent.duplicates(relatent.RescalALS(rank=5).fit(facts).factors_, facts, k=3)
+    >>> len(found.pairs), list(found.to_dict())
+    (3, ['pairs', 'merges'])
     """
-    _check(top, least, expected, shared)
-    one = None if entity is None else int(factors.entities.ids(entity))
+    _check_arguments(k, threshold, prior, shared)
+    entity_id = None if entity is None else int(factors.entities.ids(entity))
     facts = known.over(factors.entities, factors.relations)
     _check_facts(facts)
-    if progress is not None:
-        progress(0, _rounds(facts) + 1, "comparing entities")
-    pairs = collect(_by_squares(factors, facts), facts)
-    judges = learned(factors, facts, shared, random_state, progress)
-    p = probabilities(pairs, judges, expected)
+    with reporting(progress, "duplicates") as report:
+        report(0, _n_rounds(facts) + 1, "comparing entities")
+        pairs = candidate_pairs(_least_squares_model(factors, facts), facts)
+        classifiers = learn_classifiers(factors, facts, shared, random_state, report)
+    p = pair_probabilities(pairs, classifiers, prior)
     order = np.argsort(-p, kind="stable")
-    if one is not None:
-        order = order[(pairs.i[order] == one) | (pairs.j[order] == one)]
+    if entity_id is not None:
+        order = order[(pairs.i[order] == entity_id) | (pairs.j[order] == entity_id)]
     joined = joined_pairs(facts)
     found = []
-    for row in order[:top].tolist():
+    for row in order[:k].tolist():
         i, j = int(pairs.i[row]), int(pairs.j[row])
-        names = [factors.entities[k] for k in ((i, j) if one in (None, i) else (j, i))]
-        found.append(Duplicate(names[0], names[1], float(p[row]), int(pairs.shared[row]), (i, j) in joined))
+        name, other = (factors.entities[id_] for id_ in ((i, j) if entity_id in (None, i) else (j, i)))
+        found.append(DuplicatePair(name, other, float(p[row]), int(pairs.n_shared[row]), (i, j) in joined))
     n_facts = np.bincount(facts.triples[:, [0, 2]].ravel(), minlength=facts.n_entities)
-    grouped = merge_groups(pairs, p, n_facts, joined, least)
-    if one is not None:
-        grouped = [group for group in grouped if one in group[0]]
-    return Duplicates(found, _merges(factors, grouped, n_facts))
+    groups = merge_groups(pairs, p, n_facts, joined, threshold)
+    if entity_id is not None:
+        groups = [group for group in groups if entity_id in group[0]]
+    return Duplicates(found, _merges(factors, groups, n_facts))
 
 
-def _check(top: int, least: float, expected: float, shared: float | None) -> None:
-    if top < 1:
-        raise InputError(f"top must be at least 1, got {top}")
-    if not 0 < least <= 1:
-        raise InputError(f"least must be above 0 and at most 1, got {least}")
-    if not 0 < expected <= 1:
-        raise InputError(f"expected must be above 0 and at most 1, got {expected}")
+def _check_arguments(k: int, threshold: float, prior: float, shared: float | None) -> None:
+    if k < 1:
+        raise InputError(f"k must be at least 1, got {k}")
+    if not 0 < threshold <= 1:
+        raise InputError(f"threshold must be above 0 and at most 1, got {threshold}")
+    if not 0 < prior <= 1:
+        raise InputError(f"prior must be above 0 and at most 1, got {prior}")
     if shared is not None and not 0 <= shared <= 1:
         raise InputError(f"shared must be between 0 and 1, got {shared}")
 
 
 def _check_facts(facts: Facts) -> None:
     if not len(facts):
-        raise InputError("known has no fact about the model's entities; give the facts the model was learned from")
-    if facts.n_entities > MOST_ENTITIES:
+        raise InputError("known has no fact about the model's entities; pass the facts the model was fitted to")
+    if facts.n_entities > MAX_ENTITIES:
         raise InputError(
-            f"duplicates are looked for among at most {MOST_ENTITIES:,} entities, there are {facts.n_entities:,}; "
-            "leave out kinds that have none"
+            f"duplicates compares at most {MAX_ENTITIES:,} entities, got {facts.n_entities:,}; "
+            "leave out kinds of entities that have no duplicates"
         )
 
 
-# --- how much it counts
+# --- classifiers learned from split entities
 
 
-def learned(
-    factors: Factors, facts: Facts, shared: float | None, random_state: int, progress: Progress | None = None
-) -> Judges:
-    """What planted twins teach."""
-    found, rounds = [], _rounds(facts)
-    for turn in range(rounds):
-        if progress is not None:
-            progress(turn + 1, rounds + 1, f"learning from entities split in two, {turn + 1} of {rounds}")
-        found.append(_planted(factors, facts, shared, np.random.default_rng([random_state, turn])))
-    evidence, shares, is_twin = (np.concatenate(column) for column in zip(*found, strict=True))
-    evidence[shares, OF_HALVES] = 0
-    return _judge(evidence[~shares], is_twin[~shares]), _judge(evidence[shares], is_twin[shares])
+def learn_classifiers(
+    factors: Factors, facts: Facts, shared: float | None, random_state: int, progress: Progress = silent
+) -> Classifiers:
+    """Learn from several rounds of splitting entities and fitting a model."""
+    samples, n_rounds = [], _n_rounds(facts)
+    for round_ in range(n_rounds):
+        progress(round_ + 1, n_rounds + 1, f"learning from split entities, round {round_ + 1} of {n_rounds}")
+        samples.append(_training_pairs(factors, facts, shared, np.random.default_rng([random_state, round_])))
+    features, shares, is_duplicate = (np.concatenate(column) for column in zip(*samples, strict=True))
+    features[shares, HALVES_BY_COUNTS] = 0
+    return (
+        _fit_classifier(features[~shares], is_duplicate[~shares]),
+        _fit_classifier(features[shares], is_duplicate[shares]),
+    )
 
 
-def _judge(evidence: Matrix, is_twin: Mask) -> Judge | None:
-    """Logistic regression on evidence of unit spread; None if there are next to no twins.
+def _fit_classifier(features: Matrix, is_duplicate: Mask) -> PairClassifier | None:
+    """Logistic regression on standardised features; None without enough positive and negative pairs.
 
-    Weights have the sign that their evidence must have: who has more of it than any planted twin shall not lose by it.
+    Weights are restricted to the sign of their feature: a pair with more of it than any training pair must not lose.
     """
-    if is_twin.sum() < LEAST_TWINS or is_twin.all():
+    if is_duplicate.sum() < MIN_POSITIVES or is_duplicate.all():
         return None
-    mean, spread = evidence.mean(axis=0), evidence.std(axis=0)
-    scale = np.where(spread > 1e-9, SIGNS / np.maximum(spread, 1e-9), 0)  # what all have alike tells nothing
-    X, y = (evidence - mean) * scale, is_twin.astype(np.float64)
+    mean, spread = features.mean(axis=0), features.std(axis=0)
+    scale = np.where(spread > 1e-9, FEATURE_SIGNS / np.maximum(spread, 1e-9), 0)  # a constant feature has no weight
+    X, y = (features - mean) * scale, is_duplicate.astype(np.float64)
 
     def loss(w: Vector) -> tuple[float, Vector]:
         theta = X @ w[1:] + w[0]
@@ -205,84 +220,85 @@ def _judge(evidence: Matrix, is_twin: Mask) -> Judge | None:
         value = (np.logaddexp(0, theta) - y * theta).sum() + 0.5 * RIDGE * (w[1:] @ w[1:])
         return float(value), np.concatenate([[slope.sum()], X.T @ slope + RIDGE * w[1:]])
 
-    start = np.concatenate([[np.log(y.mean() / (1 - y.mean()))], np.full(len(SIGNS), 0.1)])
-    bounds = [(None, None)] + [(0.0, None)] * len(SIGNS)
+    start = np.concatenate([[np.log(y.mean() / (1 - y.mean()))], np.full(len(FEATURE_SIGNS), 0.1)])
+    bounds = [(None, None)] + [(0.0, None)] * len(FEATURE_SIGNS)
     w = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-    return Judge(w[1:] * scale, float(w[0] - (w[1:] * scale) @ mean))
+    return PairClassifier(w[1:] * scale, float(w[0] - (w[1:] * scale) @ mean))
 
 
-def _rounds(facts: Facts) -> int:
-    return int(np.clip(-(-ENOUGH // _how_many(facts)), *ROUNDS))
+def _n_rounds(facts: Facts) -> int:
+    return int(np.clip(-(-ENOUGH_SPLITS // _n_splits(facts)), MIN_ROUNDS, MAX_ROUNDS))
 
 
-def _how_many(facts: Facts) -> int:
-    """How many entities are split at a time."""
-    return min(max(FEWEST, facts.n_entities // PLANTED), MOST, max(2, facts.n_entities // 2))
+def _n_splits(facts: Facts) -> int:
+    """The number of entities split per round."""
+    return min(max(MIN_SPLITS, facts.n_entities // ENTITIES_PER_SPLIT), MAX_SPLITS, max(2, facts.n_entities // 2))
 
 
-def _planted(factors: Factors, facts: Facts, shared: float | None, rng: np.random.Generator) -> Lesson:
-    """What there is to learn after a split of some entities."""
-    chosen = to_split(facts, _how_many(facts), rng)
+def _training_pairs(factors: Factors, facts: Facts, shared: float | None, rng: np.random.Generator) -> TrainingPairs:
+    """Pairs of one round: some entities are split, and a model is fitted to the result."""
+    chosen = entities_to_split(facts, _n_splits(facts), rng)
     if len(chosen) < 2:
         raise InputError(
-            f"at least 2 entities with {FEWEST_FACTS} facts or more are needed to learn from, got {len(chosen)}"
+            f"duplicates learns from entities with at least {MIN_FACTS} facts and needs 2 of them, got {len(chosen)}"
         )
-    kinds = SHARED if shared is None else (shared,)
-    planted, twins = split_entities(facts, chosen, rng.permutation(np.resize(kinds, len(chosen))), rng)
-    pairs = collect(_fitted(factors, planted), planted)
-    twin_of = np.full(planted.n_entities, -1)
+    fractions = SHARED_FRACTIONS if shared is None else (shared,)
+    split, twins = split_entities(facts, chosen, rng.permutation(np.resize(fractions, len(chosen))), rng)
+    pairs = candidate_pairs(_fit_least_squares(factors, split), split)
+    twin_of = np.full(split.n_entities, -1)
     twin_of[chosen], twin_of[twins] = twins, chosen
-    of_a_half = (twin_of[pairs.i] >= 0) | (twin_of[pairs.j] >= 0)
-    is_twin = twin_of[pairs.i] == pairs.j
-    return Lesson(pairs.evidence[of_a_half], pairs.shared[of_a_half] > 0, is_twin[of_a_half])
+    has_half = (twin_of[pairs.i] >= 0) | (twin_of[pairs.j] >= 0)
+    is_duplicate = twin_of[pairs.i] == pairs.j
+    return TrainingPairs(pairs.features[has_half], pairs.n_shared[has_half] > 0, is_duplicate[has_half])
 
 
-def _by_squares(factors: Factors, facts: Facts) -> Factors:
-    """The model, if it is of least squares; otherwise one that is: what is learned from is of that kind as well."""
-    return factors if _is_alike(factors) else _fitted(factors, facts)
+def _least_squares_model(factors: Factors, facts: Facts) -> Factors:
+    """The model itself, or a fit by least squares: the classifiers learn from fits of that kind."""
+    return factors if _is_least_squares(factors) else _fit_least_squares(factors, facts)
 
 
-def _is_alike(factors: Factors) -> bool:
-    return factors.about.get("model") == RescalALS.__name__ and factors.rank <= RANK
+def _is_least_squares(factors: Factors) -> bool:
+    return factors.about.get("model") == RescalALS.__name__ and factors.rank <= MAX_RANK
 
 
-def _fitted(factors: Factors, facts: Facts) -> Factors:
-    """Least squares with the rank and the penalty of a model, if it has such."""
-    l2 = float(factors.about.get("settings", {}).get("l2_entities", L2)) if _is_alike(factors) else L2
+def _fit_least_squares(factors: Factors, facts: Facts) -> Factors:
+    """A fit with the rank and, if it was fitted by least squares, the penalty of a model."""
+    settings = factors.about.get("settings", {}) if _is_least_squares(factors) else {}
+    l2 = float(settings.get("l2_entities", DEFAULT_L2))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return RescalALS(min(factors.rank, RANK), l2, l2, max_iter=SWEEPS).fit(facts).factors_
+        return RescalALS(min(factors.rank, MAX_RANK), l2, l2, max_iter=MAX_ITER_ALS).fit(facts).factors_
 
 
-def to_split(facts: Facts, count: int, rng: np.random.Generator, least: int | None = None) -> Ids:
-    """Entities with at least so many facts; None: as many as half of the entities have, and FEWEST_FACTS."""
+def entities_to_split(facts: Facts, n: int, rng: np.random.Generator, min_facts: int | None = None) -> Ids:
+    """n random entities with at least `min_facts` facts; None: the median number of facts, at least MIN_FACTS."""
     degree = np.bincount(facts.triples[:, [0, 2]].ravel(), minlength=facts.n_entities)
-    least = max(FEWEST_FACTS, int(np.median(degree[degree > 0]))) if least is None else least
-    enough = np.flatnonzero(degree >= least)
-    return np.sort(rng.choice(enough, min(count, len(enough)), replace=False))
+    min_facts = max(MIN_FACTS, int(np.median(degree[degree > 0]))) if min_facts is None else min_facts
+    enough = np.flatnonzero(degree >= min_facts)
+    return np.sort(rng.choice(enough, min(n, len(enough)), replace=False))
 
 
 def split_entities(facts: Facts, chosen: Ids, shared: Vector | float, rng: np.random.Generator) -> tuple[Facts, Ids]:
     """Facts in which each chosen entity has a twin, and the ids of the twins.
 
-    A fact goes to both with the probability `shared`, otherwise to one of the two.
+    Both get a fact with the probability `shared`; otherwise one of the two, at random, gets it.
     """
     n, T = facts.n_entities, facts.triples.astype(np.int64)
-    share, twin = np.zeros(n + len(chosen)), np.full(n + len(chosen), -1)
-    share[chosen], twin[chosen] = shared, n + np.arange(len(chosen))
+    fraction, twin = np.zeros(n + len(chosen)), np.full(n + len(chosen), -1)
+    fraction[chosen], twin[chosen] = shared, n + np.arange(len(chosen))
     for column in (0, 2):
         own, u = T[:, column], rng.random(len(T))
         split = twin[own] >= 0
-        copied = T[split & (u < share[own])]
+        copied = T[split & (u < fraction[own])]
         copied[:, column] = twin[copied[:, column]]
-        moves = split & (u >= (1 + share[own]) / 2)
+        moves = split & (u >= (1 + fraction[own]) / 2)
         T[moves, column] = twin[own[moves]]
         T = np.concatenate([T, copied])
-    names = facts.entities.extended(_new_names(facts, chosen))
+    names = facts.entities.extended(_twin_names(facts, chosen))
     return Facts.from_ids(T.astype(np.int32), names, facts.relations), twin[chosen]
 
 
-def _new_names(facts: Facts, chosen: Ids) -> list[str]:
+def _twin_names(facts: Facts, chosen: Ids) -> list[str]:
     found = []
     for i in chosen.tolist():
         name = f"{facts.entities[i]} (2)"
@@ -292,69 +308,70 @@ def _new_names(facts: Facts, chosen: Ids) -> list[str]:
     return found
 
 
-def probabilities(pairs: Pairs, judges: Judges, expected: float) -> Vector:
-    """The probability of each pair. Of the planted halves all have a twin, of entities the share that is expected."""
-    p, shares = np.zeros(len(pairs.i)), pairs.shared > 0
-    for judge, rows in zip(judges, (~shares, shares), strict=True):
-        if judge is not None and rows.any():
-            theta = pairs.evidence[rows] @ judge.weights + judge.intercept
-            p[rows] = expit(theta + np.log(expected))
+def pair_probabilities(pairs: CandidatePairs, classifiers: Classifiers, prior: float) -> Vector:
+    """The probability of each pair. In training every half has a twin; of entities, the fraction `prior` has one."""
+    p, shares = np.zeros(len(pairs.i)), pairs.n_shared > 0
+    for classifier, rows in zip(classifiers, (~shares, shares), strict=True):
+        if classifier is not None and rows.any():
+            theta = pairs.features[rows] @ classifier.weights + classifier.intercept
+            p[rows] = expit(theta + np.log(prior))
     return p
 
 
-# --- what to merge
+# --- merges
 
 
 def joined_pairs(facts: Facts) -> set[tuple[int, int]]:
-    """Pairs i < j with a fact between the two: one entity would have it with itself."""
+    """Pairs i < j with a fact between them, which would relate a merged entity to itself."""
     pairs = np.sort(facts.triples[:, [0, 2]], axis=1)
     return set(map(tuple, np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0).tolist()))
 
 
 def merge_groups(
-    pairs: Pairs, p: Vector, n_facts: NDArray[np.int64], apart: set[tuple[int, int]], least: float
+    pairs: CandidatePairs, p: Vector, n_facts: NDArray[np.int64], joined: set[tuple[int, int]], threshold: float
 ) -> list[tuple[list[int], float]]:
-    """Groups to be merged, the entity with most facts first, each with the mean probability of its pairs.
+    """Groups to merge, the entity with most facts first, each with the mean probability of its pairs.
 
-    Best pairs first; two groups become one if the mean over the pairs between them, 0 where a pair is no candidate,
-    is still `least`, and no fact joins them. So a chain of doubtful pairs does not grow.
+    Pairs are visited best first. Two groups are merged if no fact joins them and the mean probability over the pairs
+    between them, 0 for pairs that are no candidates, reaches `threshold`: a chain of doubtful pairs does not grow.
     """
     order = np.argsort(-p, kind="stable")
-    order = order[p[order] >= least]
-    listed = {(int(pairs.i[row]), int(pairs.j[row])): float(p[row]) for row in order.tolist()}
+    order = order[p[order] >= threshold]
+    probability = {(int(pairs.i[row]), int(pairs.j[row])): float(p[row]) for row in order.tolist()}
     group: dict[int, list[int]] = {}
-    for i, j in listed:
+    for i, j in probability:
         left, right = group.get(i, [i]), group.get(j, [j])
         if left is right:
             continue
         between = [(min(a, b), max(a, b)) for a in left for b in right]
-        if any(pair in apart for pair in between) or np.mean([listed.get(pair, 0.0) for pair in between]) < least:
+        mean = np.mean([probability.get(pair, 0.0) for pair in between])
+        if any(pair in joined for pair in between) or mean < threshold:
             continue
-        together = left + right
-        for member in together:
-            group[member] = together
+        merged = left + right
+        for member in merged:
+            group[member] = merged
     found = []
     for members in {id(members): members for members in group.values()}.values():
         ranked = sorted(members, key=lambda i: (-int(n_facts[i]), i))
-        inside = [listed.get((min(a, b), max(a, b)), 0.0) for k, a in enumerate(ranked) for b in ranked[:k]]
+        inside = [probability.get((min(a, b), max(a, b)), 0.0) for n, a in enumerate(ranked) for b in ranked[:n]]
         found.append((ranked, float(np.mean(inside))))
-    return sorted(found, key=lambda one: -one[1])
+    return sorted(found, key=lambda group: -group[1])
 
 
-def _merges(factors: Factors, grouped: Sequence[tuple[list[int], float]], n_facts: NDArray[np.int64]) -> list[Merge]:
+def _merges(factors: Factors, groups: Sequence[tuple[list[int], float]], n_facts: NDArray[np.int64]) -> list[Merge]:
     return [
         Merge(factors.entities[i], factors.entities[members[0]], probability, int(n_facts[i]))
-        for members, probability in grouped
+        for members, probability in groups
         for i in members[1:]
     ]
 
 
 def write_merges(merges: Sequence[Merge], path: Path) -> None:
-    """A TSV file with a heading: which entity goes into which, how probably, and how many facts it has."""
+    """Write a TSV file with a header row and one row per merge."""
     try:
         with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
             rows = csv.writer(file, delimiter="\t", lineterminator="\n")
             rows.writerow(Merge._fields)
-            rows.writerows((one.name, one.into, f"{one.probability:.4f}", one.facts) for one in merges)
+            rows.writerows((merge.name, merge.into, f"{merge.probability:.4f}", merge.facts) for merge in merges)
     except OSError as error:
         raise InputError(f"{path}: the table could not be written: {error.strerror or error}") from error

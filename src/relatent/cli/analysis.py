@@ -143,9 +143,9 @@ def duplicates(
             factors,
             facts,
             entity,
-            top=top,
-            least=least,
-            expected=expected,
+            k=top,
+            threshold=least,
+            prior=expected,
             shared=shared,
             random_state=seed,
             progress=progress,
@@ -153,8 +153,7 @@ def duplicates(
     if output is not None:
         write_merges(found.merges, output)
     document = {
-        "pairs": [one._asdict() for one in found.pairs],
-        "merges": [one._asdict() for one in found.merges],
+        **found.to_dict(),
         "least": least,
         "expected": expected,
         "shared": shared,
