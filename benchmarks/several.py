@@ -135,7 +135,7 @@ def _work(task: dict[str, Any]) -> dict[str, Any]:
         steps: list[tuple[float, int, int]] = []
 
         def progress(*_: object) -> None:
-            steps.append((time.perf_counter(), workers.sent, _loopback()))
+            steps.append((time.perf_counter(), workers.bytes_sent, _loopback()))
 
         fitted = make().fit(facts, progress=progress, workers=workers)
     if not steps:

@@ -40,8 +40,8 @@ def collectives(workers, folder):
     assert workers.sum(np.zeros((0, 3))).shape == (0, 3)
     for n in (size, size + 1, 3 * size - 1):
         whole = np.full((n, 2), -1.0)
-        whole[workers.rows(n)] = rank
-        owners = np.repeat(everyone, np.diff(workers.edges(n)))
+        whole[workers.entity_range(n)] = rank
+        owners = np.repeat(everyone, np.diff(workers.entity_edges(n)))
         np.testing.assert_array_equal(workers.gather_rows(whole), np.stack([owners, owners], axis=1))
     np.testing.assert_array_equal(
         workers.sum_rows(np.full((size + 1, 2), rank)), np.full((1 + (rank == size - 1), 2), everyone.sum())
@@ -50,14 +50,14 @@ def collectives(workers, folder):
     assert [part.tolist() for part in parts] == [[other] * other for other in range(size)]
     received = workers.exchange(np.repeat(10 * rank + everyone, everyone), everyone.tolist())
     np.testing.assert_array_equal(received, np.repeat(10 * everyone + rank, rank))
-    assert workers.copy_of(size - 1, np.arange(rank)).tolist() == list(range(size - 1))
+    assert workers.broadcast_from(size - 1, np.arange(rank)).tolist() == list(range(size - 1))
     assert workers.broadcast(np.array([rank]), 1).tolist() == [1]
-    assert workers.agreed(rank + 0.5, 2.0 * rank) == (0.5, 0.0)
+    assert workers.agree(rank + 0.5, 2.0 * rank) == (0.5, 0.0)
     assert workers.any(rank == size - 1)
     assert not workers.any(False)
-    assert (workers.total(rank), workers.most(-rank), workers.add(0.5)) == (everyone.sum(), 0.0, size / 2)
-    assert workers.texts("é" * rank) == ["é" * other for other in range(size)]
-    assert workers.told(f"from {rank}") == "from 0"
+    assert (workers.sum_int(rank), workers.max(-rank), workers.sum_float(0.5)) == (everyone.sum(), 0.0, size / 2)
+    assert workers.gather_texts("é" * rank) == ["é" * other for other in range(size)]
+    assert workers.agree_on_text(f"from {rank}") == "from 0"
     everything = np.random.default_rng(0).normal(size=50).astype(np.float32)
     for most in (0, 7, 49, 50):
         cut = _above_most(everything[rank::size], most, workers)

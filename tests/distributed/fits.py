@@ -85,7 +85,7 @@ def main(folder: Path) -> None:
                 part(facts, workers.rank, workers.size),
                 validation,
                 workers=workers,
-                progress=lambda *_, sent=sent: sent.append(workers.sent),
+                progress=lambda *_, sent=sent: sent.append(workers.bytes_sent),
             )
             f = fitted.factors_
             found |= {f"{name}/{key}": value for key, value in (("A", f.A), ("R", f.R), ("b", f.bias))}

@@ -22,7 +22,7 @@ def test_when_a_worker_is_killed_the_others_end_and_others_go_on(name, rank, tmp
         if other != rank:
             assert code == 1, err
             [line] = out.splitlines()
-            assert line.startswith(f"LostWorkerError: worker {other} of 3 has lost another one (")
+            assert line.startswith(f"LostWorkerError: worker {other} of 3 has lost the connection to another worker (")
             assert "start again, with any number of workers; with a checkpoint the fit goes on where it was" in line
     kept = (tmp_path / "state").read_bytes()
     with warnings.catch_warnings():
@@ -55,5 +55,5 @@ def test_a_worker_that_falls_silent_is_taken_for_lost_after_the_timeout(tmp_path
             worker.communicate()
     assert workers[0].returncode == 1, err
     [line] = out.splitlines()
-    assert line.startswith("LostWorkerError: worker 0 of 2 has lost another one (")
+    assert line.startswith("LostWorkerError: worker 0 of 2 has lost the connection to another worker (")
     assert (tmp_path / "state").exists()

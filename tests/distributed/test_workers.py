@@ -37,15 +37,21 @@ def test_one_worker_alone_gets_back_what_it_gives():
     assert ALONE.gather_rows(a) is a
     assert ALONE.broadcast(a) is a
     assert ALONE.exchange(a, [3]) is a
-    assert ALONE.agreed(1.5, 2) == (1.5, 2)
-    assert ALONE.rows(3) == slice(0, 3)
-    assert ALONE.sent == ALONE.handed == 0
+    assert ALONE.agree(1.5, 2) == (1.5, 2)
+    assert ALONE.entity_range(3) == slice(0, 3)
+    assert ALONE.bytes_sent == ALONE.bytes_handed == 0
+
+
+def test_old_names_of_the_traffic_counts_warn():
+    for old in ("sent", "handed"):
+        with pytest.warns(DeprecationWarning, match=f"Workers.{old} is now called bytes_{old}"):
+            assert getattr(ALONE, old) == 0
 
 
 def test_a_process_that_torchrun_has_not_started_is_told_how(monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     with pytest.raises(
-        InputError, match="started by torchrun, but RANK is not set: torchrun --nproc-per-node 4 -m relatent"
+        InputError, match="must be started by torchrun, but RANK is not set: torchrun --nproc-per-node 4 -m relatent"
     ):
         Workers.join()
 
@@ -60,11 +66,12 @@ def test_what_is_refused_is_refused_by_all_in_the_same_words(tmp_path):
     run_well(3, "refusals", tmp_path)
     said = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(3)]
     assert said[0] == said[1] == said[2]
+    differ = "must be the same on all workers, but those of worker 0 and worker 1 differ"
     expected = {
-        "more workers than entities": "there are 2 entities for 3 workers: start 2 at most",
-        "other vocabularies": "entities and relations must be the same on all workers, but those of 0 and 1 differ",
-        "other settings": "the settings of the fit must be the same on all workers, but those of 0 and 1 differ",
-        "other validation": "validation facts must be the same on all workers, but those of 0 and 1 differ",
+        "more workers than entities": "2 entities are too few for 3 workers: start at most 2",
+        "other vocabularies": f"entities and relations {differ}",
+        "other settings": f"the settings of the fit {differ}",
+        "other validation": f"validation facts {differ}",
         "no facts": "there are no facts to learn from",
         "a setting of one": "max_iter must be a whole number of at least 1, got 0",
         "no facts file": f"{tmp_path / 'nowhere.tsv'}: no such file",

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..arrays import Ids, Matrix, Slices, Vector
 from ..data.facts import Facts
-from ..data.shard import Share
+from ..data.shard import Shard
 from .cell_sum import Reduction
 
 CELLS = 1 << 18  # of a tile: what the passes over it read again is still in the cache
@@ -52,11 +52,11 @@ class Exclusive:
     With several workers: over the pairs whose subject this one owns.
     """
 
-    def __init__(self, facts: Facts | Share, dtype: Any = np.float32, n_threads: int | None = None):
+    def __init__(self, facts: Facts | Shard, dtype: Any = np.float32, n_threads: int | None = None):
         self.n, self.k = facts.n_entities, facts.n_relations
         self.dtype = np.dtype(dtype)
-        share = Share.of(facts)
-        tiles = _tiles(share.facts, share.rows, self.dtype)
+        shard = Shard.of(facts)
+        tiles = _tiles(shard.facts, shard.entity_range, self.dtype)
         n_threads = min(n_threads or numba.get_num_threads(), len(tiles))
         # Tiles are dealt in runs, and a run keeps its order: the same sums at every call.
         self.shares = [tiles[len(tiles) * t // n_threads : len(tiles) * (t + 1) // n_threads] for t in range(n_threads)]

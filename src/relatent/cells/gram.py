@@ -14,7 +14,7 @@ import numpy as np
 from ..arrays import Matrix, Slices, Vector
 from ..backend import gram_matrix as gram
 from ..data.facts import Facts
-from ..data.shard import Share
+from ..data.shard import Shard
 from .cell_sum import Reduction
 from .sparse.grouped import Group, listed
 
@@ -25,10 +25,10 @@ class SquaredSum:
     With several workers: what this one's facts add, and for the first what all cells come to.
     """
 
-    def __init__(self, facts: Facts | Share, dtype: Any = np.float32):
-        share = Share.of(facts)
-        self.facts = share.facts
-        self._all_cells = share.workers.rank == 0
+    def __init__(self, facts: Facts | Shard, dtype: Any = np.float32):
+        shard = Shard.of(facts)
+        self.facts = shard.facts
+        self._all_cells = shard.workers.rank == 0
         self.dtype = np.dtype(dtype)
         self._groups: list[Group] = []
         self._rank = 0

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from ..arrays import Ids, Matrix, Slices, Triples, Vector
 from ..data.cell_keys import cells_of
 from ..data.facts import Facts
-from ..data.shard import Share
+from ..data.shard import Shard
 from ..distributed.workers import Workers
 from . import sigmoid
 from .sparse.prefetch import AHEAD, LINE, prefetch
@@ -93,7 +93,7 @@ class Sampled:
 
     def __init__(
         self,
-        facts: Facts | Share,
+        facts: Facts | Shard,
         dtype: Any = np.float32,
         *,
         n_batches: int = 1,
@@ -101,17 +101,17 @@ class Sampled:
         typed: bool = False,
         n_threads: int | None = None,
     ):
-        share = Share.of(facts)
-        self.n, self.k, self.dtype = share.n_entities, share.n_relations, np.dtype(dtype)
-        self.typed, self.n_batches, self.n_facts = typed, n_batches, share.n_facts
-        self.workers, self.own = share.workers, share.rows
-        by_object = _sorted_within(share.mirrored.objects, share.mirrored.starts)
+        shard = Shard.of(facts)
+        self.n, self.k, self.dtype = shard.n_entities, shard.n_relations, np.dtype(dtype)
+        self.typed, self.n_batches, self.n_facts = typed, n_batches, shard.n_facts
+        self.workers, self.own = shard.workers, shard.entity_range
+        by_object = _sorted_within(shard.facts_by_object.objects, shard.facts_by_object.starts)
         self.columns = (
-            _column(np.ascontiguousarray(share.facts.subjects), share.facts.starts, self.workers),
-            _column(by_object, share.mirrored.starts, self.workers),
+            _column(np.ascontiguousarray(shard.facts.subjects), shard.facts.starts, self.workers),
+            _column(by_object, shard.facts_by_object.starts, self.workers),
         )
-        self.sides = _sides(share, self.columns, zeros_per_fact / n_batches)
-        self._known = self.listed = _listed(share.facts, self.dtype)
+        self.sides = _sides(shard, self.columns, zeros_per_fact / n_batches)
+        self._known = self.listed = _listed(shard.facts, self.dtype)
         self._firsts = _firsts(self.listed.starts, self.workers)
         self._active: NDArray[np.int64] | None = None
         self.n_threads = n_threads or (numba.get_num_threads() if self._cost() > ALONE else 1)
@@ -262,11 +262,11 @@ def _by_relation(drawn: Drawn, workers: Workers) -> Drawn:
     return Drawn(starts, np.concatenate([table[k:] for table in tables])[order], weights[order])
 
 
-def _sides(share: Share, columns: Sequence[Column], zeros_per_fact: float) -> Sides:
+def _sides(shard: Shard, columns: Sequence[Column], zeros_per_fact: float) -> Sides:
     """Blocks of as many cells as asked for; if one side has few entities to draw from, the other gets more."""
-    n = share.n_entities
-    distinct = share.workers.sum(np.stack([_distinct(column.ids, column.starts) for column in columns]))
-    cells = zeros_per_fact * np.maximum(share.counts, 1)  # zeros of a relation without facts count too
+    n = shard.n_entities
+    distinct = shard.workers.sum(np.stack([_distinct(column.ids, column.starts) for column in columns]))
+    cells = zeros_per_fact * np.maximum(shard.facts_per_relation, 1)  # zeros of a relation without facts count too
     side = np.sqrt(cells)
     width = np.minimum((1 - ALIKE) * side, distinct) + np.minimum(ALIKE * side, n)
     sides = np.maximum(side, cells / np.maximum(width[::-1], 1))  # (2, K) the other side's width decides

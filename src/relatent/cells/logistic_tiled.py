@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Ids, Matrix, Slices, Triples, Vector
 from ..data.facts import Facts
-from ..data.shard import Share as Owned
+from ..data.shard import Shard
 from . import sigmoid
 from .cell_sum import CellLoss, Reduction
 
@@ -56,19 +56,19 @@ class Tiled:
 
     def __init__(
         self,
-        facts: Facts | Owned,
+        facts: Facts | Shard,
         dtype: Any = np.float32,
         n_threads: int | None = None,
         *,
         loss: CellLoss | None = None,
     ):
-        owned = Owned.of(facts)
-        facts = owned.facts
+        shard = Shard.of(facts)
+        facts = shard.facts
         self.n, self.k = facts.n_entities, facts.n_relations
         self.dtype = np.dtype(dtype)
         n_threads = n_threads or numba.get_num_threads()
-        self.blocks = row_blocks(owned.rows.stop - owned.rows.start, self.k, n_threads)
-        self.blocks[:, 2:] += owned.rows.start
+        self.blocks = row_blocks(shard.entity_range.stop - shard.entity_range.start, self.k, n_threads)
+        self.blocks[:, 2:] += shard.entity_range.start
         self.shares = shares(self.blocks, n_threads)
         self.facts = self._by_tile(facts.triples, facts.confidences)
         self.unobserved = self._by_tile(facts.unobserved, np.zeros(len(facts.unobserved)))

@@ -18,17 +18,17 @@ import numpy as np
 from ..arrays import Vector
 from ..backend.protocol import Backend
 from ..data.facts import Facts
-from ..data.shard import Share
+from ..data.shard import Shard
 from .cell_sum import Reduction
 from .relation_softmax import Contest
 from .sparse.by_row import Rows
 
 
-def by_degree(facts: Facts | Share, hubs: float, place: int) -> Vector:
+def by_degree(facts: Facts | Shard, hubs: float, place: int) -> Vector:
     """How much an answer in this place counts, (N,): all alike, or in part by its facts; 1 on average over facts."""
-    share = Share.of(facts)
-    s, _, o = share.facts.triples.T
-    as_subject, as_object = (share.workers.sum(np.bincount(ids, minlength=share.n_entities)) for ids in (s, o))
+    shard = Shard.of(facts)
+    s, _, o = shard.facts.triples.T
+    as_subject, as_object = (shard.workers.sum(np.bincount(ids, minlength=shard.n_entities)) for ids in (s, o))
     degree = as_subject + as_object
     weights = 1 - hubs + hubs * degree / max(degree.max(initial=0), 1)
     return weights / np.average(weights, weights=as_subject if place == 0 else as_object)  # type: ignore[no-any-return]
@@ -37,11 +37,11 @@ def by_degree(facts: Facts | Share, hubs: float, place: int) -> Vector:
 class SoftmaxSum:
     """Value and gradient of the softmax likelihood of some facts; arrays are those of `backend`."""
 
-    def __init__(self, facts: Facts | Share, backend: Backend, *, relations: float = 0.0, hubs: float = 0.0):
+    def __init__(self, facts: Facts | Shard, backend: Backend, *, relations: float = 0.0, hubs: float = 0.0):
         of_targets = None if not hubs else (by_degree(facts, hubs, 2), by_degree(facts, hubs, 0))
         self.sides = [(side, side.hidden(facts)) for side in Rows.of_facts(facts, backend, of_targets)]
         self.backend = backend
-        self.contest = Contest(Share.of(facts).facts, relations, backend) if relations else None
+        self.contest = Contest(Shard.of(facts).facts, relations, backend) if relations else None
 
     def __call__(self, A: Any, R: Any, b: Any, *, value: bool = True) -> Reduction:
         """Σ of the loss and its derivatives; b has no part in it. Without `value` the sum is NaN."""

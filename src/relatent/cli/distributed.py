@@ -44,7 +44,7 @@ def _one_voice(workers: Workers) -> Iterator[None]:
         yield
     except (RelatentError, MemoryError, OSError):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is ending
-        if workers.is_first_to_tell():
+        if workers.is_first_to_report():
             raise
         sys.exit(1)
     except KeyboardInterrupt:

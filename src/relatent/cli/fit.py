@@ -76,7 +76,7 @@ def fit(
     estimator = make_estimator(model, settings, seed, calibrate, preset)
     kept = None if checkpoint is None else Checkpoint(checkpoint, steps=checkpoint_steps)
     with joined(distributed, getattr(estimator, "device", "cpu")) as workers:
-        with workers.together():
+        with workers.raise_together():
             if workers.rank == 0:
                 check_target(output)
         try:
@@ -127,7 +127,7 @@ def _learn(
 
     facts = open_part(data, workers, split="train")
     held = None if validation is None else open_whole(validation, workers, split="valid")
-    with workers.together():
+    with workers.raise_together():
         held = None if held is None else over_vocabulary(held, facts)
         if workers.rank == 0:
             _check_room(estimator, facts, output)

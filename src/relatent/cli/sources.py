@@ -30,7 +30,7 @@ def open_part(source: str, workers: Workers, *, split: str = "all") -> Facts:
 def open_whole(source: str, workers: Workers, *, split: str = "all") -> Facts:
     """The same facts for every worker; of those on a machine the first goes first, as it may have to download them."""
     for turn in (True, False):
-        with workers.together():
+        with workers.raise_together():
             if (workers.local_rank == 0) == turn:
                 facts = open_facts(source, split=split)
     return facts

@@ -12,7 +12,7 @@ from ..arrays import Mask, Triples, Vector
 from ..errors import InputError
 from .cell_keys import cells_of, sorted_unique
 from .facts import Facts
-from .shard import Share
+from .shard import Shard
 
 ZEROS_PER_FACT = 20
 LEAST_PROBABILITY = 1e-12  # what log loss takes for 0
@@ -27,7 +27,7 @@ class HeldOut:
     weights: Vector | None = None  # (n,), above 1 where zeros were sampled; None: each stands for itself
 
     @classmethod
-    def of(cls, validation: Facts | HeldOut, training: Facts | Share, random_state: int) -> HeldOut:
+    def of(cls, validation: Facts | HeldOut, training: Facts | Shard, random_state: int) -> HeldOut:
         """Held-out cells as they are; held-out facts with a sample of the zeros beside them."""
         if isinstance(validation, HeldOut):
             return validation
@@ -61,11 +61,11 @@ def log_loss(truth: Mask, probabilities: Vector, weights: Vector | None) -> floa
     return float(np.average(-np.log(np.maximum(likelihood, LEAST_PROBABILITY)), weights=weights))
 
 
-def sample_zeros(known: Sequence[Facts | Share], count: int, rng: np.random.Generator) -> tuple[Triples, float]:
+def sample_zeros(known: Sequence[Facts | Shard], count: int, rng: np.random.Generator) -> tuple[Triples, float]:
     """Distinct cells that are neither a fact nor unobserved anywhere in `known`, and how many each stands for."""
-    shares = [Share.of(facts) for facts in known]
-    first = shares[0]
-    total = first.n_cells - sum(_n_new(share, shares[:place]) for place, share in enumerate(shares))
+    shards = [Shard.of(facts) for facts in known]
+    first = shards[0]
+    total = first.n_cells - sum(_n_new(shard, shards[:place]) for place, shard in enumerate(shards))
     if total <= 0:
         return cells_of(np.empty(0, np.int64), first.n_entities), 1.0
     found = np.empty(0, np.int64)
@@ -73,15 +73,15 @@ def sample_zeros(known: Sequence[Facts | Share], count: int, rng: np.random.Gene
     while len(found) < count:
         keys = sorted_unique(rng.integers(0, first.n_cells, 2 * count))
         cells = cells_of(keys, first.n_entities)
-        free = ~np.any([share.lists(cells) for share in shares], axis=0)
+        free = ~np.any([shard.is_listed(cells) for shard in shards], axis=0)
         found = np.union1d(found, keys[free])
     chosen = np.sort(rng.choice(found, count, replace=False))
     return cells_of(chosen, first.n_entities), total / count
 
 
-def _n_new(share: Share, before: Sequence[Share]) -> int:
+def _n_new(shard: Shard, before: Sequence[Shard]) -> int:
     """Listed cells that no share before lists; only the first may be of several workers."""
     if not before:
-        return share.n_listed
-    cells = np.concatenate([share.facts.triples, share.facts.unobserved])
-    return int(np.count_nonzero(~np.any([earlier.lists(cells) for earlier in before], axis=0)))
+        return shard.n_listed
+    cells = np.concatenate([shard.facts.triples, shard.facts.unobserved])
+    return int(np.count_nonzero(~np.any([earlier.is_listed(cells) for earlier in before], axis=0)))

@@ -1,4 +1,4 @@
-"""Facts that several workers hold together: each has those of the entities it owns, once by subject, once by object."""
+"""One worker's part of the facts of a fit; in a fit by one process, all of them."""
 
 from __future__ import annotations
 
@@ -19,48 +19,48 @@ from .names import Names
 
 
 @dataclass(frozen=True, eq=False)
-class Share:
-    """One worker's part of the facts of all, and what all of them come to; alone, everything.
+class Shard:
+    """The facts of the entities that one worker owns, and totals over all workers.
 
-    Facts and unobserved cells of `facts` have their subject among the `rows`, those of `mirrored` their object; ids are
-    those of the common vocabulary. `contains`, `hides` and `fingerprint` are asked by all workers at once.
+    Ids are those of the vocabulary that all workers share. `is_listed`, `sum_by_relation` and `fingerprint` are
+    collective: all workers must call them.
     """
 
-    facts: Facts
-    mirrored: Facts
-    rows: slice  # the entities this worker owns
+    facts: Facts  # facts and unobserved cells whose subject this worker owns
+    facts_by_object: Facts  # facts and unobserved cells whose object this worker owns
+    entity_range: slice  # the entities this worker owns
     workers: Workers
-    counts: NDArray[np.int64]  # (K,) facts of each relation, of all workers
-    n_unobserved: int  # of all workers
-    heaviest: float  # the largest weight of a fact, 1 where there are none
+    facts_per_relation: NDArray[np.int64]  # (K,) over all workers
+    n_unobserved: int  # over all workers
+    max_weight: float  # of all facts; 1 without weights
 
     @classmethod
-    def of(cls, facts: Facts | Share, workers: Workers = ALONE) -> Share:
-        """This worker's share of the facts that all of them give, over one vocabulary; a fact counts once."""
-        if isinstance(facts, Share):
+    def of(cls, facts: Facts | Shard, workers: Workers = ALONE) -> Shard:
+        """This worker's shard of the facts that all workers pass; a fact that several pass counts once."""
+        if isinstance(facts, Shard):
             return facts
-        with workers.together():
-            rows = workers.rows(facts.n_entities)
-        own = mirrored = facts
+        with workers.raise_together():
+            entity_range = workers.entity_range(facts.n_entities)
+        own = by_object = facts
         if workers.size > 1:
             workers.check_same(f"{facts.entities.digest()} {facts.relations.digest()}", "entities and relations")
             workers.check_same(_digest(facts.attributes), "attributes")
-            own = at_owners(facts, workers)
-            mirrored = at_owners(own, workers, by=2)
+            own = move_to_owners(facts, workers)
+            by_object = move_to_owners(own, workers, by=2)
         return cls(
             own,
-            mirrored,
-            rows,
+            by_object,
+            entity_range,
             workers,
             workers.sum(own.counts()),
-            workers.total(len(own.unobserved)),
-            1.0 if own.weights is None else workers.most(float(own.weights.max(initial=0))),
+            workers.sum_int(len(own.unobserved)),
+            1.0 if own.weights is None else workers.max(float(own.weights.max(initial=0))),
         )
 
     @property
     def n_facts(self) -> int:
         """Facts of all workers."""
-        return int(self.counts.sum())
+        return int(self.facts_per_relation.sum())
 
     @property
     def n_listed(self) -> int:
@@ -68,13 +68,13 @@ class Share:
         return self.n_facts + self.n_unobserved
 
     @property
-    def is_plain(self) -> bool:
-        """Whether every cell counts alike: no fact has a weight, and none is unobserved."""
+    def has_uniform_weights(self) -> bool:
+        """Whether every cell has weight 1: no fact has a weight of its own, and no cell is unobserved."""
         return self.facts.weights is None and not self.n_unobserved
 
     @cached_property
     def fingerprint(self) -> str:
-        """That of the facts of all, were they in one place."""
+        """The fingerprint of the facts of all workers together."""
         if self.workers.size == 1:
             return self.facts.fingerprint
         return self.facts.fingerprint_of(self.workers.sum(self.facts.checksums.view(np.int64)).view(np.uint64))
@@ -104,49 +104,49 @@ class Share:
         """The relations, by id."""
         return self.facts.relations
 
-    def each(self, change: Callable[[Facts], Facts]) -> Share:
-        """The share with both its sides changed alike, which leaves the vocabulary and the owners as they are."""
+    def map_facts(self, change: Callable[[Facts], Facts]) -> Shard:
+        """A shard of changed facts; the change must keep the vocabulary and each fact's subject and object."""
         own = change(self.facts)
-        mirrored = own if self.mirrored is self.facts else change(self.mirrored)
+        by_object = own if self.facts_by_object is self.facts else change(self.facts_by_object)
         counts = self.workers.sum(own.counts())
-        return replace(self, facts=own, mirrored=mirrored, counts=counts)
+        return replace(self, facts=own, facts_by_object=by_object, facts_per_relation=counts)
 
-    def lists(self, cells: Triples) -> Mask:
-        """For each cell whether it is a fact or unobserved; all ask about the same ones."""
+    def is_listed(self, cells: Triples) -> Mask:
+        """For each cell whether it is a fact or unobserved; all workers pass the same cells."""
         found = self.facts.contains(cells) | self.facts.is_unobserved(cells)
         return found if self.workers.size == 1 else self.workers.sum(found.astype(np.uint8)) > 0
 
-    def by_relation(self, cells: Triples, weights: Vector | None = None) -> NDArray[np.float64]:
-        """How many of these cells, or how much of these weights, all workers have of each relation, (K,)."""
+    def sum_by_relation(self, cells: Triples, weights: Vector | None = None) -> NDArray[np.float64]:
+        """Count of the cells, or sum of their weights, per relation over all workers, (K,)."""
         return self.workers.sum(np.bincount(cells[:, 1], weights, self.n_relations).astype(np.float64))
 
 
-def at_owners(facts: Facts, workers: Workers, *, by: int = 0) -> Facts:
-    """The facts and unobserved cells, of all workers, whose subject (by=0) or object (by=2) this worker owns."""
+def move_to_owners(facts: Facts, workers: Workers, *, by: int = 0) -> Facts:
+    """Send facts and unobserved cells to the workers that own their subject (by=0) or object (by=2)."""
     n = facts.n_entities
     weighted, counted = workers.any(facts.weights is not None), workers.any(facts.times is not None)
-    owners = [_owners(cells[:, by], workers.edges(n)) for cells in (facts.triples, facts.unobserved)]
+    owners = [_owners(cells[:, by], workers.entity_edges(n)) for cells in (facts.triples, facts.unobserved)]
     complete = weighted == (facts.weights is not None) and counted == (facts.times is not None)
     if not workers.any(not complete or any((owner != workers.rank).any() for owner in owners)):
-        return facts  # read by workers, they are where they belong
+        return facts  # as workers read them: every fact is at its owner already
 
-    def sent(values: NDArray[Any], owner: Ids) -> NDArray[Any]:
+    def send(values: NDArray[Any], owner: Ids) -> NDArray[Any]:
         order = np.argsort(owner, kind="stable")
         return workers.exchange(values[order], np.bincount(owner, minlength=workers.size).tolist())
 
     times = np.ones(len(facts)) if facts.times is None else facts.times
-    keys, hidden = (
-        sent(cell_keys(cells, n), owner) for cells, owner in zip((facts.triples, facts.unobserved), owners, strict=True)
+    keys, unobserved = (
+        send(cell_keys(cells, n), owner) for cells, owner in zip((facts.triples, facts.unobserved), owners, strict=True)
     )
-    weights = sent(facts.confidences, owners[0]) if weighted else None
-    seen = sent(times, owners[0]) if counted else None
-    with workers.together():
+    weights = send(facts.confidences, owners[0]) if weighted else None
+    seen = send(times, owners[0]) if counted else None
+    with workers.raise_together():
         owned = Facts.from_ids(
             cells_of(keys, n),
             facts.entities,
             facts.relations,
             weights=weights,
-            unobserved=cells_of(hidden, n),
+            unobserved=cells_of(unobserved, n),
             attributes=facts.attributes,
             times=seen,
         )

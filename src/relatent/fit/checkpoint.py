@@ -63,11 +63,11 @@ class Checkpoint:
 
     def exists(self) -> bool:
         """Whether there is a state to go on from."""
-        return bool(self.workers.agreed(self.path.exists())[0])
+        return bool(self.workers.agree(self.path.exists())[0])
 
     def check(self) -> None:
         """Refuse a place where nothing can be written, and the file of another fit."""
-        with self.workers.together():
+        with self.workers.raise_together():
             if self.workers.rank == 0:
                 self._check()
 
@@ -86,7 +86,7 @@ class Checkpoint:
     def check_room(self, state: Any, *, twice: bool) -> None:
         """Refuse a disk without room for two of them: the last is there until the next is whole."""
         of_one = sum(getattr(value, "nbytes", 8) for value in state) * (2 if twice else 1)
-        with self.workers.together():
+        with self.workers.raise_together():
             if self.workers.rank == 0:
                 there = self.path.stat().st_size if self.path.exists() else 0
                 check_disk(self.path.parent, 2 * of_one - there, f"the checkpoint {self.path.name}")
@@ -94,12 +94,12 @@ class Checkpoint:
     def maybe_save(self, state: Any, steps: list[Any], best: Any, whole: Callable[[Any], Any] | None = None) -> None:
         """Write the state if it is time; `whole` makes it whole where several workers have parts of it."""
         enough = self.steps is not None and len(steps) - self._kept_steps >= self.steps
-        if self.workers.agreed(enough or time.monotonic() >= self._due)[0]:
+        if self.workers.agree(enough or time.monotonic() >= self._due)[0]:
             self.save(state, steps, best, whole)
 
     def save(self, state: Any, steps: list[Any], best: Any, whole: Callable[[Any], Any] | None = None) -> None:
         """Write the state now, unless it is there."""
-        if self.workers.agreed(self._kept_steps == len(steps))[0]:
+        if self.workers.agree(self._kept_steps == len(steps))[0]:
             return
         started = time.monotonic()
         if whole is not None:
@@ -123,7 +123,7 @@ class Checkpoint:
         """The kept state, of the given type."""
         note: dict[str, Any] = {}
         arrays: dict[str, NDArray[Any]] = {}
-        with self.workers.together():
+        with self.workers.raise_together():
             if self.workers.rank == 0:
                 with self._open() as file:
                     note, arrays = _note(file), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -187,7 +187,7 @@ def _for_all(
     if workers.size == 1:
         return note, arrays
     kinds = {name: (array.dtype.str, array.shape) for name, array in arrays.items()}
-    note, kinds = json.loads(workers.told(json.dumps([note, kinds])))
+    note, kinds = json.loads(workers.agree_on_text(json.dumps([note, kinds])))
     received = {name: arrays.get(name, np.empty(shape, dtype)) for name, (dtype, shape) in sorted(kinds.items())}
     for array in received.values():
         workers.broadcast(array.reshape(-1))

@@ -14,7 +14,7 @@ from ..arrays import Matrix, Slices, Vector
 from ..backend import gram_matrix as gram
 from ..cells.sparse.streamed import Stream, padded_width
 from ..data.facts import Facts
-from ..data.shard import Share
+from ..data.shard import Shard
 from ..errors import InputError
 from ..model.factors import Factors
 
@@ -37,30 +37,30 @@ def resolve_rank(rank: int | None, n_entities: int) -> int:
     return int(rank)
 
 
-def eigenvectors(facts: Facts | Share, rank: int, random_state: int) -> Matrix:
+def eigenvectors(facts: Facts | Shard, rank: int, random_state: int) -> Matrix:
     """The r eigenvectors of Σ_k (X_k + X_kᵀ) whose eigenvalues are largest in size, (N, r); roughly, if N is large."""
-    share = Share.of(facts)
-    if _is_large(share.n_entities, rank):
-        return _rough_eigenvectors(share, rank, random_state)
-    X = _sum_of_relations(share)
-    if share.workers.size == 1:
+    shard = Shard.of(facts)
+    if _is_large(shard.n_entities, rank):
+        return _rough_eigenvectors(shard, rank, random_state)
+    X = _sum_of_relations(shard)
+    if shard.workers.size == 1:
         return _exact_eigenvectors(X + X.T, rank, random_state)
-    A = np.empty((share.n_entities, rank))  # found by one for all: which vectors ARPACK ends with hangs on rounding
-    if share.workers.rank == 0:
+    A = np.empty((shard.n_entities, rank))  # found by one for all: which vectors ARPACK ends with hangs on rounding
+    if shard.workers.rank == 0:
         A[:] = _exact_eigenvectors(X + X.T, rank, random_state)
-    return share.workers.broadcast(A)
+    return shard.workers.broadcast(A)
 
 
-def _sum_of_relations(share: Share) -> Any:
+def _sum_of_relations(shard: Shard) -> Any:
     """Σ_k X_k, on every worker: where entities are few it is small, however many facts there are."""
-    facts, n = share.facts, share.n_entities
+    facts, n = shard.facts, shard.n_entities
     # a doubted fact counts for less, one of weight 0 not at all; no fact counts for more than 1
     ones = np.minimum(facts.confidences, 1)
     X = sp.csr_matrix((ones, (facts.subjects, facts.objects)), shape=(n, n))  # sums the relations
-    if share.workers.size == 1:
+    if shard.workers.size == 1:
         return X
     own = X.tocoo()
-    values, rows, columns = (np.concatenate(share.workers.gather(part)) for part in (own.data, own.row, own.col))
+    values, rows, columns = (np.concatenate(shard.workers.gather(part)) for part in (own.data, own.row, own.col))
     return sp.csr_matrix((values, (rows, columns)), shape=(n, n))
 
 
@@ -91,18 +91,18 @@ def _is_large(n: int, rank: int) -> bool:
     return n > max(LARGE, rank + 64)  # more entities than vectors
 
 
-def _rough_eigenvectors(share: Share, rank: int, random_state: int) -> Matrix:
+def _rough_eigenvectors(shard: Shard, rank: int, random_state: int) -> Matrix:
     """The same to a few digits, by subspace iteration in float32: a start need not be converged, but cost few sweeps.
 
     Halko, Martinsson & Tropp (2011), algorithms 4.4 and 5.3. Every fact with a weight above 0 counts alike.
     """
-    if share.facts.weights is not None:
-        share = share.each(_believed)
-    workers, own = share.workers, share.rows
+    if shard.facts.weights is not None:
+        shard = shard.map_facts(_believed)
+    workers, own = shard.workers, shard.entity_range
     rng = np.random.default_rng(random_state)
-    n, single = share.n_entities, np.dtype(np.float32)
+    n, single = shard.n_entities, np.dtype(np.float32)
     width = padded_width(rank + SPARE, single)
-    stream = Stream(share, width, single)
+    stream = Stream(shard, width, single)
     Q: Matrix = rng.standard_normal((n, width), np.float32)
     for last in range(ROUNDS, -1, -1):
         Q = Q @ _orthogonaliser(workers.sum(gram.product(Q[own], Q[own])))
@@ -130,12 +130,12 @@ def _orthogonaliser(G: Matrix) -> Matrix:
     return (U * np.where(usable, 1 / np.sqrt(np.where(usable, values, 1)), 0)).astype(np.float32)
 
 
-def uniform(facts: Facts | Share, rank: int, random_state: int) -> Matrix:
+def uniform(facts: Facts | Shard, rank: int, random_state: int) -> Matrix:
     """Uniform numbers in [0, 1), as in the authors' code, (N, r)."""
     return np.random.default_rng(random_state).random((facts.n_entities, rank))
 
 
-def normal(facts: Facts | Share, rank: int, random_state: int) -> tuple[Matrix, Slices]:
+def normal(facts: Facts | Shard, rank: int, random_state: int) -> tuple[Matrix, Slices]:
     """Small normal numbers for A and R, so that every θ starts near its bias."""
     rng = np.random.default_rng(random_state)
     scale = rank**-0.5
@@ -144,7 +144,7 @@ def normal(facts: Facts | Share, rank: int, random_state: int) -> tuple[Matrix, 
     )
 
 
-def small(facts: Facts | Share, rank: int, random_state: int) -> tuple[Matrix, Slices]:
+def small(facts: Facts | Shard, rank: int, random_state: int) -> tuple[Matrix, Slices]:
     """Numbers so small that relations with few facts, which Adam hardly moves, add no noise to θ."""
     A, R = normal(facts, rank, random_state)
     return A, R / 10
@@ -158,12 +158,12 @@ def positive(facts: Facts, rank: int, random_state: int) -> tuple[Matrix, Slices
     return A, R * (mean / (rank * rank / 8))  # the mean of three uniform numbers' product is 1/8
 
 
-def ones_and_zeros(facts: Facts | Share) -> tuple[Vector, Vector]:
+def ones_and_zeros(facts: Facts | Shard) -> tuple[Vector, Vector]:
     """How many cells of each relation are true, by weight, and how many false, (K,)."""
-    share = Share.of(facts)
-    hidden = share.by_relation(share.facts.unobserved)
-    ones = share.by_relation(share.facts.triples, share.facts.confidences)
-    return ones, np.maximum(share.n_entities**2 - hidden - share.counts, 0)
+    shard = Shard.of(facts)
+    hidden = shard.sum_by_relation(shard.facts.unobserved)
+    ones = shard.sum_by_relation(shard.facts.triples, shard.facts.confidences)
+    return ones, np.maximum(shard.n_entities**2 - hidden - shard.facts_per_relation, 0)
 
 
 def balanced(A: Matrix, R: Slices, l2_entities: float, l2_relations: float) -> tuple[Matrix, Slices]:
@@ -175,7 +175,7 @@ def balanced(A: Matrix, R: Slices, l2_entities: float, l2_relations: float) -> t
     return A * s, R / s**2
 
 
-def checked_factors(factors: Factors, facts: Facts | Share, rank: int | None) -> Factors:
+def checked_factors(factors: Factors, facts: Facts | Shard, rank: int | None) -> Factors:
     """Given factors as a start: they must fit the facts."""
     if factors.entities != facts.entities or factors.relations != facts.relations:
         raise InputError("init: the factors' entities and relations must be those of the facts, in the same order")

@@ -153,12 +153,12 @@ def run(
         asked = workers.any(interrupt.asked)
         while (verdict := _ending(solver, state, trace, max_iter, tol, watch, best, asked, nothing)) is None:
             state = solver.step(state)
-            (objective,) = workers.agreed(float(state.objective))
+            (objective,) = workers.agree(float(state.objective))
             if not np.isfinite(objective):
                 raise FitError(f"the objective became {objective} at step {len(trace) + 1}; raise the penalties")
             loss = None
             if watch is not None and (len(trace) + 1) % watch.every == 0:
-                (loss,) = workers.agreed(watch.loss(state))
+                (loss,) = workers.agree(watch.loss(state))
                 best.consider(loss, state)
             trace.steps.append(Step(objective, time.perf_counter() - started, loss))
             if progress is not None:

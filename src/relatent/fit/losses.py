@@ -24,7 +24,7 @@ from ..cells.gram import SquaredSum
 from ..cells.logistic_tiled import Tiled
 from ..cells.softmax import SoftmaxSum
 from ..data.facts import Facts
-from ..data.shard import Share
+from ..data.shard import Shard
 from ..errors import InputError
 from ..model import links
 from .estimators.base import check_penalty
@@ -207,7 +207,7 @@ def is_exclusive(loss: Loss) -> bool:
     return type(loss) is Categorical
 
 
-def evaluator(loss: Loss, facts: Facts | Share, backend: Backend, *, typed: bool = False) -> Any:
+def evaluator(loss: Loss, facts: Facts | Shard, backend: Backend, *, typed: bool = False) -> Any:
     """The fastest exact sum of this loss over all observed cells, as a function of A, R and b of `backend`.
 
     By the very type: a loss of one's own may descend from one of these and state another `at`.
@@ -219,8 +219,8 @@ def evaluator(loss: Loss, facts: Facts | Share, backend: Backend, *, typed: bool
         from ..cells.logistic_gpu import Fused
 
         assert isinstance(backend, TorchBackend)
-        share = Share.of(facts)
-        return Fused(share.facts, backend, typed=typed, rows=(share.rows.start, share.rows.stop))
+        shard = Shard.of(facts)
+        return Fused(shard.facts, backend, typed=typed, rows=(shard.entity_range.start, shard.entity_range.stop))
     dtype = backend.dtype
     if type(loss) is Logistic:
         return Tiled(facts, dtype)

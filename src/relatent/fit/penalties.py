@@ -15,7 +15,7 @@ import numpy as np
 from ..backend.protocol import Backend
 from ..cells.sparse.by_row import Rows
 from ..data.facts import Facts
-from ..data.shard import Share
+from ..data.shard import Shard
 from ..errors import InputError
 from .estimators.base import check_penalty
 
@@ -29,7 +29,7 @@ class Penalty(Protocol):
     def over_facts(self) -> bool:
         """Whether it is a sum over facts, of which several workers have a part each."""
 
-    def bound(self, facts: Facts | Share, backend: Backend) -> Bound:
+    def bound(self, facts: Facts | Shard, backend: Backend) -> Bound:
         """The penalty on models of these facts, with arrays of `backend`."""
 
 
@@ -41,7 +41,7 @@ class L2:
     relations: float = 1.0
     over_facts: ClassVar[bool] = False
 
-    def bound(self, facts: Facts | Share, backend: Backend) -> Bound:
+    def bound(self, facts: Facts | Shard, backend: Backend) -> Bound:
         """Without a look at the facts."""
 
         def add(A: Any, R: Any, dA: Any, dR: Any) -> float:
@@ -63,7 +63,7 @@ class Dura:
     weight: float = 0.05
     over_facts: ClassVar[bool] = True
 
-    def bound(self, facts: Facts | Share, backend: Backend) -> Bound:
+    def bound(self, facts: Facts | Shard, backend: Backend) -> Bound:
         """On the rows of both sides that occur in facts."""
         sides = Rows.of_facts(facts, backend)
 
@@ -89,9 +89,9 @@ class N3:
     weight: float = 0.01
     over_facts: ClassVar[bool] = True
 
-    def bound(self, facts: Facts | Share, backend: Backend) -> Bound:
+    def bound(self, facts: Facts | Shard, backend: Backend) -> Bound:
         """Entities and relations count as often as they occur in facts."""
-        facts = Share.of(facts).facts
+        facts = Shard.of(facts).facts
         n, (s, k, o), w = facts.n_entities, facts.triples.T, facts.confidences
         degree = np.bincount(s, w, n) + np.bincount(o, w, n)
         of_entities = backend.from_numpy(degree[:, None])

@@ -14,7 +14,7 @@ import numpy as np
 from ...arrays import Ids, Triples, Vector
 from ...backend.protocol import Backend
 from ...data.facts import Facts
-from ...data.shard import Share
+from ...data.shard import Shard
 
 
 class Side(NamedTuple):
@@ -62,16 +62,16 @@ class Rows:
 
     @classmethod
     def of_facts(
-        cls, facts: Facts | Share, backend: Backend, of_targets: tuple[Vector, Vector] | None = None
+        cls, facts: Facts | Shard, backend: Backend, of_targets: tuple[Vector, Vector] | None = None
     ) -> list[Rows]:
         """Both sides of the facts that are believed at all; `of_targets`: weights of objects, and of subjects.
 
         Of several workers each has the rows of the subjects, and of the objects, that it owns.
         """
-        share, targets = Share.of(facts), of_targets or (None, None)
+        shard, targets = Shard.of(facts), of_targets or (None, None)
         return [
-            cls._of_side(share.facts, False, backend, targets[0]),
-            cls._of_side(share.mirrored, True, backend, targets[1]),
+            cls._of_side(shard.facts, False, backend, targets[0]),
+            cls._of_side(shard.facts_by_object, True, backend, targets[1]),
         ]
 
     @classmethod
@@ -106,10 +106,10 @@ class Rows:
         """The sum of the rows of each entity, (N, r)."""
         return self._by_entity(X)
 
-    def hidden(self, facts: Facts | Share) -> tuple[Any, Any]:
+    def hidden(self, facts: Facts | Shard) -> tuple[Any, Any]:
         """Rows and other entities of unobserved cells that lie in one of the rows, sorted by row."""
-        share = Share.of(facts)
-        facts = share.mirrored if self.side.turned else share.facts
+        shard = Shard.of(facts)
+        facts = shard.facts_by_object if self.side.turned else shard.facts
         doubted = facts.triples[facts.confidences == 0]
         keys, target = _row_keys(np.concatenate([facts.unobserved, doubted]), self.n, self.side.turned)
         inside = np.isin(keys, self.side.keys)

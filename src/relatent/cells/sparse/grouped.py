@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...arrays import Ids, Matrix, Slices, Vector
 from ...data.facts import Facts
-from ...data.shard import Share
+from ...data.shard import Shard
 from . import products as sparse
 
 AT_ONCE = 1 << 22  # elements of the (m, N, r) array of a group of m relations
@@ -55,16 +55,16 @@ class Group:
         return sparse.scores(Q, A, self.rows, self.columns)
 
 
-def listed(facts: Facts | Share, rank: int, dtype: Any) -> list[Group]:
+def listed(facts: Facts | Shard, rank: int, dtype: Any) -> list[Group]:
     """Groups of consecutive relations, few enough that (m, N, rank) arrays stay small."""
-    share = Share.of(facts)
+    shard = Shard.of(facts)
     together = max(1, AT_ONCE // (facts.n_entities * rank))
     relations = [slice(k, min(k + together, facts.n_relations)) for k in range(0, facts.n_relations, together)]
-    if share.mirrored is share.facts:
-        weights = share.facts.confidences
-        return [_group(share.facts, weights, each, dtype) for each in relations]
-    there, back = ((side, side.confidences) for side in (share.facts, share.mirrored))
-    return [_two_sides(there, back, share.rows, each, dtype) for each in relations]
+    if shard.facts_by_object is shard.facts:
+        weights = shard.facts.confidences
+        return [_group(shard.facts, weights, each, dtype) for each in relations]
+    there, back = ((side, side.confidences) for side in (shard.facts, shard.facts_by_object))
+    return [_two_sides(there, back, shard.entity_range, each, dtype) for each in relations]
 
 
 Side = tuple[Facts, Vector]  # facts and their weights

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from ...arrays import Ids, Matrix, Slices
 from ...data.facts import Facts
-from ...data.shard import Share
+from ...data.shard import Shard
 from .prefetch import AHEAD, LINE, prefetch
 
 CHUNK_BYTES = 32 << 10  # rows of X_k A that are multiplied at once: they are still in the first cache
@@ -58,19 +58,19 @@ class Stream:
     With several workers rows are those of the entities that this one owns.
     """
 
-    def __init__(self, facts: Facts | Share, rank: int, dtype: Any = np.float32, n_threads: int | None = None):
-        share = Share.of(facts)
-        self.n, self.rank, self.dtype, self.own = facts.n_entities, rank, np.dtype(dtype), share.rows
+    def __init__(self, facts: Facts | Shard, rank: int, dtype: Any = np.float32, n_threads: int | None = None):
+        shard = Shard.of(facts)
+        self.n, self.rank, self.dtype, self.own = facts.n_entities, rank, np.dtype(dtype), shard.entity_range
         size = max(1, BLOCK_BYTES // (rank * self.dtype.itemsize))
         height = self.own.stop - self.own.start
         self.edges = np.append(np.arange(0, height, size), height)
         self._all_edges = np.append(np.arange(0, self.n, size), self.n)
         self._pool = ThreadPoolExecutor(n_threads or numba.get_num_threads())
-        rows, columns = np.empty((2, len(share.mirrored)), np.int32)  # by object
-        relation = partial(_relation, share, self.edges, rows, columns)
+        rows, columns = np.empty((2, len(shard.facts_by_object)), np.int32)  # by object
+        relation = partial(_relation, shard, self.edges, rows, columns)
         self.relations = list(self._pool.map(relation, range(facts.n_relations)))
         filled = np.array([relation.forward.firsts[-1] for relation in self.relations], np.int64)
-        self.groups = _groups(share.workers.sum(filled), TOGETHER * self.n)
+        self.groups = _groups(shard.workers.sum(filled), TOGETHER * self.n)
         # kept from visit to visit: fresh pages cost more than what is written to them
         self._room: Matrix = np.empty((0, rank), self.dtype)
         self._wide = _aligned(self.n, padded_width(rank, self.dtype), self.dtype)
@@ -177,13 +177,13 @@ def _without_dust(values: Slices) -> Slices:
     return np.where(np.abs(values) < least, values.dtype.type(0), values)
 
 
-def _relation(share: Share, edges: NDArray[np.int64], rows: Ids, columns: Ids, k: int) -> Relation:
+def _relation(shard: Shard, edges: NDArray[np.int64], rows: Ids, columns: Ids, k: int) -> Relation:
     """One relation by subject, as it is, and by object: sorted into its part of rows and columns."""
-    first = share.rows.start
-    s, o = _pairs(share.facts, k)
+    first = shard.entity_range.start
+    s, o = _pairs(shard.facts, k)
     forward = _side(s - np.int32(first) if first else s, o, edges)
-    at = slice(share.mirrored.starts[k], share.mirrored.starts[k + 1])
-    s, o = _pairs(share.mirrored, k)
+    at = slice(shard.facts_by_object.starts[k], shard.facts_by_object.starts[k + 1])
+    s, o = _pairs(shard.facts_by_object, k)
     both = np.sort(((o.astype(np.int64) - first) << 32) | s)  # several times faster than argsort and two gathers
     rows[at] = both >> 32
     columns[at] = both & 0xFFFFFFFF

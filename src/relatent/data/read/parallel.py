@@ -13,7 +13,7 @@ from ...errors import DataError
 from ...progress import Progress
 from ..facts import Facts
 from ..names import Names
-from ..shard import at_owners
+from ..shard import move_to_owners
 from . import delimited as alone
 from .files import File, Part, byte_order_mark, identify, line_cut
 from .rdf import read_rdf, tell_of_literals
@@ -24,7 +24,7 @@ def read_together(
     source: Any, columns: Sequence[str] | None, header: bool | None, report: Progress, workers: Workers
 ) -> Facts:
     """This worker's facts: those of the subjects it owns, over the vocabulary of all."""
-    with workers.together():
+    with workers.raise_together():
         if not isinstance(source, (str, os.PathLike)):
             raise DataError("workers read files; a table is given to fit as it is, each worker its own rows")
         file = identify(Path(source))
@@ -41,9 +41,9 @@ def read_together(
     facts = own.over(entities, relations)
     if not workers.any(len(facts) > 0):
         raise DataError(f"{file.path}: holds no facts")
-    with workers.together():
-        workers.rows(len(entities))  # refused here, before anything is sent
-    return at_owners(facts, workers)
+    with workers.raise_together():
+        workers.entity_range(len(entities))  # refused here, before anything is sent
+    return move_to_owners(facts, workers)
 
 
 def _can_be_cut(file: File, part: Part) -> bool:
@@ -63,7 +63,7 @@ def _read_part(
     """The facts of a part of the file; None where pyoxigraph has to read the whole of it."""
     if file.kind == "nt":
         return _scan_part(file, report, part, workers)
-    with workers.together(), alone.readable(file):
+    with workers.raise_together(), alone.readable(file):
         if file.kind == "parquet":
             facts = alone.read_parquet(file, columns, report, part)
         else:
@@ -75,7 +75,7 @@ def _scan_part(file: File, report: Progress, part: Part, workers: Workers) -> Fa
     from .ntriples import OddError, scan
 
     gathering, literals = None, 0
-    with workers.together(), alone.readable(file):
+    with workers.raise_together(), alone.readable(file):
         own = file._replace(cut=line_cut(file, byte_order_mark(file), part))
         try:
             gathering, literals = scan(own, report)
@@ -84,7 +84,7 @@ def _scan_part(file: File, report: Progress, part: Part, workers: Workers) -> Fa
     if workers.any(gathering is None):
         return None
     assert gathering is not None
-    literals, nothing_else = workers.total(literals), not workers.any(gathering.n_facts > 0)
+    literals, nothing_else = workers.sum_int(literals), not workers.any(gathering.n_facts > 0)
     if nothing_else or workers.rank == 0:  # refused by all, told by one
         tell_of_literals(file, literals, nothing_else)
     return gathering.facts(some_unused=True)
@@ -95,7 +95,7 @@ def _read_by_first(
 ) -> Facts:
     """All facts for the first worker, none for the others."""
     facts = Facts.from_arrays([], [], [], entity_names=(), relation_names=())
-    with workers.together():
+    with workers.raise_together():
         if workers.rank == 0:
             facts = alone.read(file.path, columns=columns, header=header, progress=report)
     return facts
@@ -106,7 +106,7 @@ def _merged(names: Names, workers: Workers) -> Names:
     met = Interner()
     text, offsets = names.encoded()
     for source in range(workers.size):
-        there, edges = workers.copy_of(source, text), workers.copy_of(source, offsets)
+        there, edges = workers.broadcast_from(source, text), workers.broadcast_from(source, offsets)
         met.numbers(Spans(there, edges[:-1], edges[1:]))
     return met.ranked(names.what)[0]
 

@@ -14,7 +14,7 @@ from ...backend.numpy_backend import NumpyBackend
 from ...backend.protocol import Backend
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
-from ...data.shard import Share
+from ...data.shard import Shard
 from ...distributed.workers import ALONE, Workers
 from ...errors import InputError
 from ...model.factors import Factors
@@ -95,34 +95,34 @@ class RescalALS(Ranked):
         validation; all end with the same factors.
         """
         self._check_shared(facts, workers or ALONE)
-        share = Share.of(facts, workers or ALONE)
-        self._check_room(share)
+        shard = Shard.of(facts, workers or ALONE)
+        self._check_room(shard)
         rank, dtype = self._size(facts)
-        kept = self._checkpoint(checkpoint, share, validation)
+        kept = self._checkpoint(checkpoint, shard, validation)
         began = time.perf_counter()
         backend = self._backend(dtype)
         with one_blas_thread(), backend.memory_guard():
-            begin = [self._start(share) if kept is None or not kept.exists() else (blank(facts, rank).A, None)]
+            begin = [self._start(shard) if kept is None or not kept.exists() else (blank(facts, rank).A, None)]
             lambdas = {name: getattr(self, name) for name in ("l2_entities", "l2_relations", "l2_attributes")}
-            solver = als_rows.sweeps(share, rank, lambdas, backend)
+            solver = als_rows.sweeps(shard, rank, lambdas, backend)
             state, trace = run(
                 solver,
                 solver.start(*begin.pop()),  # nothing of it is held while the run lasts
                 max_iter=self.max_iter,
                 tol=self.tol,
-                watch=least_squares_watch(share, validation, self.random_state, self.patience, backend),
+                watch=least_squares_watch(shard, validation, self.random_state, self.patience, backend),
                 progress=progress,
                 checkpoint=kept,
                 anytime=True,
                 nothing=solver.nothing,
                 spent=time.perf_counter() - began,
                 backend=backend,
-                workers=share.workers,
+                workers=shard.workers,
             )
         A, R = backend.to_numpy(state.A), backend.to_numpy(state.R)
         self.attribute_factors_ = state.V if facts.attributes is not None else None
         self._warn_if_vanished(A, R)
-        return self._finish(share, A, R, np.zeros(facts.n_relations), Smooth(), trace)
+        return self._finish(shard, A, R, np.zeros(facts.n_relations), Smooth(), trace)
 
     def _backend(self, dtype: np.dtype[Any]) -> Backend:
         """Where the arrays of the fit are."""
@@ -139,7 +139,7 @@ class RescalALS(Ranked):
             return max(begin, needs.placed(facts, rank) + attributes)
         return max(begin, als_needs(facts, rank, dtype) + attributes)
 
-    def _start(self, facts: Share) -> tuple[Matrix, Slices | None]:
+    def _start(self, facts: Shard) -> tuple[Matrix, Slices | None]:
         if isinstance(self.init, Factors):
             given = start.checked_factors(self.init, facts, self.rank)
             return given.A, given.R
@@ -160,9 +160,9 @@ def als_needs(facts: Facts, rank: int, dtype: Any) -> int:
     return needed
 
 
-def least_squares_start(facts: Facts | Share, rank: int, random_state: int, *, sweeps: int) -> tuple[Matrix, Slices]:
+def least_squares_start(facts: Facts | Shard, rank: int, random_state: int, *, sweeps: int) -> tuple[Matrix, Slices]:
     """Factors after a few sweeps of least squares from the eigenvectors."""
-    plain = Share.of(facts).each(Facts.without_attributes)
+    plain = Shard.of(facts).map_facts(Facts.without_attributes)
     # Hardly penalised: on small data a real penalty shrinks A to zero, a saddle that no gradient leaves.
     lambdas = {"l2_entities": 0.01, "l2_relations": 0.01, "l2_attributes": 0.0}
     solver = als_rows.sweeps(plain, rank, lambdas, NumpyBackend(np.float32))

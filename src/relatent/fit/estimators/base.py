@@ -15,7 +15,7 @@ from ...arrays import Matrix, Slices, Vector
 from ...backend.memory import Needs
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
-from ...data.shard import Share
+from ...data.shard import Shard
 from ...distributed.workers import ALONE, Workers
 from ...errors import InputError, VanishedWarning
 from ...model.factors import Factors
@@ -46,7 +46,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _finish(
         self: E,
-        facts: Facts | Share,
+        facts: Facts | Shard,
         A: Matrix,
         R: Slices,
         b: Vector,
@@ -61,14 +61,14 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
         A fit stopped by Ctrl-C keeps what it has, and then ends as Ctrl-C does: loops around it stop as well.
         """
-        share = Share.of(facts)
-        A, R, b = (share.workers.broadcast(np.ascontiguousarray(part)) for part in (A, R, b))
+        shard = Shard.of(facts)
+        A, R, b = (shard.workers.broadcast(np.ascontiguousarray(part)) for part in (A, R, b))
         self.trace_ = trace
         self.n_iter_ = len(trace)
         about = {
             "model": type(self).__name__,
             "settings": {name: _plain(value) for name, value in self.get_params(deep=False).items()},
-            "data": {"facts": share.n_facts, "unobserved": share.n_unobserved, "fingerprint": share.fingerprint},
+            "data": {"facts": shard.n_facts, "unobserved": shard.n_unobserved, "fingerprint": shard.fingerprint},
             "fit": {
                 "steps": len(trace),
                 "converged": trace.converged,
@@ -82,7 +82,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         if learned:
             about["learned"] = learned
         self.factors_ = Factors(
-            A, R.astype(A.dtype), b.astype(A.dtype), share.entities, share.relations, link, about, exclusive
+            A, R.astype(A.dtype), b.astype(A.dtype), shard.entities, shard.relations, link, about, exclusive
         )
         if trace.stopped:
             raise KeyboardInterrupt(trace.verdict)
@@ -94,7 +94,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             warnings.warn(told, VanishedWarning, stacklevel=3)
 
     def _check_shared(self, facts: Facts, workers: Workers = ALONE) -> None:
-        with workers.together():
+        with workers.raise_together():
             self._check_settings(facts)
         if not workers.any(len(facts) > 0):
             raise InputError("there are no facts to learn from")
@@ -117,21 +117,21 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             raise InputError(f"random_state must be a whole number of at least 0, got {seed!r}")
 
     def _checkpoint(
-        self, given: str | Path | Checkpoint | None, facts: Facts | Share, validation: Facts | HeldOut | None
+        self, given: str | Path | Checkpoint | None, facts: Facts | Shard, validation: Facts | HeldOut | None
     ) -> Checkpoint | None:
         """The checkpoint of this fit; one that belongs to another, or cannot be written, is refused."""
-        share = Share.of(facts)
-        share.workers.check_same(str(given is None), "whether there is a checkpoint")
+        shard = Shard.of(facts)
+        shard.workers.check_same(str(given is None), "whether there is a checkpoint")
         if given is None:
             return None
-        parts = [__version__, type(self).__name__, self._settings(), share.fingerprint]
+        parts = [__version__, type(self).__name__, self._settings(), shard.fingerprint]
         init = getattr(self, "init", None)
         if isinstance(init, Factors):
             parts.append(digest(init.A, init.R, init.bias))
         if validation is not None:
             parts.append(validation_id(validation))
         chosen = Checkpoint(Path(given)) if isinstance(given, (str, Path)) else given
-        checkpoint = dataclasses.replace(chosen, fit_id=" ".join(map(str, parts)), workers=share.workers)
+        checkpoint = dataclasses.replace(chosen, fit_id=" ".join(map(str, parts)), workers=shard.workers)
         checkpoint.check()
         return checkpoint
 
@@ -145,12 +145,12 @@ def validation_id(validation: Facts | HeldOut) -> str:
     return type(validation).__name__  # it will be refused
 
 
-def held_out(validation: Facts | HeldOut, facts: Facts | Share, random_state: int) -> HeldOut:
+def held_out(validation: Facts | HeldOut, facts: Facts | Shard, random_state: int) -> HeldOut:
     """The cells that a fit is watched by; several workers are given the same ones."""
-    share = Share.of(facts)
-    if share.workers.size > 1:
-        share.workers.check_same(validation_id(validation), "validation facts")
-    return HeldOut.of(validation, share, random_state)
+    shard = Shard.of(facts)
+    if shard.workers.size > 1:
+        shard.workers.check_same(validation_id(validation), "validation facts")
+    return HeldOut.of(validation, shard, random_state)
 
 
 def check_count(name: str, value: object) -> None:

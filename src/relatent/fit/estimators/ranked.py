@@ -12,7 +12,7 @@ from ...backend.numpy_backend import NUMPY_BACKEND
 from ...backend.protocol import Backend
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
-from ...data.shard import Share
+from ...data.shard import Shard
 from ...errors import InputError
 from ...model.factors import Factors
 from ...model.links import Smooth
@@ -45,14 +45,14 @@ class Ranked(Estimator):
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         raise NotImplementedError
 
-    def _check_room(self, facts: Facts | Share) -> None:
+    def _check_room(self, facts: Facts | Shard) -> None:
         """Refuse before the work what would run out of memory in the middle of it."""
-        share = Share.of(facts)
-        with share.workers.together():
-            rank, dtype = self._size(share.facts)
-            what = f"{type(self).__name__} of rank {rank} on {share.n_entities:,} entities"
-            remedy = "lower the rank" + (", or take dtype='float32'" if dtype == np.float64 else "")
-            check_memory(self.needs(share.facts).memory * share.workers.local_size, what, remedy)
+        shard = Shard.of(facts)
+        with shard.workers.raise_together():
+            rank, dtype = self._size(shard.facts)
+            what = f"{type(self).__name__} of rank {rank} on {shard.n_entities:,} entities"
+            remedy = "lower the rank" + (", or use dtype='float32'" if dtype == np.float64 else "")
+            check_memory(self.needs(shard.facts).memory * shard.workers.local_size, what, remedy)
 
 
 def gpu(name: str, *, half: bool = True) -> Backend:
@@ -74,7 +74,7 @@ def blank(facts: Facts, rank: int) -> Parameters:
 
 
 def least_squares_watch(
-    facts: Facts | Share,
+    facts: Facts | Shard,
     validation: Facts | HeldOut | None,
     random_state: int,
     patience: int,

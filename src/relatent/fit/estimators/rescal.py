@@ -15,7 +15,7 @@ from ...backend.protocol import Backend
 from ...cells.logistic_sampled import Sampled
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
-from ...data.shard import Share
+from ...data.shard import Shard
 from ...distributed.workers import ALONE, Workers
 from ...errors import InputError
 from ...model.factors import Factors
@@ -118,17 +118,17 @@ class Rescal(Ranked):
         loss = losses.resolve(self.loss)
         self._check_shared(facts, workers or ALONE)
         self._check_own(loss)
-        share = Share.of(facts, workers or ALONE)
-        self._check_room(share)
+        shard = Shard.of(facts, workers or ALONE)
+        self._check_room(shard)
         self.method_ = self.method_for(facts)
         rank, dtype = self._size(facts)
         layout = Layout(facts.n_entities, facts.n_relations, rank)
-        kept = self._checkpoint(checkpoint, share, validation)
+        kept = self._checkpoint(checkpoint, shard, validation)
         began = time.perf_counter()
         backend = self._backend(dtype)
         with one_blas_thread(), backend.memory_guard():
-            begin = [self._start(loss, share) if kept is None or not kept.exists() else blank(facts, rank)]
-            solver = self._solver(loss, share, layout, backend)
+            begin = [self._start(loss, shard) if kept is None or not kept.exists() else blank(facts, rank)]
+            solver = self._solver(loss, shard, layout, backend)
             state, trace = run(
                 solver,
                 solver.start(
@@ -136,17 +136,17 @@ class Rescal(Ranked):
                 ),  # nothing of it is held while it lasts
                 max_iter=self.max_iter,
                 tol=self.tol,
-                watch=self._watch(loss, share, validation, layout, backend),
+                watch=self._watch(loss, shard, validation, layout, backend),
                 progress=progress,
                 checkpoint=kept,
                 anytime=True,
                 spent=time.perf_counter() - began,
                 backend=backend,
-                workers=share.workers,
+                workers=shard.workers,
             )
         A, R, b = (np.array(part) for part in layout.views(backend.to_numpy(state.x)))
         self._warn_if_vanished(A, R)
-        return self._finish(share, A, R, b, loss.link, trace, exclusive=is_exclusive(loss), method=self.method_)
+        return self._finish(shard, A, R, b, loss.link, trace, exclusive=is_exclusive(loss), method=self.method_)
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         begin = 0
@@ -210,7 +210,7 @@ class Rescal(Ranked):
         """Where the arrays of the fit are."""
         return NumpyBackend(dtype) if self.device == "cpu" else gpu(self.device, half=self.dtype == "float32")
 
-    def _solver(self, loss: Loss, facts: Share, layout: Layout, backend: Backend) -> Any:
+    def _solver(self, loss: Loss, facts: Shard, layout: Layout, backend: Backend) -> Any:
         """L-BFGS or Adam."""
         if self.method_ == "exact":
             cells = losses.evaluator(loss, facts, backend, typed=self.zeros == "typed")
@@ -235,7 +235,7 @@ class Rescal(Ranked):
             random_state=self.random_state,
         )
 
-    def _start(self, loss: Loss, facts: Share) -> tuple[Matrix, Slices, Vector]:
+    def _start(self, loss: Loss, facts: Shard) -> tuple[Matrix, Slices, Vector]:
         b = loss.bias(*start.ones_and_zeros(facts)) if self.bias else np.zeros(facts.n_relations)
         if isinstance(self.init, Factors):
             given = start.checked_factors(self.init, facts, self.rank)
@@ -250,7 +250,7 @@ class Rescal(Ranked):
         return *start.balanced(A, R * loss.steepness, self.l2_entities, self.l2_relations), b
 
     def _watch(
-        self, loss: Loss, facts: Share, validation: Facts | HeldOut | None, layout: Layout, backend: Backend
+        self, loss: Loss, facts: Shard, validation: Facts | HeldOut | None, layout: Layout, backend: Backend
     ) -> Watch | None:
         if validation is None:
             return None

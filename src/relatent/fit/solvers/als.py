@@ -27,7 +27,7 @@ from ...cells.sparse import streamed as stream
 from ...cells.sparse.grouped import AT_ONCE, Group, listed
 from ...cells.sparse.streamed import Stream
 from ...data.facts import Facts
-from ...data.shard import Share
+from ...data.shard import Shard
 
 MANY = 1 << 20  # facts: from here on what is gathered outweighs what a call costs
 
@@ -53,7 +53,7 @@ class Als:
 
     def __init__(
         self,
-        facts: Facts | Share,
+        facts: Facts | Shard,
         rank: int,
         *,
         l2_entities: float,
@@ -61,21 +61,21 @@ class Als:
         l2_attributes: float,
         dtype: Any,
     ):
-        self._describe(Share.of(facts), l2_entities, l2_relations, l2_attributes)
-        share, self.dtype = Share.of(facts), np.dtype(dtype)
+        self._describe(Shard.of(facts), l2_entities, l2_relations, l2_attributes)
+        shard, self.dtype = Shard.of(facts), np.dtype(dtype)
         self.backend: Backend = NumpyBackend(dtype)
-        self.stream = Stream(share, rank, self.dtype) if _streams(share, rank) else None
-        self.groups = listed(share, rank, self.dtype) if self.stream is None else []
+        self.stream = Stream(shard, rank, self.dtype) if _streams(shard, rank) else None
+        self.groups = listed(shard, rank, self.dtype) if self.stream is None else []
 
-    def _describe(self, share: Share, *lambdas: float) -> None:
+    def _describe(self, shard: Shard, *lambdas: float) -> None:
         """What sweeps need to know of the facts beside their cells."""
         self.lambdas = lambdas
-        self.workers, self.own = share.workers, share.rows
-        self.n_relations, self.counts = share.n_relations, share.counts
-        self.w_max = max(1.0, share.heaviest)
-        self.exact = share.is_plain
-        self.D, weights = share.facts.attributes, share.facts.weights
-        known = share.n_facts if weights is None else share.workers.add(float(weights.sum()))
+        self.workers, self.own = shard.workers, shard.entity_range
+        self.n_relations, self.counts = shard.n_relations, shard.facts_per_relation
+        self.w_max = max(1.0, shard.max_weight)
+        self.exact = shard.has_uniform_weights
+        self.D, weights = shard.facts.attributes, shard.facts.weights
+        known = shard.n_facts if weights is None else shard.workers.sum_float(float(weights.sum()))
         self.nothing = known + (0.0 if self.D is None else float(np.nansum(self.D**2)))  # objective of zero factors
 
     def start(self, A: Matrix, R: Slices | None = None) -> AlsState:
@@ -161,7 +161,7 @@ class Als:
                 loss = int(self.counts[group.relations].sum()) - 2 * float(np.sum(M * R_k)) + theta_squared
             else:
                 values, theta = self._target(group, A, R_k)  # the majoriser touches at the newest point
-                loss = theta_squared + self.workers.add(self._correction(group, theta))
+                loss = theta_squared + self.workers.sum_float(self._correction(group, theta))
             objective += loss + l2_relations * float(np.sum(R_k**2))
             Y = Y if self.exact else group.forward.times(A, values)
             F += self._right_side(group, A, R_k, normal, Y, values)
@@ -213,7 +213,7 @@ def needs(facts: Facts, rank: int, dtype: Any) -> int:
     """Bytes that sweeps take beyond the facts and the A they start from, about: nothing is allocated to find out."""
     n, k, item = facts.n_entities, facts.n_relations, int(np.dtype(dtype).itemsize)
     states = item * 4 * n * rank + 8 * 3 * k * rank * rank  # A, F and R before and after a sweep
-    if _streams(Share.of(facts), rank):
+    if _streams(Shard.of(facts), rank):
         return states + stream.needs(facts, rank, dtype) + 16 * min(n, ROWS_PER_BLOCK) * rank
     together = min(max(1, AT_ONCE // (n * rank)), k)
     cells = len(facts) + len(facts.unobserved)
@@ -221,9 +221,9 @@ def needs(facts: Facts, rank: int, dtype: Any) -> int:
     return states + laid_out + cells * 34 * together // k + 4 * item * together * n * rank
 
 
-def _streams(share: Share, rank: int) -> bool:
+def _streams(shard: Shard, rank: int) -> bool:
     """Whether the facts, or the relations, are large enough for relations to be visited one by one."""
-    return share.is_plain and (2 * share.n_entities * rank > AT_ONCE or share.n_facts > MANY)
+    return shard.has_uniform_weights and (2 * shard.n_entities * rank > AT_ONCE or shard.n_facts > MANY)
 
 
 def update_relations(M: Slices, g: Vector, U: Matrix, l2: float) -> Slices:

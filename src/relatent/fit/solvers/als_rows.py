@@ -20,7 +20,7 @@ from ...backend.numpy_backend import NumpyBackend
 from ...backend.protocol import Backend
 from ...cells.sparse.by_row import Rows
 from ...data.facts import Facts
-from ...data.shard import Share
+from ...data.shard import Shard
 from .als import Als, AlsState, update_relations
 
 CELLS = 1 << 20  # whose scores are worked out at once
@@ -54,7 +54,7 @@ class AlsRows(Als):
 
     def __init__(
         self,
-        facts: Facts | Share,
+        facts: Facts | Shard,
         rank: int,
         *,
         l2_entities: float,
@@ -62,10 +62,13 @@ class AlsRows(Als):
         l2_attributes: float,
         backend: Backend,
     ):
-        share = Share.of(facts)
-        self._describe(share, l2_entities, l2_relations, l2_attributes)
+        shard = Shard.of(facts)
+        self._describe(shard, l2_entities, l2_relations, l2_attributes)
         self.backend, self.dtype = backend, backend.dtype
-        self.by_subject, self.by_object = Listed(share.facts, False, backend), Listed(share.mirrored, True, backend)
+        self.by_subject, self.by_object = (
+            Listed(shard.facts, False, backend),
+            Listed(shard.facts_by_object, True, backend),
+        )
 
     def step(self, state: AlsState) -> AlsState:
         """One sweep: A from the sums of the last visit, then every R_k from A."""
@@ -98,7 +101,9 @@ class AlsRows(Als):
         else:
             values, theta = self._aim(rows, A, R)  # the majoriser touches at the newest point
             off = rows.x - theta
-            objective = theta_squared + self.workers.add(backend.dot(rows.w * off, off) - backend.dot(theta, theta))
+            objective = theta_squared + self.workers.sum_float(
+                backend.dot(rows.w * off, off) - backend.dot(theta, theta)
+            )
             Y = rows.gathered(A, values)
         objective += l2_relations * backend.dot(R, R) + l2_entities * float(np.trace(G))
         E, narrow = backend.to_numpy(normal), backend.to_dtype(R)
@@ -131,17 +136,17 @@ class AlsRows(Als):
         return share * rows.x + (1 - share - self._alpha) * theta, theta
 
 
-def sweeps(facts: Facts | Share, rank: int, lambdas: dict[str, float], backend: Backend) -> Als:
+def sweeps(facts: Facts | Shard, rank: int, lambdas: dict[str, float], backend: Backend) -> Als:
     """The quicker way to sweep: along the rows that occur, if they are few or on a GPU, or over all rows."""
-    share = Share.of(facts)
-    if not isinstance(backend, NumpyBackend) or occur_rarely(share):
-        return AlsRows(share, rank, **lambdas, backend=backend)
-    return Als(share, rank, **lambdas, dtype=backend.dtype)
+    shard = Shard.of(facts)
+    if not isinstance(backend, NumpyBackend) or occur_rarely(shard):
+        return AlsRows(shard, rank, **lambdas, backend=backend)
+    return Als(shard, rank, **lambdas, dtype=backend.dtype)
 
 
-def occur_rarely(facts: Facts | Share) -> bool:
+def occur_rarely(facts: Facts | Shard) -> bool:
     """Whether most rows (relation, entity) have no listed cell: a graph of many relations."""
-    return FEW * Share.of(facts).n_listed <= facts.n_entities * facts.n_relations
+    return FEW * Shard.of(facts).n_listed <= facts.n_entities * facts.n_relations
 
 
 def needs(facts: Facts, rank: int, dtype: Any) -> int:

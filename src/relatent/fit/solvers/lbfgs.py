@@ -57,7 +57,7 @@ class LbfgsSearch:
     def start(self, x: Vector) -> LbfgsState:
         """The state before the first step."""
         value, gradient = self.objective(self.workers.broadcast(x))
-        (value,) = self.workers.agreed(value)
+        (value,) = self.workers.agree(value)
         S, Y = (self.backend.zeros((self.memory, len(x)), x) for _ in range(2))
         return LbfgsState(x, value, gradient, S, Y, np.zeros(self.memory), 0, 1, 0)
 
@@ -68,13 +68,13 @@ class LbfgsSearch:
     def step(self, state: LbfgsState) -> LbfgsState:
         """One quasi-Newton step. The ring of pairs is overwritten in place."""
         d = self._direction(state)
-        (slope,) = self.workers.agreed(self.backend.dot(state.gradient, d))
+        (slope,) = self.workers.agree(self.backend.dot(state.gradient, d))
         if not slope < 0:  # rounding has spoilt the memory: forget it
             state = state._replace(kept=0)
             d = self._direction(state)
-            (slope,) = self.workers.agreed(self.backend.dot(state.gradient, d))
+            (slope,) = self.workers.agree(self.backend.dot(state.gradient, d))
         first = 1.0 if state.kept else min(1.0, 1.0 / max(float(abs(state.gradient).sum()), 1e-30))
-        (first,) = self.workers.agreed(first)
+        (first,) = self.workers.agree(first)
         found = self._line_search(state, d, slope, first)
         if found is None:
             return state._replace(kept=0, failures=state.failures + 1)
@@ -84,7 +84,7 @@ class LbfgsSearch:
         s[:], y[:] = x, gradient
         s -= state.x
         y -= state.gradient
-        state.curvature[pair], y_squared = self.workers.agreed(self.backend.dot(s, y), self.backend.dot(y, y))
+        state.curvature[pair], y_squared = self.workers.agree(self.backend.dot(s, y), self.backend.dot(y, y))
         usable = state.curvature[pair] > self.backend.eps(x) * y_squared
         return state._replace(
             x=x,
@@ -115,7 +115,7 @@ class LbfgsSearch:
         for trial in range(1, TRIALS + 1):
             x = state.x + float(t) * d
             value, gradient = self.objective(x)
-            value, here = self.workers.agreed(value, self.backend.dot(gradient, d))
+            value, here = self.workers.agree(value, self.backend.dot(gradient, d))
             if not value <= state.objective + SUFFICIENT * t * slope:
                 t, high = _between(low, low_value, low_slope, t, value), t
             elif here < CURVATURE * slope:

@@ -18,7 +18,7 @@ from ...cells.cell_sum import Reduction
 from ...cells.logistic_sampled import Sampled
 from ...data.cell_keys import cells_of, sorted_unique
 from ...data.facts import Facts
-from ...data.shard import Share
+from ...data.shard import Shard
 from ...distributed.workers import Workers
 from ...model.factors import scores
 from ..objective import Layout, Parameters, over_workers
@@ -35,10 +35,10 @@ FORGET = -5.0  # θ below which a listed zero is given back to chance
 ACTIVE_A_FACT = 1  # listed zeros at most
 
 
-def n_batches(facts: Facts | Share) -> int:
+def n_batches(facts: Facts | Shard) -> int:
     """Into how many batches the facts are cut: one costs about as much as the update of all entities."""
-    share = Share.of(facts)
-    return max(1, round(share.n_facts / max(LEAST_BATCH, 2 * share.n_entities)))
+    shard = Shard.of(facts)
+    return max(1, round(shard.n_facts / max(LEAST_BATCH, 2 * shard.n_entities)))
 
 
 class AdamState(NamedTuple):
@@ -113,7 +113,7 @@ class SampledAdam:
         penalties = (l2 * dot(part, part) for l2, part in zip(self.lambdas, (A, R), strict=True))
         objective = float(np.mean(losses)) + sum(penalties)
         active, fresh = state.active, sorted_unique(np.concatenate(found))
-        if self.workers.total(len(fresh)) * RELIST > self.workers.total(len(self.cells.listed.subjects)):
+        if self.workers.sum_int(len(fresh)) * RELIST > self.workers.sum_int(len(self.cells.listed.subjects)):
             active, fresh = self._renewed(A, R, b, active, fresh), fresh[:0]
             self.cells.activate(active)
         return state._replace(x=x, objective=objective, active=active, found=fresh, rounds=state.rounds + 1)
@@ -196,14 +196,14 @@ class SampledAdam:
 
 def _above_most(theta: Vector, most: int, workers: Workers) -> float:
     """A number that so many of all workers' numbers, or fewer, lie above."""
-    if workers.total(len(theta)) <= most:
+    if workers.sum_int(len(theta)) <= most:
         return -np.inf
     if workers.size == 1:
         return float(np.partition(theta, -most - 1)[-most - 1])
     ordered = np.sort(theta)
-    low, high = -workers.most(-float(ordered[0]) if len(theta) else -np.inf), workers.most(ordered.max(initial=-np.inf))
+    low, high = -workers.max(-float(ordered[0]) if len(theta) else -np.inf), workers.max(ordered.max(initial=-np.inf))
     for _ in range(np.finfo(np.float64).nmant + 10):  # halves until no number lies between
         middle = (low + high) / 2
-        above = workers.total(len(ordered) - int(np.searchsorted(ordered, middle, side="right")))
+        above = workers.sum_int(len(ordered) - int(np.searchsorted(ordered, middle, side="right")))
         low, high = (middle, high) if above > most else (low, middle)
     return high
