@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from .fit.optimisers import Adam, Lbfgs
     from .fit.penalties import L2, N3, Dura
     from .fit.presets import preset
-    from .model.factors import Factors
-    from .model.storage import load
+    from .model.factors import Factors, load
     from .plots.figures import plot_reliability
 
 _HOME = {
@@ -65,7 +64,7 @@ _HOME = {
     "MRC": ".baselines.mrc",
     "MarkovLogic": ".baselines.mln",
     "Factors": ".model.factors",
-    "load": ".model.storage",
+    "load": ".model.factors",
     "duplicates": ".analysis.duplicates",
     "similar": ".analysis.similarity",
     "groups": ".analysis.groups",

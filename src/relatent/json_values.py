@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -32,3 +33,12 @@ def to_json(value: Any) -> Any:
     if isinstance(value, (Sequence, set, frozenset)):
         return [to_json(part) for part in value]
     return repr(value)
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON as the standard has it: NaN and Infinity, which Python's parser accepts, raise ValueError."""
+    return json.loads(text, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")

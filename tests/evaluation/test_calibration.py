@@ -12,8 +12,8 @@ from relatent.evaluation import cross_validation as folds_module
 from relatent.evaluation.calibration import MOST_KNOTS, Calibrated, fit_isotonic, fit_platt
 from relatent.evaluation.cross_validation import cell_folds, cross_predict, cross_validate
 from relatent.evaluation.reliability import expected_calibration_error
+from relatent.model.factors import load
 from relatent.model.links import Isotonic, Smooth
-from relatent.model.storage import load
 from worlds import cliques, random_facts
 
 ALS = relatent.RescalALS(rank=3, l2_entities=0.1, l2_relations=0.1, tol=1e-2)

@@ -5,7 +5,6 @@ import tracemalloc
 import pytest
 
 import relatent
-from relatent.model.storage import save
 from worlds import random_facts
 
 MANY = random_facts(1000, 8, 60_000)  # most memory goes to facts
@@ -64,5 +63,5 @@ def test_the_size_of_a_model_file_is_told(tmp_path, named):
     s, k, o = WIDE.triples.T
     facts = relatent.Facts.from_arrays(s, k, o, n_entities=2000, entity_names=names)
     model = relatent.RescalALS(10, **SHORT).fit(facts)
-    save(model.factors_, tmp_path / "m.relatent")
+    model.factors_.save(tmp_path / "m.relatent")
     assert model.needs(facts).file == pytest.approx((tmp_path / "m.relatent").stat().st_size, rel=0.2)

@@ -14,11 +14,15 @@ from safetensors.numpy import save_file
 from relatent.data.names import Names
 from relatent.errors import FitError, InputError, ModelFileError
 from relatent.model import storage
-from relatent.model.factors import Factors
+from relatent.model.factors import Factors, load
 from relatent.model.links import Identity, Isotonic, Logistic, Platt, Smooth
-from relatent.model.storage import inspect, load, save
+from relatent.model.objective_term import ObjectiveTerm
+from relatent.model.storage import inspect
 
-VERSION_1 = Path(__file__).with_name("version1.relatent")
+VERSION_1, VERSION_2 = (Path(__file__).with_name(f"version{version}.relatent") for version in (1, 2))
+
+
+SQUARED = {"name": "squared", "parameters": {}}
 
 
 def small(dtype: str = "float32", **changes: object) -> Factors:
@@ -44,6 +48,15 @@ def assert_same(one: Factors, other: Factors) -> None:
     assert one.entities.are_numbers == other.entities.are_numbers
     assert one.relations.are_numbers == other.relations.are_numbers
     assert (one.link, one.about) == (other.link, other.about)
+    assert (one.loss, one.penalty, one.exclusive) == (other.loss, other.penalty, other.exclusive)
+
+
+def save(factors: Factors, path: str | Path) -> None:
+    factors.save(path)
+
+
+def contents(factors: Factors) -> storage.ModelContents:
+    return storage.ModelContents(*(getattr(factors, name) for name in storage.ModelContents._fields))
 
 
 # --- round trips
@@ -120,6 +133,47 @@ def test_a_file_of_version_1_is_read_for_ever():
     assert factors.link == Smooth(0.1)
     assert factors.about == {"settings": {"model": "als", "rank": 2}, "data": {"facts": 3}}
     assert factors.score("Ann", "0", "Bob") == 1
+    assert (factors.loss, factors.penalty) == (None, None)  # its settings do not tell them
+
+
+def test_a_file_of_version_2_is_read_for_ever():
+    factors = load(VERSION_2)
+    assert inspect(VERSION_2)["format_version"] == 2
+    assert factors.entities == ["Ann", "Bob", "Zoë"]
+    assert factors.relations == ["likes", "knows"]
+    assert factors.A.tolist() == [[1, 0], [0, 1], [0.5, -0.25]]
+    assert factors.exclusive
+    assert factors.loss == ObjectiveTerm("categorical")
+    assert factors.penalty == ObjectiveTerm("dura", {"weight": 0.05})
+
+
+@pytest.mark.parametrize(
+    ("about", "loss", "penalty"),
+    [
+        ({"model": "RescalALS", "settings": {"l2_entities": 3, "l2_relations": 2.0}}, ("squared", {}),
+         ("l2", {"entities": 3, "relations": 2.0})),
+        ({"model": "RescalLogit", "settings": {"l2_entities": 1.0, "l2_relations": 2.0, "penalty": None}},
+         ("logistic", {}), ("l2", {"entities": 1.0, "relations": 2.0})),
+        ({"model": "Rescal", "settings": {"loss": "Logistic()", "l2_entities": 1.0, "penalty": "Dura(weight=1e-05)"}},
+         ("logistic", {}), ("dura", {"weight": 1e-05})),
+        ({"model": "Rescal", "settings": {"loss": "SmoothHinge()", "penalty": "L2(entities=0.5, relations=2.0)"}},
+         ("hinge", {}), ("l2", {"entities": 0.5, "relations": 2.0})),
+        ({"model": "Rescal", "settings": {"loss": "Softmax(relations=2.0, hubs=0.0)", "penalty": "N3(weight=0.01)"}},
+         ("softmax", {"relations": 2.0, "hubs": 0.0}), ("n3", {"weight": 0.01})),
+        ({"model": "Rescal", "settings": {"loss": "<own.Loss object at 0x7f>", "l2_entities": 1.0}},
+         ("<own.Loss object at 0x7f>", {}), ("l2", {"entities": 1.0, "relations": 0.0})),
+        ({"model": "NonnegativeRescal", "settings": {"rank": 3, "l1_entities": 0.5, "l2_entities": 1.0}},
+         ("squared", {}), ("nonnegative", {"l1_entities": 0.5, "l2_entities": 1.0})),
+        ({"model": "MarkovLogic", "settings": {"l1": 0.1}}, ("pseudo-likelihood", {}), None),
+        ({"model": ["IRM"], "settings": "none"}, None, None),
+    ],
+)  # fmt: skip
+def test_the_settings_in_older_files_tell_loss_and_penalty(path, about, loss, penalty):
+    save(small(about=about), path)
+    assert inspect(path)["format_version"] == 1
+    factors = load(path)
+    assert factors.loss == (loss and ObjectiveTerm(*loss))
+    assert factors.penalty == (penalty and ObjectiveTerm(*penalty))
 
 
 # --- inspect
@@ -138,6 +192,8 @@ def test_inspect_tells_what_a_file_holds_in_json(path):
         "rank": 2,
         "dtype": "float32",
         "link": {"name": "smooth", "parameters": {"epsilon": 0.1}},
+        "loss": None,
+        "penalty": None,
         "exclusive": False,
         "about": {"settings": {"rank": 2}},
         "bytes": path.stat().st_size,
@@ -205,10 +261,11 @@ def test_a_changed_value_is_told_from_other_damage(path):
 
 def forged(path: Path, arrays: dict | None = None, **changes: object) -> None:
     """A file with a wrong header or wrong tensors whose digest would be found only at the end."""
-    arrays = {**storage._arrays_of(small()), **(arrays or {})}
+    whole = contents(small())
+    arrays = {**storage._arrays_of(whole), **(arrays or {})}
     arrays = {name: array for name, array in arrays.items() if array is not None}
     document = {
-        **json.loads(storage._document_text(small(), storage._arrays_of(small()))),
+        **json.loads(storage._document_text(whole, storage._arrays_of(whole))),
         "tensors": {name: {"dtype": a.dtype.name, "shape": list(a.shape)} for name, a in arrays.items()},
         **changes,
     }
@@ -220,7 +277,11 @@ def forged(path: Path, arrays: dict | None = None, **changes: object) -> None:
     ("changes", "message"),
     [
         ({"format": "other"}, "is not a relatent model; give a file written by Factors.save"),
-        ({"format_version": 3}, "has format version 3, this relatent reads up to 2; upgrade relatent"),
+        ({"format_version": 4}, "has format version 4, this relatent reads up to 3; upgrade relatent"),
+        ({"format_version": 3}, "is damaged: its loss has no name or no parameters"),
+        ({"format_version": 3, "loss": {"name": "squared"}}, "is damaged: its loss has no name or no parameters"),
+        ({"format_version": 3, "loss": ["squared"]}, "is damaged: its loss has no name or no parameters"),
+        ({"format_version": 3, "loss": SQUARED, "penalty": 1}, "is damaged: its penalty has no name or no parameters"),
         ({"format_version": 2}, "is damaged: its header does not say whether relations are exclusive"),
         ({"exclusive": True}, "is damaged: its header does not say whether relations are exclusive"),
         ({"format_version": "1"}, "is damaged: format version '1'"),
@@ -297,7 +358,8 @@ def test_tensors_that_do_not_fit_are_refused(path, tensors, message):
 
 
 def test_a_header_that_disagrees_with_the_tensors_is_refused(path):
-    described = json.loads(storage._document_text(small(), storage._arrays_of(small())))["tensors"]
+    whole = contents(small())
+    described = json.loads(storage._document_text(whole, storage._arrays_of(whole)))["tensors"]
     forged(path, {"bias": np.zeros(3)}, tensors=described)
     with pytest.raises(ModelFileError, match=r"bias is float64 of shape \(3,\)"):
         load(path)
@@ -426,8 +488,8 @@ class Probit:
         ({"bias": np.array([0, np.nan, 0])}, FitError, "bias must be finite to be saved, got 1 values that are not"),
         ({"A": np.zeros((4, 0)), "R": np.zeros((3, 0, 0))}, InputError, r"A must not be empty to be saved"),
         ({"entities": Names(["a", "b", "c", "\ud800"])}, InputError, "cannot be written as UTF-8; rename it"),
-        ({"about": {"x": np.zeros(2)}}, InputError, "about must hold JSON values only to be saved"),
-        ({"about": {"x": float("nan")}}, InputError, "about must hold JSON values only to be saved"),
+        ({"about": {"x": np.zeros(2)}}, InputError, "about, loss and penalty must hold JSON values only to be saved"),
+        ({"about": {"x": float("nan")}}, InputError, "about, loss and penalty must hold JSON values only to be saved"),
         ({"about": {"x": "y" * (5 << 20)}}, InputError, "about must stay below 4 MB as JSON"),
         ({"link": Probit()}, InputError, "a probit link cannot be saved; known links: logistic, smooth"),
     ],
@@ -459,10 +521,28 @@ def test_exclusive_relations_stay_exclusive(tmp_path):
     again = load(tmp_path / "one.relatent")
     assert again.exclusive
     np.testing.assert_array_equal(again.score(0, 0, [0, 1]), f.score(0, 0, [0, 1]))
-    assert inspect(tmp_path / "one.relatent")["format_version"] == 2
+    assert inspect(tmp_path / "one.relatent")["format_version"] == 3
+    assert inspect(tmp_path / "one.relatent")["exclusive"] is True
 
 
-def test_other_models_keep_the_version_that_older_programs_read(tmp_path):
+@pytest.mark.parametrize("loss", [None, ObjectiveTerm("softmax", {"relations": 2.0, "hubs": 0.5})])
+@pytest.mark.parametrize("penalty", [None, ObjectiveTerm("dura", {"weight": np.float32(0.5)})])
+def test_loss_and_penalty_come_back_as_they_were(path, loss, penalty):
+    factors = small(loss=loss, penalty=penalty)
+    save(factors, path)
+    assert_same(factors, load(path))
+    stored = inspect(path)
+    assert stored["format_version"] == (1 if loss is None and penalty is None else 3)
+    assert stored["penalty"] == (penalty and {"name": "dura", "parameters": {"weight": 0.5}})
+
+
+def test_the_loss_decides_whether_relations_are_exclusive():
+    assert small(exclusive=True).loss == ObjectiveTerm("categorical")
+    assert small(loss=ObjectiveTerm("categorical")).exclusive
+    assert not replace(small(exclusive=True), loss=ObjectiveTerm("logistic")).exclusive
+
+
+def test_models_without_loss_and_penalty_keep_the_version_that_older_programs_read(tmp_path):
     small().save(tmp_path / "one.relatent")
     assert inspect(tmp_path / "one.relatent")["format_version"] == 1
     assert inspect(tmp_path / "one.relatent")["exclusive"] is False

@@ -258,13 +258,14 @@ def _least_squares_model(factors: Factors, facts: Facts) -> Factors:
 
 
 def _is_least_squares(factors: Factors) -> bool:
-    return factors.about.get("model") == RescalALS.__name__ and factors.rank <= MAX_RANK
+    terms = [None if term is None else term.name for term in (factors.loss, factors.penalty)]
+    return terms == ["squared", "l2"] and not factors.bias.any() and factors.rank <= MAX_RANK
 
 
 def _fit_least_squares(factors: Factors, facts: Facts) -> Factors:
     """A fit with the rank and, if it was fitted by least squares, the penalty of a model."""
-    settings = factors.about.get("settings", {}) if _is_least_squares(factors) else {}
-    l2 = float(settings.get("l2_entities", DEFAULT_L2))
+    penalty = factors.penalty if _is_least_squares(factors) else None
+    l2 = DEFAULT_L2 if penalty is None else float(penalty.parameters["entities"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return RescalALS(min(factors.rank, MAX_RANK), l2, l2, max_iter=MAX_ITER_ALS).fit(facts).factors_

@@ -26,6 +26,7 @@ from ..fit import init as start
 from ..fit.estimators.base import Estimator, check_count
 from ..fit.loop import run
 from ..model.links import Identity
+from ..model.objective_term import ObjectiveTerm
 from ..progress import Progress
 from . import block_model as blocks
 
@@ -260,7 +261,8 @@ class IRM(Estimator):
         if facts.n_entities <= MOST_NAMES:
             learned["groups"] = self.groups_
         A, R = predictive_mean(solver, state.kept_z, state.kept_hyper, dtype)
-        return self._finish(facts, A, R, np.zeros(facts.n_relations), Identity(), trace, learned)
+        b = np.zeros(facts.n_relations)
+        return self._finish(facts, A, R, b, Identity(), trace, learned, loss=ObjectiveTerm("block-model"))
 
     def _check_own(self, validation: object) -> None:
         for name in ("chains", "burn_in", "n_samples"):

@@ -35,6 +35,7 @@ from ..fit.estimators.base import Estimator, check_count, check_penalty
 from ..fit.loop import Watch, run
 from ..model.factors import Factors
 from ..model.links import Logistic
+from ..model.objective_term import ObjectiveTerm
 from ..progress import Progress
 from . import block_model as blocks
 
@@ -409,7 +410,9 @@ class MRC(Estimator):
         self.clusters_ = self.clusterings_[0]
         self.relation_clusterings_ = [blocks.by_size(q) for q in state.q]
         learned = {"n_clusterings": len(state.z), "n_clusters": [int(z.max()) + 1 for z in self.clusterings_]}
-        return self._finish(facts, *solver.factors(state, dtype), solver.bias, Logistic(), trace, learned)
+        A, R = solver.factors(state, dtype)
+        loss = ObjectiveTerm("clustered-relations")
+        return self._finish(facts, A, R, solver.bias, Logistic(), trace, learned, loss=loss)
 
     def _check_own(self) -> None:
         for name in ("n_clusterings", "n_clusters", "n_relation_clusters"):

@@ -22,7 +22,7 @@ def similar(model: Path, entity: str, k: int, as_json: bool) -> None:
     Example: relatent similar kinships.relatent person0
     """
     from ..analysis.similarity import similar as find
-    from ..model.storage import load
+    from ..model.factors import load
     from . import tables as show
 
     found = find(load(model), entity, k)
@@ -53,7 +53,7 @@ def groups(model: Path, method: str, n_groups: int | None, seed: int, as_json: b
     Example: relatent groups kinships.relatent --groups 4
     """
     from ..analysis.groups import groups as find
-    from ..model.storage import load
+    from ..model.factors import load
     from . import tables as show
 
     found = find(load(model), method, n_groups, random_state=seed)
@@ -74,7 +74,7 @@ def explain(model: Path, subject: str, relation: str, object_: str, known: str, 
     Example: relatent explain presidents.relatent -s "Al Gore" -r party -t Democratic --known presidents
     """
     from ..analysis.explain import explain as find
-    from ..model.storage import load
+    from ..model.factors import load
     from . import tables as show
     from .sources import open_facts
 
@@ -129,7 +129,7 @@ def duplicates(
     from ..analysis.duplicates import duplicates as find
     from ..analysis.duplicates import write_merges
     from ..atomic_write import check_writable
-    from ..model.storage import load
+    from ..model.factors import load
     from ..progress import bar
     from . import tables as show
     from .sources import open_facts

@@ -52,7 +52,7 @@ def export(model: Path, folder: Path, as_json: bool) -> None:
     Example: relatent export kinships.relatent vectors/
     """
     from ..model.export import export as write
-    from ..model.storage import load
+    from ..model.factors import load
     from . import tables as show
 
     written = [str(path) for path in write(load(model), folder)]

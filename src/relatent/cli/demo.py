@@ -14,8 +14,7 @@ from ..evaluation.cross_validation import cross_validate
 from ..evaluation.table1 import PAPER
 from ..fit.estimators.als import RescalALS
 from ..fit.estimators.rescal import RescalLogit
-from ..model.factors import Factors
-from ..model.storage import load
+from ..model.factors import Factors, load
 from ..progress import bar
 from . import tables as show
 

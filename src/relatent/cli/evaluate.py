@@ -105,7 +105,7 @@ def evaluate(model: Path, test: str, known: Sequence[str], as_json: bool) -> Non
     Example: relatent evaluate wn18rr.relatent wn18rr --known wn18rr
     """
     from ..evaluation.ranking import evaluate as rank
-    from ..model.storage import load
+    from ..model.factors import load
     from ..progress import bar
     from . import tables as show
     from .sources import open_facts

@@ -30,7 +30,8 @@ def fold_in(
 
     Example: relatent fold-in kinships.relatent newcomers.tsv -o larger.relatent
     """
-    from ..model.storage import check_target, load
+    from ..model.factors import load
+    from ..model.storage import check_target
     from . import tables as show
     from .sources import open_facts
 

@@ -37,7 +37,7 @@ def plot(
 
     Example: relatent plot kinships.relatent map -o map.svg
     """
-    from ..model.storage import load
+    from ..model.factors import load
     from ..plots import figures
     from ..plots.style import check_figure_path, write_figure
     from . import tables as show

@@ -32,7 +32,7 @@ def predict(
 
     Example: relatent predict kinships.relatent --subject person0 --relation term4 --known kinships
     """
-    from ..model.storage import load
+    from ..model.factors import load
     from . import tables as show
     from .sources import open_facts
 
@@ -40,8 +40,7 @@ def predict(
     if sum(value is not None for value in given.values()) < 2:
         raise click.UsageError("give two of --subject, --relation and --object, or all three")
     factors = load(model)
-    loss = str(factors.about.get("settings", {}).get("loss", ""))
-    if loss.lower().startswith("softmax") and "calibration" not in factors.about:
+    if factors.loss is not None and factors.loss.name == "softmax" and "calibration" not in factors.about:
         told = "scores of a softmax model rank answers; they are no probabilities unless it is fitted with --calibrate"
         click.echo(told, err=True)
     found = _predictions(factors, given, k, [open_facts(source) for source in known])

@@ -69,7 +69,7 @@ def check_installed() -> None:
 def open_explorer(model: Path, known: tuple[str, ...], test: str | None) -> Any:
     """The model and its facts, read and indexed."""
     from ..analysis.known_facts import KnownFacts
-    from ..model.storage import load
+    from ..model.factors import load
     from ..web.views import Explorer
     from .sources import open_facts
 

@@ -202,11 +202,6 @@ def _check_softmax(loss: Softmax) -> None:
         raise InputError(f"hubs of Softmax must be from 0 to 1, got {hubs!r}")
 
 
-def is_exclusive(loss: Loss) -> bool:
-    """Whether the relations of a pair compete under this loss."""
-    return type(loss) is Categorical
-
-
 def evaluator(loss: Loss, facts: Facts | Shard, backend: Backend, *, typed: bool = False) -> Any:
     """The fastest exact sum of this loss over all observed cells, as a function of A, R and b of `backend`.
 

@@ -39,6 +39,7 @@ class L2:
 
     entities: float = 1.0
     relations: float = 1.0
+    name: ClassVar[str] = "l2"
     over_facts: ClassVar[bool] = False
 
     def bound(self, facts: Facts | Shard, backend: Backend) -> Bound:
@@ -61,6 +62,7 @@ class Dura:
     """
 
     weight: float = 0.05
+    name: ClassVar[str] = "dura"
     over_facts: ClassVar[bool] = True
 
     def bound(self, facts: Facts | Shard, backend: Backend) -> Bound:
@@ -87,6 +89,7 @@ class N3:
     """weight · Σ over facts ‖a_s‖₃³ + ‖a_o‖₃³ + ‖R_k‖₃³, entry by entry (Lacroix, Usunier & Obozinski 2018)."""
 
     weight: float = 0.01
+    name: ClassVar[str] = "n3"
     over_facts: ClassVar[bool] = True
 
     def bound(self, facts: Facts | Shard, backend: Backend) -> Bound:
@@ -106,6 +109,9 @@ class N3:
             return total
 
         return add
+
+
+PENALTIES: dict[str, Callable[..., Penalty]] = {penalty.name: penalty for penalty in (L2, Dura, N3)}
 
 
 def resolve(penalty: Penalty | None, l2_entities: float, l2_relations: float) -> Penalty:

@@ -1,9 +1,10 @@
-"""Factors: what a fit gives, and what it answers.
+"""Factors: the fitted model and the questions it answers.
 
 θ_ijk = a_iᵀ R_k a_j + b_k,    p_ijk = link(θ_ijk)
 
-Where a pair has one relation at most (`exclusive`), relations compete: the score is the log-odds of k against all other
-relations of the pair and none, θ_k − log(1 + Σ_{k' ≠ k} exp θ_k'), and the link takes it from there.
+Under the categorical loss a pair has at most one relation (`exclusive`), so relations compete: the score is the
+log-odds of k against all other relations of the pair and none, θ_k − log(1 + Σ_{k' ≠ k} exp θ_k'), and the link maps
+that score to a probability.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from ..data.facts import Facts
 from ..data.names import Names
 from ..errors import InputError
 from . import fold_in as folding
+from . import storage
 from .links import Link, Logistic
+from .objective_term import CATEGORICAL, ObjectiveTerm
 
 CELLS_AT_ONCE = 1 << 16  # rows gathered together in score: two (cells, r) arrays stay in cache-friendly reach
 
@@ -61,9 +64,14 @@ class Factors:
     relations: Names
     link: Link = field(default_factory=Logistic)
     about: Mapping[str, Any] = field(default_factory=dict)  # how it was made: settings, data, trace; JSON values only
-    exclusive: bool = False  # a pair has one relation at most
+    exclusive: bool = False  # a pair has at most one relation; follows from the loss where one is given
+    loss: ObjectiveTerm | None = None  # what the fit minimised; None if unknown
+    penalty: ObjectiveTerm | None = None
 
     def __post_init__(self) -> None:
+        if self.loss is None and self.exclusive:
+            object.__setattr__(self, "loss", ObjectiveTerm(CATEGORICAL))
+        object.__setattr__(self, "exclusive", self.loss is not None and self.loss.name == CATEGORICAL)
         n, k, r = len(self.entities), len(self.relations), self.A.shape[-1]
         for what, array, shape in (("A", self.A, (n, r)), ("R", self.R, (k, r, r)), ("bias", self.bias, (k,))):
             if array.shape != shape:
@@ -169,10 +177,14 @@ class Factors:
     fold_in = folding.fold_in
 
     def save(self, path: str | Path) -> None:
-        """Write one safe file, whole or not at all."""
-        from .storage import save
+        """Write the model to one file, completely or not at all."""
+        contents = {name: getattr(self, name) for name in storage.ModelContents._fields}
+        storage.write(storage.ModelContents(**contents), path)
 
-        save(self, path)
+
+def load(path: str | Path, *, verify: bool = True) -> Factors:
+    """Read a model file; `verify` also compares its checksum."""
+    return Factors(**storage.read(path, verify=verify)._asdict())
 
 
 def best_first(theta: Vector, k: int) -> Ids:

@@ -157,22 +157,25 @@ def _solver(factors: Factors, others: float, l2: float, random_state: int) -> _S
 
 
 def _loss_of(factors: Factors) -> str:
-    """What the factors were fitted by: their own word for it, or else their link's."""
-    told = {"RescalALS": "squared", "RescalLogit": "logistic"}
-    model, settings = factors.about.get("model"), factors.about.get("settings", {})
+    """The loss the factors were fitted with; that of their link where it is unknown."""
     by_link = {links.Logistic.name: "logistic", links.Smooth.name: "squared"}
-    loss = settings.get("loss") or (told.get(model) if model else by_link.get(factors.link.name))
-    if factors.exclusive or loss not in ("squared", "logistic"):
-        what = f"{model} with loss {loss!r}" if model and loss else model or f"a {factors.link.name} link"
+    loss = by_link.get(factors.link.name) if factors.loss is None else factors.loss.name
+    if loss not in ("squared", "logistic"):
+        what = f"a {loss} loss" if loss else f"a {factors.link.name} link"
         raise InputError(
             "folding in, and reasons, are for least squares and the logistic likelihood, "
             f"got factors of {what}; fit with --model logit or als"
         )
-    return str(loss)
+    if factors.penalty is not None and factors.penalty.name not in ("l2", "dura", "n3"):
+        raise InputError(f"folding in needs an L2, DURA or N3 penalty, got {factors.penalty.name!r}")
+    return loss
 
 
 def _l2_of(factors: Factors, given: float | None) -> float:
-    l2 = factors.about.get("settings", {}).get("l2_entities", DEFAULT_L2) if given is None else given
+    l2 = given
+    if l2 is None:
+        known = factors.penalty is not None and factors.penalty.name == "l2"
+        l2 = factors.penalty.parameters["entities"] if known and factors.penalty else DEFAULT_L2
     if not np.isfinite(l2) or l2 < 0:
         raise InputError(f"l2_entities must be a finite number of at least 0, got {l2!r}")
     return float(l2)

@@ -1,6 +1,6 @@
-"""One model, one file: written whole or not at all, read without trust.
+"""Model files: written completely or not at all, and checked in full when read.
 
-The layout, the digest and what we promise about both are written down in docs/format.md.
+docs/format.md describes the layout, the digest and which changes later versions may make.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +22,17 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from .. import __version__
+from ..arrays import Matrix, Slices, Vector
 from ..atomic_write import check_writable, replacing
 from ..data.names import Names
 from ..errors import FitError, InputError, ModelFileError
-from .factors import Factors
+from ..json_values import parse_json
 from .links import LINKS, Link
+from .objective_term import CATEGORICAL, ObjectiveTerm
+from .old_files import terms_from_settings
 
 FORMAT = "relatent"
-VERSION = 2  # the highest this relatent reads; a file has the lowest that tells all it holds
+VERSION = 3  # the highest version this relatent reads; a file has the lowest version that can express its contents
 HEADER_LIMIT = 8 << 20  # bytes; a header is read before anything in it is checked, so it stays small
 TENSORS = ("A", "R", "bias", "entity_names", "entity_offsets", "relation_names", "relation_offsets")  # digest order
 DTYPES = {"F32": "float32", "F64": "float64", "I64": "int64", "U8": "uint8"}
@@ -39,15 +42,29 @@ ROWS_AT_ONCE = 1 << 16
 Arrays = dict[str, NDArray[Any]]
 
 
+class ModelContents(NamedTuple):
+    """What a model file holds."""
+
+    A: Matrix  # (N, r)
+    R: Slices  # (K, r, r)
+    bias: Vector  # (K,)
+    entities: Names
+    relations: Names
+    link: Link
+    about: Mapping[str, Any]
+    loss: ObjectiveTerm | None
+    penalty: ObjectiveTerm | None
+
+
 # --- writing
 
 
-def save(factors: Factors, path: str | Path) -> None:
-    """Write the factors to one file, whole or not at all."""
-    target = Path(os.path.realpath(path))  # a link stays a link, the file it names is replaced
+def write(contents: ModelContents, path: str | Path) -> None:
+    """Write a model to one file, completely or not at all."""
+    target = Path(os.path.realpath(path))  # a symbolic link stays; the file it points to is replaced
     check_target(target)
-    arrays = _arrays_of(factors)
-    text = _document_text(factors, arrays)
+    arrays = _arrays_of(contents)
+    text = _document_text(contents, arrays)
     try:
         with replacing(target) as part:
             save_file(arrays, part, metadata={FORMAT: text})
@@ -74,10 +91,10 @@ def looks_like_a_model(path: str | Path) -> bool:
     return len(start) == 9 and start[8:] == b"{" and int.from_bytes(start[:8], "little") <= HEADER_LIMIT
 
 
-def _arrays_of(factors: Factors) -> Arrays:
-    """The factors as the tensors of the file, in digest order."""
+def _arrays_of(contents: ModelContents) -> Arrays:
+    """The tensors of the file, in digest order."""
     arrays: Arrays = {}
-    for name, array in (("A", factors.A), ("R", factors.R), ("bias", factors.bias)):
+    for name, array in (("A", contents.A), ("R", contents.R), ("bias", contents.bias)):
         if array.dtype.name not in ("float32", "float64"):
             raise InputError(f"{name} must be float32 or float64 to be saved, got {array.dtype}; use astype")
         if not array.size:
@@ -87,7 +104,7 @@ def _arrays_of(factors: Factors) -> Arrays:
                 f"{name} must be finite to be saved, got {n_wrong} values that are not; did the fit diverge?"
             )
         arrays[name] = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-    for what, names in (("entity", factors.entities), ("relation", factors.relations)):
+    for what, names in (("entity", contents.entities), ("relation", contents.relations)):
         if not names.are_numbers:
             arrays[f"{what}_names"], arrays[f"{what}_offsets"] = _packed(names)
     return arrays
@@ -103,43 +120,48 @@ def _packed(names: Names) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     return np.frombuffer(b"".join(encoded), np.uint8), offsets
 
 
-def _document_text(factors: Factors, arrays: Arrays) -> str:
-    """The JSON document of the header, its digest filled in."""
+def _document_text(contents: ModelContents, arrays: Arrays) -> str:
+    """The JSON document of the header with its digest filled in."""
+    has_terms = contents.loss is not None or contents.penalty is not None
     document = {
         "sha256": NO_DIGEST,
         "format": FORMAT,
-        "format_version": 2 if factors.exclusive else 1,
+        "format_version": VERSION if has_terms else 1,
         "relatent_version": __version__,
         "tensors": {name: {"dtype": a.dtype.name, "shape": list(a.shape)} for name, a in arrays.items()},
-        "link": _described(factors.link),
-        "about": dict(factors.about),
+        "link": _link_document(contents.link),
+        "about": dict(contents.about),
     }
-    if factors.exclusive:
-        document["exclusive"] = True
+    if has_terms:
+        document |= {"loss": _term_document(contents.loss), "penalty": _term_document(contents.penalty)}
     try:
         text = json.dumps(document, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"about must hold JSON values only to be saved: {error}") from error
+        raise InputError(f"about, loss and penalty must hold JSON values only to be saved: {error}") from error
     if 2 * len(text) > HEADER_LIMIT - 4096:  # a quote takes two bytes in the header
         raise InputError(f"about must stay below 4 MB as JSON, got {len(text)} bytes; shorten its trace")
     return text.replace(NO_DIGEST, _digest(text, arrays), 1)
 
 
-def _described(link: Link) -> dict[str, Any]:
+def _link_document(link: Link) -> dict[str, Any]:
     if LINKS.get(link.name) is not type(link) or not is_dataclass(link):
         raise InputError(f"a {link.name} link cannot be saved; known links: {', '.join(LINKS)}")
     return {"name": link.name, "parameters": asdict(link)}
 
 
+def _term_document(term: ObjectiveTerm | None) -> dict[str, Any] | None:
+    return None if term is None else {"name": term.name, "parameters": dict(term.parameters)}
+
+
 # --- reading
 
 
-def load(path: str | Path, *, verify: bool = True) -> Factors:
-    """Read factors from a file; `verify` also compares its checksum."""
-    with _opened(path) as file, ThreadPoolExecutor(1) as aside:
+def read(path: str | Path, *, verify: bool = True) -> ModelContents:
+    """Read a model file; `verify` also compares its checksum."""
+    with _opened(path) as file, ThreadPoolExecutor(1) as executor:
         arrays = file.arrays()
-        digest = aside.submit(_digest, file.unsigned, arrays) if verify else None  # hashing frees the GIL
-        factors = Factors(
+        digest = executor.submit(_digest, file.unsigned, arrays) if verify else None  # hashing releases the GIL
+        contents = ModelContents(
             arrays["A"],
             arrays["R"],
             arrays["bias"],
@@ -147,20 +169,21 @@ def load(path: str | Path, *, verify: bool = True) -> Factors:
             _unpacked(arrays, "relation", file.shape("R")[0]),
             _link(file.document),
             file.document["about"],
-            file.document.get("exclusive", False),
+            *_terms(file.document),
         )
         for name in ("A", "R", "bias"):
             if n_wrong := _n_not_finite(arrays[name]):
                 raise _RefusedError(f"is damaged: {n_wrong} values of {name} are not finite; write it anew")
         if digest is not None:
             file.compare(digest.result())
-    return factors
+    return contents
 
 
 def inspect(path: str | Path, *, verify: bool = False) -> dict[str, Any]:
     """What a model file holds, from its header; `verify` compares its checksum."""
     with _opened(path) as file:
         _link(file.document)
+        loss, penalty = _terms(file.document)
         if verify:
             file.compare(_digest(file.unsigned, file.arrays()))
         n, rank = file.shape("A")
@@ -173,7 +196,9 @@ def inspect(path: str | Path, *, verify: bool = False) -> dict[str, Any]:
             "rank": rank,
             "dtype": file.document["tensors"]["A"]["dtype"],
             "link": file.document["link"],
-            "exclusive": file.document.get("exclusive", False),
+            "loss": _term_document(loss),
+            "penalty": _term_document(penalty),
+            "exclusive": loss is not None and loss.name == CATEGORICAL,
             "about": file.document["about"],
             "bytes": os.path.getsize(path),
             "sha256": file.document["sha256"],
@@ -244,7 +269,7 @@ def _check_size(path: Path) -> None:
 def _document(text: str) -> dict[str, Any]:
     """The header's JSON document, its format and version checked."""
     try:
-        document = json.loads(text, parse_constant=_no_constant)
+        document = parse_json(text)
     except (ValueError, RecursionError) as error:
         document = None
         if text:
@@ -265,10 +290,6 @@ def _document(text: str) -> dict[str, Any]:
     if len(document["sha256"]) != len(NO_DIGEST):
         raise _RefusedError("is damaged: its checksum is not a SHA-256; get a fresh copy")
     return document
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _check_tensors(file: _ModelFile) -> None:
@@ -325,7 +346,24 @@ def _link(document: Mapping[str, Any]) -> Link:
         raise _RefusedError(f"is damaged: {name} link: {error}; get a fresh copy") from error
 
 
-# --- both
+def _terms(document: Mapping[str, Any]) -> tuple[ObjectiveTerm | None, ObjectiveTerm | None]:
+    """The loss and the penalty."""
+    if document["format_version"] < 3:
+        return terms_from_settings(document["about"], exclusive=document.get("exclusive", False))
+    return _term(document, "loss"), _term(document, "penalty")
+
+
+def _term(document: Mapping[str, Any], what: str) -> ObjectiveTerm | None:
+    term = document.get(what, {})
+    if term is None:
+        return None
+    name, parameters = (term.get(key) if isinstance(term, dict) else None for key in ("name", "parameters"))
+    if not isinstance(name, str) or not isinstance(parameters, dict):
+        raise _RefusedError(f"is damaged: its {what} has no name or no parameters; get a fresh copy")
+    return ObjectiveTerm(name, parameters)
+
+
+# --- reading and writing
 
 
 def _digest(text: str, arrays: Arrays) -> str:

@@ -27,6 +27,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import InputError, RelatentError
+from ..json_values import parse_json
 from .background import Working
 from .endpoints import ENDPOINTS
 from .openapi import Endpoint, ValueProblem, described, plain
@@ -169,13 +170,9 @@ async def _json_body(request: Request) -> Any:
         if len(body) > MOST_BODY:
             raise _too_large()
     try:
-        return json.loads(body, parse_constant=_no_constant)
+        return parse_json(body)
     except (ValueError, RecursionError) as error:
         raise Problem(400, "not_json", "the body is not JSON", "send one JSON object") from error
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)
 
 
 # --- errors

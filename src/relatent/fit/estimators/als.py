@@ -19,6 +19,7 @@ from ...distributed.workers import ALONE, Workers
 from ...errors import InputError
 from ...model.factors import Factors
 from ...model.links import Smooth
+from ...model.objective_term import ObjectiveTerm
 from ...progress import Progress
 from .. import init as start
 from .. import memory_estimate as needs
@@ -122,7 +123,10 @@ class RescalALS(Ranked):
         A, R = backend.to_numpy(state.A), backend.to_numpy(state.R)
         self.attribute_factors_ = state.V if facts.attributes is not None else None
         self._warn_if_vanished(A, R)
-        return self._finish(shard, A, R, np.zeros(facts.n_relations), Smooth(), trace)
+        loss = ObjectiveTerm("squared")
+        penalty = ObjectiveTerm("l2", {"entities": self.l2_entities, "relations": self.l2_relations})
+        b = np.zeros(facts.n_relations)
+        return self._finish(shard, A, R, b, Smooth(), trace, loss=loss, penalty=penalty)
 
     def _backend(self, dtype: np.dtype[Any]) -> Backend:
         """Where the arrays of the fit are."""

@@ -20,6 +20,7 @@ from ...distributed.workers import ALONE, Workers
 from ...errors import InputError, VanishedWarning
 from ...model.factors import Factors
 from ...model.links import Link
+from ...model.objective_term import ObjectiveTerm
 from ..checkpoint import Checkpoint, digest
 from ..loop import Trace
 
@@ -54,7 +55,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         trace: Trace,
         learned: dict[str, Any] | None = None,
         *,
-        exclusive: bool = False,
+        loss: ObjectiveTerm,
+        penalty: ObjectiveTerm | None = None,
         method: str | None = None,
     ) -> E:
         """Keep the result; `learned` is what else the model file should tell, as JSON values.
@@ -81,9 +83,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         }
         if learned:
             about["learned"] = learned
-        self.factors_ = Factors(
-            A, R.astype(A.dtype), b.astype(A.dtype), shard.entities, shard.relations, link, about, exclusive
-        )
+        arrays = (A, R.astype(A.dtype), b.astype(A.dtype))
+        self.factors_ = Factors(*arrays, shard.entities, shard.relations, link, about, loss=loss, penalty=penalty)
         if trace.stopped:
             raise KeyboardInterrupt(trace.verdict)
         return self

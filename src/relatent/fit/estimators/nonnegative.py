@@ -14,6 +14,7 @@ from ...data.heldout import HeldOut
 from ...errors import InputError
 from ...model.factors import Factors
 from ...model.links import Smooth
+from ...model.objective_term import ObjectiveTerm
 from ...progress import Progress
 from .. import init as start
 from .. import memory_estimate as needs
@@ -111,7 +112,11 @@ class NonnegativeRescal(Ranked):
                 anytime=True,
             )
         self._warn_if_vanished(state.A, state.R)
-        return self._finish(facts, state.A, state.R, np.zeros(facts.n_relations), Smooth(), trace)
+        names = ("l1_entities", "l1_relations", "l2_entities", "l2_relations")
+        loss = ObjectiveTerm("squared")
+        penalty = ObjectiveTerm("nonnegative", {name: getattr(self, name) for name in names})
+        b = np.zeros(facts.n_relations)
+        return self._finish(facts, state.A, state.R, b, Smooth(), trace, loss=loss, penalty=penalty)
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         return needs.nonnegative(facts, rank, dtype)

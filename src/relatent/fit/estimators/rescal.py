@@ -19,13 +19,14 @@ from ...data.shard import Shard
 from ...distributed.workers import ALONE, Workers
 from ...errors import InputError
 from ...model.factors import Factors
+from ...model.objective_term import ObjectiveTerm
 from ...progress import Progress
 from .. import init as start
 from .. import losses, optimisers, penalties
 from .. import memory_estimate as needs
 from ..checkpoint import Checkpoint
 from ..loop import Watch, run
-from ..losses import Loss, is_exclusive
+from ..losses import Loss
 from ..objective import Layout, PenalisedLikelihood
 from ..optimisers import Lbfgs, Optimiser
 from ..penalties import Penalty
@@ -146,7 +147,18 @@ class Rescal(Ranked):
             )
         A, R, b = (np.array(part) for part in layout.views(backend.to_numpy(state.x)))
         self._warn_if_vanished(A, R)
-        return self._finish(shard, A, R, b, loss.link, trace, exclusive=is_exclusive(loss), method=self.method_)
+        penalty = penalties.resolve(self.penalty, self.l2_entities, self.l2_relations)
+        return self._finish(
+            shard,
+            A,
+            R,
+            b,
+            loss.link,
+            trace,
+            loss=ObjectiveTerm.of(loss, losses.LOSSES),
+            penalty=ObjectiveTerm.of(penalty, penalties.PENALTIES),
+            method=self.method_,
+        )
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         begin = 0
@@ -261,7 +273,8 @@ class Rescal(Ranked):
 
         def held_out_loss(state: LbfgsState | DescentState | AdamState) -> float:
             names = (facts.entities, facts.relations)
-            factors = Factors(*layout.views(backend.to_numpy(state.x)), *names, loss.link, exclusive=is_exclusive(loss))
+            term = ObjectiveTerm.of(loss, losses.LOSSES)
+            factors = Factors(*layout.views(backend.to_numpy(state.x)), *names, loss.link, loss=term)
             return heldout.log_loss(factors)
 
         return Watch(held_out_loss, every=5, patience=self.patience)
