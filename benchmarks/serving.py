@@ -229,13 +229,13 @@ MODULES = tuple(f"/web/{name}.js" for name in ("dom", "server", "words", "combob
 def _search(seed: int) -> dict[str, Any]:
     """Type-ahead among a million names of two or three words: common, rare and absent parts."""
     from relatent.data.names import Names
-    from relatent.web.name_index import Finder
+    from relatent.web.name_index import NameIndex
 
     rng = np.random.default_rng(seed)
     syllables = np.array(["ba", "ko", "ri", "ta", "mu", "ne", "so", "li", "fe", "du", "va", "gi", "pa", "zo"])
     words = ["".join(rng.choice(syllables, rng.integers(2, 5))).title() for _ in range(30_000)]
     names = [f"{words[a]} {words[b]} {i}" for i, (a, b) in enumerate(rng.integers(0, len(words), (MILLION, 2)))]
-    built, finder = timed(lambda: Finder(Names(names)))
+    built, index = timed(lambda: NameIndex(Names(names)))
     asked = {
         "one letter": "k",
         "a word's beginning": "bako",
@@ -245,8 +245,8 @@ def _search(seed: int) -> dict[str, Any]:
     }
     found = {}
     for what, part in asked.items():
-        found[what] = summary([1e3 * timed(lambda part=part: finder.find(part, 10))[0] for _ in range(10)])
-    wrong = summary([1e3 * timed(lambda: finder.close(names[5][:-3] + "xyz"))[0] for _ in range(5)])
+        found[what] = summary([1e3 * timed(lambda part=part: index.find(part, 10))[0] for _ in range(10)])
+    wrong = summary([1e3 * timed(lambda: index.close(names[5][:-3] + "xyz"))[0] for _ in range(5)])
     return {"names": MILLION, "build_seconds": built, "ms": found, "ms of close names to a wrong one": wrong}
 
 

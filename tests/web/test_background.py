@@ -1,55 +1,62 @@
+"""Results that are computed once, in the background."""
+
 import threading
 
 import pytest
 
-from relatent.web.background import Once, Working
+from relatent.web.background import BackgroundResult, InProgress
 
 
-def test_work_starts_when_first_looked_at_and_is_done_once():
-    go, calls = threading.Event(), []
+def test_the_computation_starts_at_the_first_poll_and_runs_once():
+    proceed, calls = threading.Event(), []
 
-    def work(progress):
+    def compute(progress):
         calls.append(1)
-        progress(1, 3, "thinking")
-        go.wait(10)
+        progress(1, 3, "computing")
+        proceed.wait(10)
         return 42
 
-    once = Once(work, threading.Lock())
+    result = BackgroundResult(compute)
     assert not calls
-    assert isinstance(once.look(), Working)
-    while (far := once.look()) == Working("working", 0, 0, "waiting for its turn"):
+    first = result.poll()
+    assert isinstance(first, InProgress)
+    while (progress := result.poll()).total == 0:
         pass
-    assert far == Working("working", 1, 3, "thinking")
-    assert not once.is_ready
-    go.set()
-    assert once.wait() == once.look() == 42
+    assert progress == InProgress("working", 1, 3, "computing")
+    proceed.set()
+    assert result.wait() == result.poll() == 42
     assert calls == [1]
-    assert once.is_ready
 
 
-def test_a_failure_is_told_to_everybody_who_asks():
-    def work(progress):
+def test_a_result_waits_for_others_that_share_its_lock():
+    lock = threading.Lock()
+    result = BackgroundResult(lambda progress: 42, lock)
+    with lock:
+        assert result.poll() == InProgress("working", 0, 0, "waiting for other work to finish")
+    assert result.wait() == 42
+
+
+def test_a_failure_is_raised_at_every_request():
+    def compute(progress):
         raise ValueError("no")
 
-    once = Once(work, threading.Lock())
-    for _ in range(2):
+    result = BackgroundResult(compute)
+    for request in (result.wait, result.wait, result.poll):
         with pytest.raises(ValueError, match="no"):
-            once.wait()
-    with pytest.raises(ValueError, match="no"):
-        once.look()
+            request()
 
 
-def test_long_work_is_done_one_piece_at_a_time():
-    turn, inside, most = threading.Lock(), [], []
+def test_results_that_share_a_lock_are_computed_one_after_the_other():
+    lock, running, counts = threading.Lock(), [], []
 
-    def work(progress):
-        inside.append(1)
-        most.append(len(inside))
-        inside.pop()
+    def compute(progress):
+        running.append(1)
+        counts.append(len(running))
+        running.pop()
         return True
 
-    several = [Once(work, turn) for _ in range(8)]
-    for one in several:
-        one.look()
-    assert all(one.wait() for one in several)
-    assert set(most) == {1}
+    results = [BackgroundResult(compute, lock) for _ in range(8)]
+    for result in results:
+        result.poll()
+    assert all(result.wait() for result in results)
+    assert set(counts) == {1}

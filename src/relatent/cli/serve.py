@@ -1,4 +1,4 @@
-"""`relatent serve`: a model in the browser."""
+"""`relatent serve`: explore a model in the browser."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ import contextlib
 import errno
 import importlib.util
 import ipaddress
+import json
 import socket
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import InputError
 from .output import json_option
 
-GRACE = 2  # seconds that answers under way have after Ctrl-C
+if TYPE_CHECKING:
+    from ..web.views import Explorer
+
+SHUTDOWN_SECONDS = 2  # time that running requests have after Ctrl-C
+MAX_PENDING_CONNECTIONS = 1024
 
 
 @click.command()
@@ -24,65 +29,66 @@ GRACE = 2  # seconds that answers under way have after Ctrl-C
 @click.option(
     "--known",
     multiple=True,
-    help="Known facts, such as those the model was learned from: shown, and reasons (repeatable).",
+    help="Known facts, such as the training facts: shown beside predictions and used to explain them (repeatable).",
 )
-@click.option("--test", help="Facts to measure the model by, for the model's page.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
-@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0: any that is free.")
+@click.option("--test", help="Test facts; the model page shows the quality measured on them.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="Port to listen on; 0: a free port."
+)
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in the browser.")
 @json_option
 def serve(
     model: Path, known: tuple[str, ...], test: str | None, host: str, port: int, open_browser: bool, as_json: bool
 ) -> None:
-    """Explore a model in the browser: search, ask, see why, map, add an entity. Ctrl-C ends it.
+    """Explore a model in the browser: search, ask, see explanations and a map, describe new entities.
 
-    Needs: pip install 'relatent[serve]'. A benchmark's bare name means its training split, for --test its test split.
+    Stop with Ctrl-C. Needs: pip install 'relatent[serve]'. The name of a benchmark means its training split, for --test
+    its test split.
 
     Example: relatent serve presidents.relatent --known presidents --open
     """
-    import json
-
     check_installed()
-    listening = listen(host, port)  # first of all: reading may take long
-    with contextlib.closing(listening):
+    listener = listen(host, port)  # before reading the model, which may take long
+    with contextlib.closing(listener):
         explorer = open_explorer(model, known, test)
-        url = address(listening)
+        url = url_of(listener)
         if not is_loopback(host):
-            click.echo(f"warning: whoever can reach {url} can ask this model; there is no password", err=True)
+            click.echo(f"warning: everyone who can reach {url} can query this model; there is no password", err=True)
         if as_json:
             click.echo(json.dumps({"url": url, "model": str(model)}))
-        click.echo(f"{model.name} at {url} (Ctrl-C ends it)", err=True)
+        click.echo(f"serving {model.name} at {url} (Ctrl-C stops it)", err=True)
         if open_browser:
             import webbrowser
 
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
-        run(explorer, listening, host)
+        run(explorer, listener, host)
     click.echo("stopped", err=True)
 
 
 def check_installed() -> None:
-    """Say how to get what serving needs, where it is missing."""
+    """Raise an error that names the extra to install if a package is missing."""
     if any(importlib.util.find_spec(name) is None for name in ("starlette", "uvicorn")):
         raise InputError("serving needs Starlette and uvicorn; install them with: pip install 'relatent[serve]'")
 
 
-def open_explorer(model: Path, known: tuple[str, ...], test: str | None) -> Any:
-    """The model and its facts, read and indexed."""
+def open_explorer(model: Path, known: tuple[str, ...], test: str | None) -> Explorer:
+    """The explorer for a model file and its facts."""
     from ..analysis.known_facts import KnownFacts
     from ..model.factors import load
     from ..web.views import Explorer
     from .sources import open_facts
 
     factors = load(model)
-    facts = [open_facts(source, split="train") for source in known]
-    tested = None if test is None else open_facts(test, split="test")
-    for source, one in zip((*known, test), (*facts, tested), strict=True):
-        if one is not None and not len(one.over(factors.entities, factors.relations)):
-            raise InputError(f"{model} knows the names of no fact of {source}; give facts of the same data")
+    known_facts = [open_facts(source, split="train") for source in known]
+    test_facts = None if test is None else open_facts(test, split="test")
+    for source, facts in zip((*known, test), (*known_facts, test_facts), strict=True):
+        if facts is not None and not len(facts.over(factors.entities, factors.relations)):
+            raise InputError(f"no fact of {source} has names that {model} contains; give facts of the same data")
     return Explorer(
         factors,
-        KnownFacts(facts, factors) if facts else None,
-        None if tested is None else KnownFacts(tested, factors),
+        KnownFacts(known_facts, factors) if known_facts else None,
+        None if test_facts is None else KnownFacts(test_facts, factors),
         name=model.name,
         known_name=", ".join(known),
         test_name=test or "",
@@ -91,43 +97,47 @@ def open_explorer(model: Path, known: tuple[str, ...], test: str | None) -> Any:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; a port that is taken, or a host that is not ours, is said in one line."""
+    """A listening socket; failures are raised as one-line errors."""
     try:
-        family, kind, protocol, _, where = socket.getaddrinfo(
+        family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        found = socket.socket(family, kind, protocol)
+        listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise InputError(f"--host {host}: {error.strerror or error}; give an address of this machine") from error
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(where)
-        found.listen(1024)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(MAX_PENDING_CONNECTIONS)
     except OSError as error:
-        found.close()
-        if error.errno == errno.EADDRINUSE:
-            raise InputError(f"port {port} is in use; end what runs there, or give another --port") from error
-        if error.errno == errno.EACCES:
-            raise InputError(f"port {port} is not for you; give one above 1023 with --port") from error
-        raise InputError(f"cannot listen at {host}:{port}: {error.strerror}; give another --host") from error
-    return found
+        listener.close()
+        raise InputError(_why_not_listening(host, port, error)) from error
+    return listener
 
 
-def address(listening: socket.socket) -> str:
-    """Where a browser finds it."""
-    host, port = listening.getsockname()[:2]
+def _why_not_listening(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} is in use; stop the program that uses it, or choose another port with --port"
+    if error.errno == errno.EACCES:
+        return f"no permission to listen on port {port}; choose a port above 1023 with --port"
+    return f"cannot listen on {host}:{port}: {error.strerror}; give an address of this machine with --host"
+
+
+def url_of(listener: socket.socket) -> str:
+    """The URL of the explorer."""
+    host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host."""
+    """Whether only this machine can connect to the host."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 
 
-def run(explorer: Any, listening: socket.socket, host: str) -> None:
+def run(explorer: Explorer, listener: socket.socket, host: str) -> None:
     """Serve until Ctrl-C."""
     import uvicorn
 
@@ -136,7 +146,7 @@ def run(explorer: Any, listening: socket.socket, host: str) -> None:
 
     app = create_app(explorer, hosts=(*LOOPBACK, host.lower()) if is_loopback(host) else None)
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=GRACE
+        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=SHUTDOWN_SECONDS
     )
-    with one_blas_thread(), contextlib.suppress(KeyboardInterrupt):  # requests are the threads
-        uvicorn.Server(config).run(sockets=[listening])
+    with one_blas_thread(), contextlib.suppress(KeyboardInterrupt):  # requests already run in parallel threads
+        uvicorn.Server(config).run(sockets=[listener])

@@ -1,4 +1,4 @@
-"""Results that take long: computed once, aside, when first asked for; until then one can see how far they are."""
+"""Slow results: computed once, in a thread, on first request; until then clients receive the progress."""
 
 from __future__ import annotations
 
@@ -11,64 +11,59 @@ from ..progress import Progress
 T = TypeVar("T")
 
 
-class Working(NamedTuple):
-    """How far a result is that is not there yet."""
+class InProgress(NamedTuple):
+    """Progress of a result that is being computed."""
 
     state: str  # "working"
     done: int
-    total: int  # 0 where nobody knows
+    total: int  # 0 if not known
     note: str
 
 
-class Once(Generic[T]):
-    """A result that is computed in a thread of its own when first looked at, one after the other with its kind.
+class BackgroundResult(Generic[T]):
+    """A result that a thread of its own computes on the first request.
 
-    The thread is a daemon: a program that ends does not wait for it.
+    Results that share a lock are computed one after the other. The thread is a daemon, so that a program can exit
+    without waiting for it.
     """
 
-    def __init__(self, work: Callable[[Progress], T], turn: threading.Lock):
-        self._work, self._turn = work, turn
-        self._started, self._done = threading.Event(), threading.Event()
-        self._lock = threading.Lock()
+    def __init__(self, compute: Callable[[Progress], T], lock: threading.Lock | None = None):
+        self._compute, self._compute_lock = compute, lock or threading.Lock()
+        self._start_lock, self._started, self._finished = threading.Lock(), False, threading.Event()
         self._result: list[T] = []
         self._error: Exception | None = None
-        self._far = Working("working", 0, 0, "waiting for its turn")
+        self._progress = InProgress("working", 0, 0, "waiting for other work to finish")
 
-    def look(self) -> T | Working:
-        """The result, or how far it is; the first look starts the work."""
+    def poll(self) -> T | InProgress:
+        """The result, or its progress; the first call starts the computation."""
         self._start()
-        return self._have() if self._done.is_set() else self._far
+        return self._get() if self._finished.is_set() else self._progress
 
     def wait(self) -> T:
-        """The result, when it is there."""
+        """The result; waits until it is computed."""
         self._start()
-        self._done.wait()
-        return self._have()
+        self._finished.wait()
+        return self._get()
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether the result is there; to ask does not start the work."""
-        return self._done.is_set() and self._error is None
-
-    def _have(self) -> T:
+    def _get(self) -> T:
         if self._error is not None:
             raise self._error
         return self._result[0]
 
     def _start(self) -> None:
-        with self._lock:
-            if not self._started.is_set():
-                self._started.set()
+        with self._start_lock:
+            if not self._started:
+                self._started = True
                 threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
         try:
-            with self._turn:
-                self._result.append(self._work(self._tell))
-        except Exception as error:  # told to everybody who asks
+            with self._compute_lock:
+                self._result.append(self._compute(self._report))
+        except Exception as error:  # raised again in every thread that asks for the result
             self._error = error
         finally:
-            self._done.set()
+            self._finished.set()
 
-    def _tell(self, done: int, total: int, note: str) -> None:
-        self._far = Working("working", done, total, note)
+    def _report(self, done: int, total: int, note: str) -> None:
+        self._progress = InProgress("working", done, total, note)

@@ -1,4 +1,4 @@
-"""The endpoints of the API: what each takes, and which question of the explorer answers it."""
+"""The endpoints of the API: their parameters, and the method of the explorer that answers."""
 
 from __future__ import annotations
 
@@ -8,64 +8,73 @@ from typing import Any
 from ..analysis.answers import Answers
 from ..analysis.explain import Explanation
 from ..analysis.projection import METHODS
-from .openapi import LONGEST_NAME, Endpoint, Parameter, ValueProblem, Values
-from .views import (
-    Alike,
-    Entity,
-    Explorer,
-    Found,
-    Groups,
-    Listed,
-    Map,
-    Measured,
-    Members,
-    Model,
-    Newcomer,
+from .errors import ParameterError
+from .openapi import MAX_NAME_CHARACTERS, Arguments, Endpoint, Parameter
+from .results import (
+    EntityPage,
+    FactProbability,
+    GroupList,
+    GroupPage,
+    MapInfo,
+    MeasuredQuality,
+    ModelInfo,
+    NamePage,
+    NewEntityPage,
     NewFact,
-    OneFact,
-    Relations,
+    RelationList,
+    SearchResult,
+    SimilarEntities,
 )
+from .views import Explorer
 
-MOST_ANSWERS = 1000
-MOST_FACTS = 200  # of a newcomer
+MAX_RESULTS = 1000
+MAX_NEW_FACTS = 200
+MAX_PREDICTIONS = 50  # per section
 ROLES = ("subject", "object")
 
 
-def _count(name: str, about: str, default: int, most: int = MOST_ANSWERS) -> Parameter:
-    return Parameter(name, about, int, default, least=1, most=most)
+def _top(description: str, default: int, maximum: int = MAX_RESULTS, *, old: str) -> tuple[Parameter, Parameter]:
+    """`top`, and the name it had before."""
+    limits: Any = {"minimum": 1, "maximum": maximum, "argument": "k"}
+    return (
+        Parameter("top", description, int, default, **limits),
+        Parameter(old, "Old name of top; ignored if top is given.", int, deprecated=True, **limits),
+    )
 
 
-def _start() -> Parameter:
-    return Parameter("start", "The first to give, from 0.", int, 0, least=0, most=2**31 - 1)
+def _page(what: str, count: int, maximum: int = MAX_RESULTS) -> tuple[Parameter, Parameter]:
+    return (
+        Parameter("start", f"Position of the first {what}, from 0.", int, 0, minimum=0, maximum=2**31 - 1),
+        Parameter("count", f"Number of {what}s on this page.", int, count, minimum=1, maximum=maximum),
+    )
 
 
-def _place(name: str, about: str, *, required: bool = False) -> Parameter:
-    return Parameter(name, about, required=required)
-
-
-ONE_FACT = (
-    _place("subject", "The fact's subject.", required=True),
-    _place("relation", "Its relation.", required=True),
-    _place("object", "Its object.", required=True),
+ENTITY = Parameter("name", "Name of the entity.", required=True)
+FACT = (
+    Parameter("subject", "Subject of the fact.", required=True),
+    Parameter("relation", "Relation of the fact.", required=True),
+    Parameter("object", "Object of the fact.", required=True),
 )
+NAME_SCHEMA = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARACTERS}
+TOP_SCHEMA = {"type": "integer", "minimum": 1, "maximum": MAX_PREDICTIONS}
 NEW_ENTITY: dict[str, Any] = {
     "type": "object",
     "required": ["name", "facts"],
     "additionalProperties": False,
     "properties": {
-        "name": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME, "description": "A name that is new."},
+        "name": {**NAME_SCHEMA, "description": "A name that the model does not have."},
         "facts": {
             "type": "array",
             "minItems": 1,
-            "maxItems": MOST_FACTS,
+            "maxItems": MAX_NEW_FACTS,
             "items": {
                 "type": "object",
                 "required": ["relation", "role", "partner"],
                 "additionalProperties": False,
                 "properties": {
-                    "relation": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
-                    "role": {"type": "string", "enum": list(ROLES), "description": "The newcomer's."},
-                    "partner": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
+                    "relation": NAME_SCHEMA,
+                    "role": {"type": "string", "enum": list(ROLES), "description": "Role of the new entity."},
+                    "partner": {**NAME_SCHEMA, "description": "The other entity of the fact."},
                 },
             },
         },
@@ -74,99 +83,103 @@ NEW_ENTITY: dict[str, Any] = {
             "minimum": 0,
             "maximum": 1,
             "default": 0.1,
-            "description": "How much what is not listed counts as false: 1 if all facts are there, near 0 if few are.",
+            "description": "Weight of facts that are not listed, as false: 1 if all true facts are listed, "
+            "near 0 if few are.",
         },
-        "limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 5},
+        "top": {**TOP_SCHEMA, "default": 5, "description": "Number of predictions per section."},
+        "limit": {**TOP_SCHEMA, "deprecated": True, "description": "Old name of top; ignored if top is given."},
     },
 }
 
 
-def read_new_entity(body: Any) -> Values:
-    """The posted newcomer, checked against its schema."""
-    _keys(body, NEW_ENTITY, "the body")
+def read_new_entity(body: Any) -> Arguments:
+    """The body of a fold-in request, checked against its schema."""
+    _check_keys(body, NEW_ENTITY, "the body")
     name, facts = _text(body["name"], "name"), body["facts"]
+    remedy = f"give 1 to {MAX_NEW_FACTS} facts"
     if not isinstance(facts, list):
-        raise ValueProblem(f"facts must be a list, got {str(facts)[:80]!r}", f"give 1 to {MOST_FACTS} of them")
-    if not 1 <= len(facts) <= MOST_FACTS:
-        limit = f"at most {MOST_FACTS} facts" if facts else "at least one fact"
-        raise ValueProblem(f"facts must have {limit}, got {len(facts)}", f"give 1 to {MOST_FACTS} of them")
-    read = []
+        raise ParameterError(f"facts must be a list, got {str(facts)[:80]!r}", remedy)
+    if not 1 <= len(facts) <= MAX_NEW_FACTS:
+        limit = f"at most {MAX_NEW_FACTS} facts" if facts else "at least one fact"
+        raise ParameterError(f"facts must have {limit}, got {len(facts)}", remedy)
+    new_facts = []
     for number, fact in enumerate(facts, 1):
-        _keys(fact, NEW_ENTITY["properties"]["facts"]["items"], f"fact {number}")
+        _check_keys(fact, NEW_ENTITY["properties"]["facts"]["items"], f"fact {number}")
         if fact["role"] not in ROLES:
-            told = f"fact {number}: role must be subject or object, got {str(fact['role'])[:80]!r}"
-            raise ValueProblem(told, "give subject or object")
-        texts = (_text(fact[part], f"fact {number}: {part}") for part in ("relation", "partner"))
-        relation, partner = texts
-        read.append(NewFact(relation, fact["role"], partner))
-    others, limit = body.get("others", 0.1), body.get("limit", 5)
-    if not _is_number(others) or not 0 <= others <= 1:
-        raise ValueProblem(f"others must be from 0 to 1, got {str(others)[:80]!r}", "give a number from 0 to 1")
-    if not _is_number(limit) or limit != int(limit) or not 1 <= limit <= 50:
-        raise ValueProblem(f"limit must be from 1 to 50, got {str(limit)[:80]!r}", "give a whole number from 1 to 50")
-    return {"name": name, "facts": read, "others": float(others), "limit": int(limit)}
+            message = f"fact {number}: role must be subject or object, got {str(fact['role'])[:80]!r}"
+            raise ParameterError(message, "give subject or object")
+        relation, partner = (_text(fact[key], f"fact {number}: {key}") for key in ("relation", "partner"))
+        new_facts.append(NewFact(relation, fact["role"], partner))
+    others = _number(body.get("others", 0.1), "others", 0, 1)
+    tops = [int(_number(body[key], key, 1, MAX_PREDICTIONS, whole=True)) for key in ("top", "limit") if key in body]
+    return {"name": name, "facts": new_facts, "others": others, "k": tops[0] if tops else 5}
 
 
-def _keys(held: Any, schema: dict[str, Any], what: str) -> None:
-    if not isinstance(held, dict):
-        raise ValueProblem(f"{what} must be an object", f"give {', '.join(schema['required'])}")
+def _check_keys(value: Any, schema: dict[str, Any], what: str) -> None:
+    if not isinstance(value, dict):
+        raise ParameterError(f"{what} must be an object", f"give {', '.join(schema['required'])}")
     for name in schema["required"]:
-        if name not in held:
-            raise ValueProblem(f"{what} has no {name}", f"give {', '.join(schema['required'])}")
-    for name in held:
+        if name not in value:
+            raise ParameterError(f"{what} has no {name}", f"give {', '.join(schema['required'])}")
+    for name in value:
         if name not in schema["properties"]:
-            raise ValueProblem(
-                f"{what} has an unknown {name[:80]!r}", f"leave it out; {what} takes {', '.join(schema['properties'])}"
-            )
+            message = f"{what} has an unknown key {name[:80]!r}"
+            raise ParameterError(message, f"remove it; the keys are {', '.join(schema['properties'])}")
 
 
 def _text(value: Any, what: str) -> str:
-    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_NAME:
-        raise ValueProblem(f"{what} must be a text, got {str(value)[:80]!r}", f"give 1 to {LONGEST_NAME} letters")
+    if not isinstance(value, str) or not 1 <= len(value) <= MAX_NAME_CHARACTERS:
+        message = f"{what} must be a string, got {str(value)[:80]!r}"
+        raise ParameterError(message, f"give 1 to {MAX_NAME_CHARACTERS} characters")
     return value
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def _number(value: Any, what: str, minimum: int, maximum: int, *, whole: bool = False) -> float:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not is_number or not minimum <= value <= maximum or (whole and value != int(value)):
+        limits = f"from {minimum} to {maximum}"
+        message = f"{what} must be {limits}, got {str(value)[:80]!r}"
+        raise ParameterError(message, f"give a {'whole ' if whole else ''}number {limits}")
+    return float(value)
 
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "/api/search",
-        "Names that hold what was typed: equal ones first, then beginnings, words, parts.",
+        "Names that contain a text: exact matches first, then prefixes, then beginnings of words, then any part.",
         Explorer.search,
-        Found,
+        SearchResult,
         (
-            _place("q", "A part of the name.", required=True),
-            _count("limit", "How many at most.", 10, 100),
-            Parameter("kind", "Whose names.", default="entity", choices=("entity", "relation")),
+            Parameter("q", "A part of the name.", required=True),
+            *_top("Number of results.", 10, 100, old="limit"),
+            Parameter("kind", "What to search.", default="entity", choices=("entity", "relation")),
         ),
     ),
     Endpoint(
         "/api/entity",
-        "What is known and what is likely of an entity, in both roles of every relation.",
+        "Known and predicted facts of an entity, one section per relation and role.",
         Explorer.entity,
-        Entity,
+        EntityPage,
         (
-            _place("name", "The entity.", required=True),
-            _count("limit", "Predictions a section.", 5, 50),
-            _count("sections", "Sections, the most telling first.", 24, 10_000),
+            ENTITY,
+            *_top("Number of predictions per section.", 5, MAX_PREDICTIONS, old="limit"),
+            Parameter("sections", "Number of sections, most informative first.", int, 24, minimum=1, maximum=10_000),
         ),
         (404,),
     ),
     Endpoint(
         "/api/ask",
-        "The best answers for the one of three places that is left open.",
+        "The best answers to a question: give two of subject, relation and object.",
         Explorer.ask,
         Answers,
         (
-            _place("subject", "Given subject."),
-            _place("relation", "Given relation."),
-            _place("object", "Given object."),
-            _count("k", "How many answers.", 10),
+            Parameter("subject", "Subject of the question."),
+            Parameter("relation", "Relation of the question."),
+            Parameter("object", "Object of the question."),
+            *_top("Number of answers.", 10, old="k"),
             Parameter(
                 "known",
-                "Known answers are marked, left out, or they alone are given.",
+                "Known answers: mark them, omit them, or return only them.",
                 default="mark",
                 choices=("mark", "omit", "only"),
             ),
@@ -175,92 +188,89 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "/api/fact",
-        "How likely one fact is, and whether it is known.",
+        "Score and probability of one fact, and whether it is known.",
         Explorer.fact,
-        OneFact,
-        ONE_FACT,
+        FactProbability,
+        FACT,
         (404,),
     ),
     Endpoint(
         "/api/explain",
-        "Why a fact is likely or not: the known facts that carry it, and its components.",
+        "Why a fact is likely or unlikely: the known facts and the components that its score rests on.",
         Explorer.explain,
         Explanation,
-        (
-            *ONE_FACT,
-            _count("count", "How many reasons.", 5, 20),
-        ),
+        (*FACT, *_top("Number of known facts.", 5, 20, old="count")),
         (404, 409),
     ),
     Endpoint(
         "/api/similar",
-        "Entities of which the model says nearly the same.",
+        "The entities for which the model predicts most nearly the same facts.",
         Explorer.similar,
-        Alike,
-        (_place("name", "The entity.", required=True), _count("k", "How many.", 10)),
+        SimilarEntities,
+        (ENTITY, *_top("Number of entities.", 10, old="k")),
         (404,),
     ),
     Endpoint(
         "/api/fold-in",
-        "What is likely of an entity that the model does not know, from a few facts. Nothing is kept.",
+        "Predicted facts of an entity that is not in the model, from a few facts about it. Nothing is stored.",
         Explorer.fold_in,
-        Newcomer,
+        NewEntityPage,
         statuses=(404, 409),
         body=NEW_ENTITY,
         read_body=read_new_entity,
     ),
-    Endpoint("/api/relations", "All relations.", Explorer.relations, Relations),
+    Endpoint("/api/relations", "All relations.", Explorer.relations, RelationList),
     Endpoint(
         "/api/groups",
-        "Groups of entities that belong together, and what is typical of each.",
-        Explorer.groups,
-        Groups,
-        takes_long=True,
+        "Groups of similar entities, and the facts that are typical of each group.",
+        lambda explorer: explorer.map.groups(),
+        GroupList,
+        in_background=True,
     ),
     Endpoint(
         "/api/group",
-        "One group and a page of its members, by its number or by one of them.",
+        "One group and one page of its members; give number or entity.",
         Explorer.group,
-        Members,
+        GroupPage,
         (
-            Parameter("number", "The group's number, from 0.", int, least=0, most=65_534),
-            _place("entity", "A member."),
-            _start(),
-            _count("count", "How many members.", 100),
+            Parameter("number", "Number of the group, from 0.", int, minimum=0, maximum=65_534),
+            Parameter("entity", "Name of a member."),
+            *_page("member", 100),
         ),
         (404,),
-        takes_long=True,
+        in_background=True,
     ),
-    Endpoint("/api/map", "How the entities can be laid out on a plane.", Explorer.map, Map),
+    Endpoint(
+        "/api/map",
+        "The layouts that can place the entities on a plane.",
+        lambda explorer: explorer.map.layouts(),
+        MapInfo,
+    ),
     Endpoint(
         "/api/map/points",
-        "x and y of each entity in the order of ids: little-endian float32, within −1 and 1.",
-        Explorer.points,
+        "x and y of each entity in order of their ids: little-endian float32 from −1 to 1.",
+        lambda explorer, method: explorer.map.points(method),
         bytes,
-        (Parameter("method", "How they are laid out.", default="pca", choices=METHODS),),
-        takes_long=True,
+        (Parameter("method", "The layout.", default="pca", choices=METHODS),),
+        in_background=True,
     ),
     Endpoint(
         "/api/map/groups",
-        "The group of each entity in the order of ids: little-endian uint16, 65535 for none.",
-        Explorer.labels,
+        "Group number of each entity in order of their ids: little-endian uint16, 65535 for none.",
+        lambda explorer: explorer.map.group_numbers(),
         bytes,
-        takes_long=True,
+        in_background=True,
     ),
     Endpoint(
-        "/api/names",
-        "Names of entities by id.",
-        Explorer.names,
-        Listed,
-        (_start(), _count("count", "How many.", 1000, 10_000)),
+        "/api/names", "Names of entities in order of their ids.", Explorer.names, NamePage, _page("name", 1000, 10_000)
     ),
-    Endpoint("/api/model", "What the model is, how it was made, and what can be asked of it.", Explorer.model, Model),
+    Endpoint("/api/model", "What the model is, how it was fitted, and what it can answer.", Explorer.model, ModelInfo),
     Endpoint(
         "/api/quality",
-        "How good the model is on the test facts, or else on the known ones, and whether its probabilities hold.",
+        "Quality and calibration of the model on the test facts, or else on the known facts.",
         Explorer.quality,
-        Measured,
+        MeasuredQuality,
         statuses=(409,),
-        takes_long=True,
+        in_background=True,
     ),
 )

@@ -1,6 +1,7 @@
-"""The API said once: each endpoint's parameters are both its parser and its OpenAPI description.
+"""Endpoints, their parameters and the OpenAPI document.
 
-Answers are described by their types (`schema_of`), so the description cannot lag behind the code.
+A `Parameter` both parses a value and describes it; response schemas are read off the result types (`schema_of`).
+So the document always matches the code.
 """
 
 from __future__ import annotations
@@ -12,112 +13,118 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .. import __version__
+from .background import InProgress
+from .errors import ParameterError
 
-LONGEST_NAME = 2000  # letters
-Values = Mapping[str, Any]
-
-
-class ValueProblem(ValueError):  # noqa: N818  (it is told to the client, with its remedy)
-    """A value that does not fit; `remedy` says what would."""
-
-    def __init__(self, message: str, remedy: str):
-        super().__init__(message)
-        self.remedy = remedy
+MAX_NAME_CHARACTERS = 2000
+MAX_INTEGER_DIGITS = 11
+Arguments = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One value of a query."""
+    """One parameter of a query; `argument` is the name of the Python argument that takes it, if different."""
 
     name: str
-    about: str
-    kind: type = str  # str or int
+    description: str
+    type: type = str  # str or int
     default: Any = None
     required: bool = False
-    least: int = 0
-    most: int = 0
+    minimum: int = 0
+    maximum: int = 0
     choices: tuple[str, ...] = ()
+    argument: str = ""
+    deprecated: bool = False  # an old name; ignored if the argument is given by its new name
 
     def read(self, text: str | None) -> Any:
-        """The value of a text; what is wrong with it is said in one line."""
+        """The parsed value."""
         if text is None:
             if self.required:
-                raise ValueProblem(f"{self.name} is missing", f"add {self.name}=…: {self.about}")
+                raise ParameterError(f"{self.name} is missing", f"add {self.name}=…: {self.description}")
             return self.default
         if not text:
-            raise ValueProblem(
+            raise ParameterError(
                 f"{self.name} is empty", "give a value" if self.required else "give a value or leave it out"
             )
-        if self.kind is int:
-            return self._number(text)
+        if self.type is int:
+            return self._read_integer(text)
         if self.choices and text not in self.choices:
             choices = f"one of {', '.join(self.choices)}"
-            raise ValueProblem(f"{self.name} must be {choices}, got {text[:80]!r}", f"give {choices}")
-        if len(text) > LONGEST_NAME:
-            raise ValueProblem(f"{self.name} has {len(text)} letters", f"give 1 to {LONGEST_NAME}")
+            raise ParameterError(f"{self.name} must be {choices}, got {text[:80]!r}", f"give {choices}")
+        if len(text) > MAX_NAME_CHARACTERS:
+            raise ParameterError(
+                f"{self.name} has {len(text)} characters", f"give at most {MAX_NAME_CHARACTERS} characters"
+            )
         return text
 
-    def _number(self, text: str) -> int:
+    def _read_integer(self, text: str) -> int:
         digits = text.removeprefix("-")
-        value = int(text) if digits.isascii() and digits.isdigit() and len(digits) < 12 else None
-        if value is None or not self.least <= value <= self.most:
-            limits = f"from {self.least} to {self.most}"
-            raise ValueProblem(f"{self.name} must be {limits}, got {text[:80]!r}", f"give a whole number {limits}")
-        return value
+        is_integer = digits.isascii() and digits.isdigit() and len(digits) <= MAX_INTEGER_DIGITS
+        if not is_integer or not self.minimum <= int(text) <= self.maximum:
+            limits = f"from {self.minimum} to {self.maximum}"
+            raise ParameterError(f"{self.name} must be {limits}, got {text[:80]!r}", f"give a whole number {limits}")
+        return int(text)
 
-    def described(self) -> dict[str, Any]:
-        """As OpenAPI says it."""
-        schema: dict[str, Any] = {"type": "string"} if self.kind is str else {"type": "integer"}
-        if self.kind is int:
-            schema |= {"minimum": self.least, "maximum": self.most}
+    def to_openapi(self) -> dict[str, Any]:
+        """The parameter in the OpenAPI document."""
+        schema: dict[str, Any] = {"type": "string"} if self.type is str else {"type": "integer"}
+        if self.type is int:
+            schema |= {"minimum": self.minimum, "maximum": self.maximum}
         elif self.choices:
             schema["enum"] = list(self.choices)
         else:
-            schema |= {"minLength": 1, "maxLength": LONGEST_NAME}
+            schema |= {"minLength": 1, "maxLength": MAX_NAME_CHARACTERS}
         if self.default is not None:
             schema["default"] = self.default
-        return {
+        described = {
             "name": self.name,
             "in": "query",
             "required": self.required,
-            "description": self.about,
+            "description": self.description,
             "schema": schema,
         }
+        return described | {"deprecated": True} if self.deprecated else described
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A path, what it takes, what it gives, and the function behind it."""
+    """A path, its parameters, its result type, and the function that answers."""
 
     path: str
     summary: str
-    call: Callable[..., Any]  # (explorer, **values)
-    answer: Any  # a NamedTuple, or bytes
+    call: Callable[..., Any]  # (explorer, **arguments)
+    result: Any  # a NamedTuple, or bytes
     parameters: tuple[Parameter, ...] = ()
-    statuses: tuple[int, ...] = ()  # of errors, beside those that any endpoint may have
-    takes_long: bool = False  # 202 with the progress until the answer is there
-    body: Any = None  # the JSON schema of what is posted; None: GET
-    read_body: Callable[[Any], Values] | None = None
+    statuses: tuple[int, ...] = ()  # of errors that only some endpoints have
+    in_background: bool = False  # 202 with the progress until the result is computed
+    body: Any = None  # JSON schema of the body of a POST request; None: GET
+    read_body: Callable[[Any], Arguments] | None = None
 
     @property
     def method(self) -> str:
         """GET or POST."""
         return "GET" if self.body is None else "POST"
 
-    def read_query(self, query: Mapping[str, list[str]]) -> dict[str, Any]:
-        """Values of all parameters; unknown and repeated ones are refused."""
-        known = {one.name for one in self.parameters}
+    def read_query(self, query: Mapping[str, list[str]]) -> Arguments:
+        """The arguments of the call; unknown and repeated parameters are refused."""
+        names = {parameter.name for parameter in self.parameters}
         for name, values in query.items():
-            if name not in known:
-                takes = ", ".join(sorted(known)) or "no parameters"
-                raise ValueProblem(f"there is no parameter {name[:80]!r}", f"{self.path} takes {takes}")
+            if name not in names:
+                accepted = ", ".join(sorted(names)) or "no parameters"
+                raise ParameterError(f"unknown parameter {name[:80]!r}", f"{self.path} accepts {accepted}")
             if len(values) > 1:
-                raise ValueProblem(f"{name} is given {len(values)} times", "give it once")
-        return {one.name: one.read(query.get(one.name, [None])[0]) for one in self.parameters}
+                raise ParameterError(f"{name} is given {len(values)} times", "give it once")
+        arguments: Arguments = {}
+        for parameter in sorted(self.parameters, key=lambda parameter: not parameter.deprecated):  # new names win
+            value = parameter.read(query.get(parameter.name, [None])[0])
+            argument = parameter.argument or parameter.name
+            if parameter.name in query or not (parameter.deprecated or argument in arguments):
+                arguments[argument] = value
+        return arguments
 
 
 class ErrorBody(NamedTuple):
-    """What went wrong, and what to do."""
+    """What happened, and what to do."""
 
     code: str
     message: str
@@ -125,19 +132,19 @@ class ErrorBody(NamedTuple):
 
 
 STATUSES = {
-    400: "The request is malformed, or names a foreign host.",
-    404: "There is no such entity, relation, group or page; `close` has names that may have been meant.",
-    405: "The path has another method.",
-    409: "The server was started without the data, or with a model of another kind than this needs.",
+    400: "The request is malformed, or its Host header is not a name of this server.",
+    404: "No such entity, relation, group or page; `close` lists similar names.",
+    405: "The path does not support this method.",
+    409: "The server was started without the data, or with another kind of model than the request needs.",
     413: "The body is too large.",
     415: "The body is not application/json.",
-    422: "A value is missing or does not fit.",
-    500: "A fault of the server's own; its log has the details.",
-    503: "The answer took too long, or too many wait before it; try again.",
+    422: "A value is missing or invalid.",
+    500: "The server failed; its log has the details.",
+    503: "The request took too long, or too many requests are waiting; try again.",
 }
 
 
-def described(endpoints: tuple[Endpoint, ...]) -> dict[str, Any]:
+def openapi_document(endpoints: tuple[Endpoint, ...]) -> dict[str, Any]:
     """The OpenAPI document."""
     schemas: dict[str, Any] = {}
     paths: dict[str, Any] = {}
@@ -156,7 +163,7 @@ def described(endpoints: tuple[Endpoint, ...]) -> dict[str, Any]:
         "info": {
             "title": "relatent",
             "version": __version__,
-            "description": "A model's answers by name. Every page of the explorer shows what one of these gives.",
+            "description": "Answers of a model, by name. The pages of the explorer show results of these endpoints.",
         },
         "servers": [{"url": "/"}],
         "paths": paths,
@@ -165,34 +172,32 @@ def described(endpoints: tuple[Endpoint, ...]) -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
-    if endpoint.answer is bytes:
+    if endpoint.result is bytes:
         content: dict[str, Any] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
     else:
-        content = {"application/json": {"schema": schema_of(endpoint.answer, schemas)}}
-    responses: dict[str, Any] = {"200": {"description": "The answer.", "content": content}}
-    if endpoint.takes_long:
-        from .background import Working
-
-        working = {"application/json": {"schema": schema_of(Working, schemas)}}
-        responses["202"] = {"description": "Not there yet: how far it is. Ask again.", "content": working}
-    posted = {400, 413, 415} if endpoint.body else set()
+        content = {"application/json": {"schema": schema_of(endpoint.result, schemas)}}
+    responses: dict[str, Any] = {"200": {"description": "The result.", "content": content}}
+    if endpoint.in_background:
+        progress = {"application/json": {"schema": schema_of(InProgress, schemas)}}
+        responses["202"] = {"description": "Still being computed: the progress. Ask again.", "content": progress}
+    body_statuses = {400, 413, 415} if endpoint.body else set()
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    for status in sorted({400, 405, 422, 500, 503} | posted | set(endpoint.statuses)):
+    for status in sorted({400, 405, 422, 500, 503} | body_statuses | set(endpoint.statuses)):
         responses[str(status)] = {"description": STATUSES[status], "content": error}
-    found: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "operationId": endpoint.path.removeprefix("/api/").replace("/", "-"),
         "summary": endpoint.summary,
-        "parameters": [one.described() for one in endpoint.parameters],
+        "parameters": [parameter.to_openapi() for parameter in endpoint.parameters],
         "responses": responses,
     }
     if endpoint.body:
-        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": endpoint.body}}}
-    return found
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": endpoint.body}}}
+    return operation
 
 
 # --- schemas from types
 
-PLAIN: dict[Any, dict[str, Any]] = {
+PLAIN_TYPES: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
     int: {"type": "integer"},
     float: {"type": "number"},
@@ -203,18 +208,18 @@ PLAIN: dict[Any, dict[str, Any]] = {
 
 
 def schema_of(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
-    """The JSON schema of a type made of NamedTuples, lists, dictionaries and plain values."""
-    if kind in PLAIN:
-        return dict(PLAIN[kind])
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    """The JSON schema of a type built from NamedTuples, lists, dictionaries and plain values."""
+    if kind in PLAIN_TYPES:
+        return dict(PLAIN_TYPES[kind])
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is list:
-        return {"type": "array", "items": schema_of(inner[0], schemas)}
+        return {"type": "array", "items": schema_of(arguments[0], schemas)}
     if origin is dict:
-        return {"type": "object", "additionalProperties": schema_of(inner[1], schemas)}
+        return {"type": "object", "additionalProperties": schema_of(arguments[1], schemas)}
     if origin in (types.UnionType, typing.Union):
-        return {"anyOf": [schema_of(one, schemas) for one in inner]}
+        return {"anyOf": [schema_of(member, schemas) for member in arguments]}
     if kind.__name__ not in schemas:
-        schemas[kind.__name__] = {}  # a type may hold itself
+        schemas[kind.__name__] = {}  # ends the recursion of a type that contains itself
         hints = typing.get_type_hints(kind)
         schemas[kind.__name__] = {
             "type": "object",
@@ -223,14 +228,3 @@ def schema_of(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
             "properties": {name: schema_of(hint, schemas) for name, hint in hints.items()},
         }
     return {"$ref": f"#/components/schemas/{kind.__name__}"}
-
-
-def plain(value: Any) -> Any:
-    """An answer as JSON values."""
-    if hasattr(value, "_asdict"):
-        return {name: plain(one) for name, one in value._asdict().items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
-    if isinstance(value, dict):
-        return {str(name): plain(one) for name, one in value.items()}
-    return value

@@ -1,0 +1,40 @@
+"""Fixtures of the tests of the web application: one small model, served with and without its known facts."""
+
+import pytest
+
+import relatent
+import worlds
+from relatent.analysis.known_facts import KnownFacts
+
+
+@pytest.fixture(scope="session")
+def politics():
+    """Facts about 20 presidents, and factors fitted to them."""
+    facts = worlds.politics()
+    return facts, relatent.RescalLogit(8, 0.1, 0.1).fit(facts).factors_
+
+
+@pytest.fixture(scope="session")
+def explorer(politics):
+    from relatent.web.views import Explorer
+
+    facts, factors = politics
+    return Explorer(factors, KnownFacts(facts, factors), name="politics.relatent", known_name="politics")
+
+
+@pytest.fixture(scope="session")
+def client(explorer):
+    from api_client import client_of
+
+    with client_of(explorer) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def client_without_facts(politics):
+    from api_client import client_of
+
+    from relatent.web.views import Explorer
+
+    with client_of(Explorer(politics[1])) as client:
+        yield client

@@ -1,0 +1,45 @@
+"""The OpenAPI document and the page /api."""
+
+import json
+import re
+
+import pytest
+
+pytest.importorskip("starlette", reason="needs relatent[serve]")
+from relatent.web.endpoints import ENDPOINTS
+
+
+def test_the_document_describes_every_endpoint_and_parameter(client):
+    document = client.get("/api/openapi.json").json()
+    assert document["openapi"] == "3.1.0"
+    assert set(document["paths"]) == {endpoint.path for endpoint in ENDPOINTS}
+    page = client.get("/api").text
+    for endpoint in ENDPOINTS:
+        (method, operation), *others = document["paths"][endpoint.path].items()
+        assert not others
+        assert method.upper() == endpoint.method
+        described = [parameter["name"] for parameter in operation["parameters"]]
+        assert described == [parameter.name for parameter in endpoint.parameters]
+        assert endpoint.path in page
+    for name in re.findall(r"#/components/schemas/(\w+)", json.dumps(document)):
+        assert name in document["components"]["schemas"]
+
+
+def test_old_parameter_names_are_marked_as_deprecated(client):
+    paths = client.get("/api/openapi.json").json()["paths"]
+    deprecated = {
+        (path, parameter["name"])
+        for path, methods in paths.items()
+        for operation in methods.values()
+        for parameter in operation["parameters"]
+        if parameter.get("deprecated")
+    }
+    assert deprecated == {
+        ("/api/search", "limit"),
+        ("/api/entity", "limit"),
+        ("/api/ask", "k"),
+        ("/api/explain", "count"),
+        ("/api/similar", "k"),
+    }
+    body = paths["/api/fold-in"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert body["properties"]["limit"]["deprecated"]
