@@ -11,7 +11,7 @@ from timing import bar, summary, timed
 import relatent
 from relatent.data.names import Names
 from relatent.evaluation.metrics import measure
-from relatent.model.links import Smooth
+from relatent.model.links import SmoothLink
 
 RANK, GIVEN = 50, 20  # facts of each newcomer
 Array = np.ndarray[Any, Any]
@@ -101,7 +101,7 @@ def _million(seed: int, n: int = 1_000_000, n_relations: int = 5, newcomers: int
     A = rng.normal(size=(n, RANK)).astype(np.float32)
     R = rng.normal(size=(n_relations, RANK, RANK)).astype(np.float32)
     factors = relatent.Factors(
-        A, R, np.zeros(n_relations, np.float32), Names(n), Names(n_relations, what="relation"), Smooth()
+        A, R, np.zeros(n_relations, np.float32), Names(n), Names(n_relations, what="relation"), SmoothLink()
     )
     names = [f"newcomer {i}" for i in range(newcomers)]
     facts = Facts.from_arrays(

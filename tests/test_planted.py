@@ -6,7 +6,7 @@ from relatent.data.facts import Facts
 from relatent.errors import InputError
 from relatent.evaluation.metrics import measure
 from relatent.model.factors import Factors
-from relatent.model.links import Logistic
+from relatent.model.links import LogisticLink
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_neighbouring_ids_have_nothing_in_common(graph):
 def test_the_truth_has_the_rank_asked_for(graph):
     assert isinstance(graph.factors, Factors)
     assert graph.factors.rank == 16
-    assert graph.factors.link == Logistic()
+    assert graph.factors.link == LogisticLink()
     assert graph.factors.A.dtype == graph.factors.R.dtype == np.float32
     assert np.linalg.matrix_rank(graph.factors.A) == 16
 

@@ -19,7 +19,7 @@ def random_factors():
         np.array([-1.0, 0.5]),
         Names([f"e{i}" for i in range(n)]),
         Names(["likes", "knows"], what="relation"),
-        links.Logistic(),
+        links.LogisticLink(),
     )
 
 

@@ -13,7 +13,7 @@ from relatent.evaluation.calibration import MOST_KNOTS, Calibrated, fit_isotonic
 from relatent.evaluation.cross_validation import cell_folds, cross_predict, cross_validate
 from relatent.evaluation.reliability import expected_calibration_error
 from relatent.model.factors import load
-from relatent.model.links import Isotonic, Smooth
+from relatent.model.links import IsotonicLink, SmoothLink
 from worlds import cliques, random_facts
 
 ALS = relatent.RescalALS(rank=3, l2_entities=0.1, l2_relations=0.1, tol=1e-2)
@@ -73,7 +73,7 @@ def test_a_map_makes_probabilities_come_true(cells, learn):
 
 
 @each_map
-@pytest.mark.parametrize("before", [expit, lambda theta: expit(3 * theta), Smooth().probability])
+@pytest.mark.parametrize("before", [expit, lambda theta: expit(3 * theta), SmoothLink().probability])
 def test_a_map_never_worsens_the_log_loss_of_its_own_cells(cells, learn, before):
     theta, truth = cells
     assert log_loss(truth, learn(theta, truth).probability(theta), None) < log_loss(truth, before(theta), None)
@@ -283,7 +283,7 @@ class Plain(BaseEstimator):
 
 
 def test_anything_with_fit_factors_and_trace_can_be_calibrated():
-    assert isinstance(Calibrated(Plain(), folds=3).fit(noisy_world(20)[0]).factors_.link, Isotonic)
+    assert isinstance(Calibrated(Plain(), folds=3).fit(noisy_world(20)[0]).factors_.link, IsotonicLink)
 
 
 def test_progress_checkpoint_and_validation_reach_the_fits(tmp_path):

@@ -12,7 +12,7 @@ from relatent.errors import ConvergenceWarning, InputError, UnknownNameError
 from relatent.evaluation import cross_validation as folds_module
 from relatent.evaluation.cross_validation import cell_folds, cross_validate, pair_normalised
 from relatent.model.factors import Factors
-from relatent.model.links import Smooth
+from relatent.model.links import SmoothLink
 from worlds import blocks, cliques, marriages, politics, random_facts, relative_error
 
 ALS = relatent.RescalALS(rank=3, l2_entities=0.1, l2_relations=0.1, tol=1e-2)
@@ -159,7 +159,7 @@ def test_pair_normalised_scores_are_those_of_a_plain_loop(link):
 
 def test_a_pair_whose_norm_is_zero_is_left_alone():
     facts = random_facts(4, 2, 5)
-    nothing = Factors(np.zeros((4, 2)), np.zeros((2, 2, 2)), np.zeros(2), facts.entities, facts.relations, Smooth())
+    nothing = Factors(np.zeros((4, 2)), np.zeros((2, 2, 2)), np.zeros(2), facts.entities, facts.relations, SmoothLink())
     assert not pair_normalised(nothing, facts.triples).any()
 
 

@@ -11,7 +11,7 @@ from relatent.data.facts import Facts
 from relatent.errors import InputError
 from relatent.fit import losses
 from relatent.fit.losses import LOSSES, Categorical, Logistic, Poisson, SmoothHinge, Squared, resolve
-from relatent.model.links import Count
+from relatent.model.links import CountLink
 from worlds import blocks, random_facts, random_parameters, relative_error
 
 CELLWISE = {name: loss() for name, loss in LOSSES.items() if name not in ("categorical", "softmax")}
@@ -130,7 +130,7 @@ def test_counts_are_predicted_by_their_mean():
     facts = Facts.from_arrays(s, np.zeros(36, int), o, times=mean)
     f = relatent.Rescal(rank=2, loss="poisson", init="random", **SMALL).fit(facts).factors_
     np.testing.assert_allclose(f.link.response(f.score(s, 0, o)), mean, rtol=0.05)
-    assert isinstance(f.link, Count)
+    assert isinstance(f.link, CountLink)
     np.testing.assert_allclose(f.probability(s, 0, o), -np.expm1(-f.link.response(f.score(s, 0, o))), rtol=1e-6)
 
 

@@ -5,7 +5,7 @@ from relatent.data.facts import Facts
 from relatent.data.names import Names
 from relatent.errors import InputError, UnknownNameError
 from relatent.model.factors import CELLS_AT_ONCE, Factors, scores
-from relatent.model.links import Smooth
+from relatent.model.links import SmoothLink
 
 ENTITIES = ["Ann", "Bob", "Cid", "Dan"]
 
@@ -69,7 +69,7 @@ def test_scores_keep_the_precision_of_the_factors():
 
 def test_a_probability_is_the_link_of_the_score(town):
     assert town.probability("Ann", "likes", "Bob") == pytest.approx(1 / (1 + np.exp(-5.5)))
-    smooth = Factors(town.A, town.R / 10, np.zeros(2), town.entities, town.relations, Smooth())
+    smooth = Factors(town.A, town.R / 10, np.zeros(2), town.entities, town.relations, SmoothLink())
     assert smooth.probability("Ann", "likes", "Bob") == 0.5
 
 

@@ -55,7 +55,7 @@ def all_rows(factors, facts, name, others):
 @pytest.mark.parametrize("others", [1.0, 0.3, 0.0])
 @pytest.mark.parametrize("bias", [0.0, 1.0])
 def test_least_squares_is_the_regression_on_all_cells(others, bias):
-    factors, facts = random_factors(links.Smooth(), bias=bias), new_facts()
+    factors, facts = random_factors(links.SmoothLink(), bias=bias), new_facts()
     V, b, x, w = all_rows(factors, facts, "new", others)
     expected = np.linalg.solve(V.T @ (w[:, None] * V) + 0.7 * np.eye(3), V.T @ (w * (x - b)))
     grown = factors.fold_in(facts, others=others, l2_entities=0.7)
@@ -64,7 +64,7 @@ def test_least_squares_is_the_regression_on_all_cells(others, bias):
 
 @pytest.mark.parametrize("others", [1.0, 0.3, 0.0])
 def test_the_likelihood_is_the_logistic_regression_on_all_cells(others):
-    factors, facts = random_factors(links.Logistic(), bias=1.0), new_facts()
+    factors, facts = random_factors(links.LogisticLink(), bias=1.0), new_facts()
     V, b, x, w = all_rows(factors, facts, "new", others)
 
     def loss(a):
@@ -76,7 +76,7 @@ def test_the_likelihood_is_the_logistic_regression_on_all_cells(others):
     np.testing.assert_allclose(grown.A[-1], expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("link", [links.Smooth(), links.Logistic()])
+@pytest.mark.parametrize("link", [links.SmoothLink(), links.LogisticLink()])
 def test_weights_and_unobserved_cells_count_as_in_a_fit(link):
     factors = random_factors(link)
     facts = Facts.from_arrays(
@@ -95,7 +95,7 @@ def test_weights_and_unobserved_cells_count_as_in_a_fit(link):
 
 
 def test_everything_else_stays_as_it_was():
-    factors = random_factors(links.Logistic(), bias=1.0)
+    factors = random_factors(links.LogisticLink(), bias=1.0)
     grown = factors.fold_in(new_facts(["new", "other"]))
     np.testing.assert_array_equal(grown.A[:12], factors.A)
     assert grown.R is factors.R
@@ -128,7 +128,7 @@ def test_the_penalty_is_that_of_the_fit():
     assert np.linalg.norm(other) > np.linalg.norm(own)
 
 
-@pytest.mark.parametrize("link", [links.Smooth(), links.Logistic()])
+@pytest.mark.parametrize("link", [links.SmoothLink(), links.LogisticLink()])
 def test_newcomers_that_know_each_other_find_each_other(link):
     factors = random_factors(link)
     alone = new_facts(["new", "other"])
@@ -139,7 +139,7 @@ def test_newcomers_that_know_each_other_find_each_other(link):
 
 
 def test_a_known_entity_gets_a_new_vector_from_the_facts_given():
-    factors, facts = random_factors(links.Smooth()), new_facts()
+    factors, facts = random_factors(links.SmoothLink()), new_facts()
     grown = factors.fold_in(facts)
     again = grown.fold_in(facts, entities=["new"])
     np.testing.assert_allclose(again.A, grown.A, rtol=1e-12)
@@ -147,7 +147,7 @@ def test_a_known_entity_gets_a_new_vector_from_the_facts_given():
 
 
 def test_a_draw_of_zeros_gives_nearly_what_all_of_them_give(monkeypatch):
-    factors = random_factors(links.Logistic(), n=3000, bias=3.0)
+    factors = random_factors(links.LogisticLink(), n=3000, bias=3.0)
     facts = new_facts(n=3000, count=30)
     exact = factors.fold_in(facts, l2_entities=0.5).A[-1]
     monkeypatch.setattr(folding, "ROWS", 4000)
@@ -170,7 +170,7 @@ def listed_of(factors, facts, entity):
 
 
 def test_for_least_squares_a_fact_pulls_by_what_the_score_loses_without_it():
-    f = random_factors(links.Smooth(), bias=1.0)
+    f = random_factors(links.SmoothLink(), bias=1.0)
     rows = [("new", "likes", "e1"), ("e2", "knows", "new"), ("new", "knows", "e5"), ("e3", "likes", "new")]
     grown = f.fold_in(Facts.from_arrays(*zip(*rows, strict=True)))
     along = grown.R[1] @ grown.A[7]
@@ -188,7 +188,7 @@ def test_for_least_squares_a_fact_pulls_by_what_the_score_loses_without_it():
 
 
 def test_for_the_likelihood_a_fact_pulls_by_what_the_score_loses_were_it_false():
-    f = random_factors(links.Logistic(), bias=1.0)
+    f = random_factors(links.LogisticLink(), bias=1.0)
     facts = new_facts()
     grown = f.fold_in(facts)
     along = grown.R[1] @ grown.A[7]
@@ -233,7 +233,7 @@ def test_calibrated_factors_keep_their_map(tmp_path):
 )
 def test_what_cannot_be_folded_in_is_said_in_a_line(facts, options, error, text):
     with pytest.raises(error, match=text):
-        random_factors(links.Logistic()).fold_in(facts, **options)
+        random_factors(links.LogisticLink()).fold_in(facts, **options)
 
 
 def test_factors_of_other_losses_are_refused():

@@ -15,7 +15,7 @@ from relatent.data.names import Names
 from relatent.errors import FitError, InputError, ModelFileError
 from relatent.model import storage
 from relatent.model.factors import Factors, load
-from relatent.model.links import Identity, Isotonic, Logistic, Platt, Smooth
+from relatent.model.links import IdentityLink, IsotonicLink, LogisticLink, PlattLink, SmoothLink
 from relatent.model.objective_term import ObjectiveTerm
 from relatent.model.storage import inspect
 
@@ -29,7 +29,7 @@ def small(dtype: str = "float32", **changes: object) -> Factors:
     rng = np.random.default_rng(0)
     A, R, bias = rng.normal(size=(4, 2)), rng.normal(size=(3, 2, 2)), rng.normal(size=3)
     names = Names(["Ann", "Bjørn", "", "安娜"]), Names(["likes", "knows", "is a"], what="relation")
-    factors = Factors(*(x.astype(dtype) for x in (A, R, bias)), *names, Smooth(0.1), {"settings": {"rank": 2}})
+    factors = Factors(*(x.astype(dtype) for x in (A, R, bias)), *names, SmoothLink(0.1), {"settings": {"rank": 2}})
     return replace(factors, **changes)
 
 
@@ -80,16 +80,23 @@ def test_arrays_may_differ_in_precision_order_and_byte_order(path):
 
 
 def test_numbered_vocabularies_take_no_room(path):
-    save(small(entities=Names(4), relations=Names(3), link=Logistic()), path)
+    save(small(entities=Names(4), relations=Names(3), link=LogisticLink()), path)
     with safe_open(path, "np") as file:
         assert set(file.keys()) == {"A", "R", "bias"}
     loaded = load(path)
     assert loaded.entities.are_numbers
-    assert loaded.link == Logistic()
+    assert loaded.link == LogisticLink()
 
 
 @pytest.mark.parametrize(
-    "link", [Logistic(), Smooth(0.2), Identity(), Platt(0.1 + 0.2, -1 / 3), Isotonic((-1 / 3, 2.0), (1e-9, 0.1 + 0.2))]
+    "link",
+    [
+        LogisticLink(),
+        SmoothLink(0.2),
+        IdentityLink(),
+        PlattLink(0.1 + 0.2, -1 / 3),
+        IsotonicLink((-1 / 3, 2.0), (1e-9, 0.1 + 0.2)),
+    ],
 )
 def test_every_link_comes_back_as_it_was(path, link):
     save(small(link=link), path)
@@ -130,7 +137,7 @@ def test_a_file_of_version_1_is_read_for_ever():
     assert factors.A.tolist() == [[1, 0], [0, 1], [0.5, -0.25]]
     assert factors.R.tolist() == [[[0, 2], [0, 0]], [[1, 0], [0, -1]]]
     assert factors.bias.tolist() == [-1, 0.5]
-    assert factors.link == Smooth(0.1)
+    assert factors.link == SmoothLink(0.1)
     assert factors.about == {"settings": {"model": "als", "rank": 2}, "data": {"facts": 3}}
     assert factors.score("Ann", "0", "Bob") == 1
     assert (factors.loss, factors.penalty) == (None, None)  # its settings do not tell them
@@ -308,7 +315,7 @@ def forged(path: Path, arrays: dict | None = None, **changes: object) -> None:
         ({"link": {"name": "platt", "parameters": {"slope": 1}}}, "is damaged: platt link"),
         (
             {"link": {"name": "isotonic", "parameters": {"scores": [1, 0], "probabilities": [0, 1]}}},
-            "is damaged: isotonic link: scores must rise from each knot to the next; get a fresh copy",
+            "is damaged: isotonic link: scores must increase from knot to knot; get a fresh copy",
         ),
         (
             {"link": {"name": "isotonic", "parameters": {"scores": [0, 1], "probabilities": [0, 2]}}},

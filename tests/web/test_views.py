@@ -8,7 +8,8 @@ from api_client import check_error, client_of, get, get_when_ready
 
 import relatent
 from relatent.analysis.known_facts import KnownFacts
-from relatent.model.links import Identity
+from relatent.model.links import IdentityLink
+from relatent.model.objective_term import ObjectiveTerm
 from relatent.web.views import Explorer
 
 FACT = {"subject": "vice 4", "relation": "party", "object": "Blue"}
@@ -139,7 +140,7 @@ def test_without_known_facts_there_are_answers_but_no_explanations(client_withou
 
 def test_a_model_that_cannot_fold_in_refuses_new_entities_and_explanations(politics):
     facts, fitted = politics
-    factors = dataclasses.replace(fitted, about={"model": "IRM"}, link=Identity())
+    factors = dataclasses.replace(fitted, loss=ObjectiveTerm("block-model"), link=IdentityLink())
     with client_of(Explorer(factors, KnownFacts(facts, factors))) as client:
         body = {"name": "Eve", "facts": [{"relation": "party", "role": "subject", "partner": "Red"}]}
         check_error(client.post("/api/fold-in", json=body), 409, "not_possible_here")

@@ -25,7 +25,7 @@ from ..errors import InputError
 from ..fit import init as start
 from ..fit.estimators.base import Estimator, check_count
 from ..fit.loop import run
-from ..model.links import Identity
+from ..model.links import IdentityLink
 from ..model.objective_term import ObjectiveTerm
 from ..progress import Progress
 from . import block_model as blocks
@@ -262,7 +262,7 @@ class IRM(Estimator):
             learned["groups"] = self.groups_
         A, R = predictive_mean(solver, state.kept_z, state.kept_hyper, dtype)
         b = np.zeros(facts.n_relations)
-        return self._finish(facts, A, R, b, Identity(), trace, learned, loss=ObjectiveTerm("block-model"))
+        return self._finish(facts, A, R, b, IdentityLink(), trace, learned, loss=ObjectiveTerm("block-model"))
 
     def _check_own(self, validation: object) -> None:
         for name in ("chains", "burn_in", "n_samples"):

@@ -25,7 +25,7 @@ from ..data.heldout import HeldOut, log_loss
 from ..errors import InputError
 from ..fit.estimators.base import Estimator, check_count, check_penalty
 from ..fit.loop import Watch, run
-from ..model.links import Logistic
+from ..model.links import LogisticLink
 from ..model.objective_term import ObjectiveTerm
 from ..progress import Progress
 from .clauses import (
@@ -147,7 +147,7 @@ class MarkovLogic(Estimator):
         self.clauses_ = sorted(found, key=lambda clause: -clause.weight)
         learned = {"clauses": [{"clause": clause.text, "weight": clause.weight} for clause in self.clauses_]}
         A, b = np.eye(facts.n_entities, dtype=np.float32), np.zeros(facts.n_relations)
-        return self._finish(facts, A, theta, b, Logistic(), trace, learned, loss=ObjectiveTerm("pseudo-likelihood"))
+        return self._finish(facts, A, theta, b, LogisticLink(), trace, learned, loss=ObjectiveTerm("pseudo-likelihood"))
 
     def _likelihood(self, X: Slices, W: Slices, watched: HeldOut | None = None) -> Likelihood:
         return Likelihood(X, W, l1=self.l1, l2=self.l2, each_z=self.each_z, watched=watched)

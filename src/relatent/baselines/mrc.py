@@ -34,7 +34,7 @@ from ..fit import losses
 from ..fit.estimators.base import Estimator, check_count, check_penalty
 from ..fit.loop import Watch, run
 from ..model.factors import Factors
-from ..model.links import Logistic
+from ..model.links import LogisticLink
 from ..model.objective_term import ObjectiveTerm
 from ..progress import Progress
 from . import block_model as blocks
@@ -412,7 +412,7 @@ class MRC(Estimator):
         learned = {"n_clusterings": len(state.z), "n_clusters": [int(z.max()) + 1 for z in self.clusterings_]}
         A, R = solver.factors(state, dtype)
         loss = ObjectiveTerm("clustered-relations")
-        return self._finish(facts, A, R, solver.bias, Logistic(), trace, learned, loss=loss)
+        return self._finish(facts, A, R, solver.bias, LogisticLink(), trace, learned, loss=loss)
 
     def _check_own(self) -> None:
         for name in ("n_clusterings", "n_clusters", "n_relation_clusters"):
@@ -430,6 +430,6 @@ class MRC(Estimator):
 
         def loss(state: MrcState) -> float:
             A, R = solver.factors(state, np.float64)
-            return heldout.log_loss(Factors(A, R, solver.bias, facts.entities, facts.relations, Logistic()))
+            return heldout.log_loss(Factors(A, R, solver.bias, facts.entities, facts.relations, LogisticLink()))
 
         return Watch(loss, every=5, patience=self.patience)

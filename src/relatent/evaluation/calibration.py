@@ -23,7 +23,7 @@ from ..data.facts import Facts
 from ..data.heldout import HeldOut, log_loss
 from ..errors import InputError
 from ..fit.estimators.base import Estimator
-from ..model.links import Isotonic, Link, Platt
+from ..model.links import IsotonicLink, Link, PlattLink
 from ..progress import Progress
 from .cross_validation import cross_predict
 from .metrics import Predicted, pooled
@@ -149,7 +149,7 @@ def _error(truth: Mask, probabilities: Vector, weights: Vector | None) -> float 
 # --- the maps
 
 
-def fit_platt(scores: Vector, truth: Mask, weights: Vector | None = None) -> Platt:
+def fit_platt(scores: Vector, truth: Mask, weights: Vector | None = None) -> PlattLink:
     """Minimises Σ w [softplus(z) − t z], z = slope·θ + intercept, slope ≥ 0.
 
     t is not quite 1 and 0 but (n₁ + 1)/(n₁ + 2) and 1/(n₀ + 2), Platt's, so that cells told apart without a mistake do
@@ -174,10 +174,10 @@ def fit_platt(scores: Vector, truth: Mask, weights: Vector | None = None) -> Pla
 
     found = minimize(loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-9}).x
     a, b = found if found[0] > 0 else start
-    return Platt(float(a / spread), float(b - a * centre / spread))
+    return PlattLink(float(a / spread), float(b - a * centre / spread))
 
 
-def fit_isotonic(scores: Vector, truth: Mask, weights: Vector | None = None) -> Isotonic:
+def fit_isotonic(scores: Vector, truth: Mask, weights: Vector | None = None) -> IsotonicLink:
     """The rising steps that minimise squared error and log loss alike, joined by a line through their centres.
 
     A step gets half a true and half a false cell more than it has, so that none says never or always.
@@ -194,7 +194,7 @@ def fit_isotonic(scores: Vector, truth: Mask, weights: Vector | None = None) -> 
     true, false = w[x].mean() / 2, w[~x].mean() / 2
     p = isotonic_regression((ones + true) / (mass + true + false), sample_weight=mass)
     kept = np.unique(np.linspace(0, len(p) - 1, min(len(p), MOST_KNOTS)).round().astype(np.int64))
-    return Isotonic(tuple(centres[kept].tolist()), tuple(p[kept].tolist()))
+    return IsotonicLink(tuple(centres[kept].tolist()), tuple(p[kept].tolist()))
 
 
 MAPS: dict[str, Callable[[Vector, Mask, Vector | None], Link]] = {"isotonic": fit_isotonic, "platt": fit_platt}

@@ -57,7 +57,7 @@ class Logistic:
     """softplus(θ) − x θ: the Bernoulli likelihood."""
 
     name: ClassVar[str] = "logistic"
-    link: ClassVar[links.Link] = links.Logistic()
+    link: ClassVar[links.Link] = links.LogisticLink()
     steepness: ClassVar[float] = 4.0  # slope of the logit at ½
 
     def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
@@ -75,7 +75,7 @@ class Squared:
     """(x − θ)²: what RescalALS minimises, here by gradients and with a bias."""
 
     name: ClassVar[str] = "squared"
-    link: ClassVar[links.Link] = links.Smooth()
+    link: ClassVar[links.Link] = links.SmoothLink()
     steepness: ClassVar[float] = 1.0
 
     def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
@@ -97,7 +97,7 @@ class SmoothHinge:
     """
 
     name: ClassVar[str] = "hinge"
-    link: ClassVar[links.Link] = links.Logistic()
+    link: ClassVar[links.Link] = links.LogisticLink()
     steepness: ClassVar[float] = 2.0  # from −1 to 1
 
     def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
@@ -117,7 +117,7 @@ class Poisson:
     """exp(θ) − x θ: the likelihood of counts with mean exp(θ), up to log x!; x is `Facts.times`."""
 
     name: ClassVar[str] = "poisson"
-    link: ClassVar[links.Link] = links.Count()
+    link: ClassVar[links.Link] = links.CountLink()
     steepness: ClassVar[float] = 4.0
 
     def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
@@ -140,7 +140,7 @@ class Categorical:
     """
 
     name: ClassVar[str] = "categorical"
-    link: ClassVar[links.Link] = links.Logistic()
+    link: ClassVar[links.Link] = links.LogisticLink()
     steepness: ClassVar[float] = 4.0
 
     def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
@@ -164,7 +164,7 @@ class Softmax:
     relations: float = 0.0
     hubs: float = 0.0
     name: ClassVar[str] = "softmax"
-    link: ClassVar[links.Link] = links.Logistic()
+    link: ClassVar[links.Link] = links.LogisticLink()
     steepness: ClassVar[float] = 4.0
 
     def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:

@@ -24,7 +24,7 @@ from ..data.names import Names
 from ..errors import InputError
 from . import fold_in as folding
 from . import storage
-from .links import Link, Logistic
+from .links import Link, LogisticLink
 from .objective_term import CATEGORICAL, ObjectiveTerm
 
 CELLS_AT_ONCE = 1 << 16  # rows gathered together in score: two (cells, r) arrays stay in cache-friendly reach
@@ -62,7 +62,7 @@ class Factors:
     bias: Vector  # (K,), zeros where the model has none
     entities: Names
     relations: Names
-    link: Link = field(default_factory=Logistic)
+    link: Link = field(default_factory=LogisticLink)
     about: Mapping[str, Any] = field(default_factory=dict)  # how it was made: settings, data, trace; JSON values only
     exclusive: bool = False  # a pair has at most one relation; follows from the loss where one is given
     loss: ObjectiveTerm | None = None  # what the fit minimised; None if unknown

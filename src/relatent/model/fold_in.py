@@ -158,7 +158,7 @@ def _solver(factors: Factors, others: float, l2: float, random_state: int) -> _S
 
 def _loss_of(factors: Factors) -> str:
     """The loss the factors were fitted with; that of their link where it is unknown."""
-    by_link = {links.Logistic.name: "logistic", links.Smooth.name: "squared"}
+    by_link = {links.LogisticLink.name: "logistic", links.SmoothLink.name: "squared"}
     loss = by_link.get(factors.link.name) if factors.loss is None else factors.loss.name
     if loss not in ("squared", "logistic"):
         what = f"a {loss} loss" if loss else f"a {factors.link.name} link"

@@ -1,4 +1,4 @@
-"""Links: from a score θ to a probability."""
+"""Links: maps from a score θ to a probability."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Link(Protocol):
 
     @property
     def name(self) -> str:
-        """What files and reports call it."""
+        """The name in model files and reports."""
 
     def probability(self, theta: Vector) -> Vector:
         """p(θ), in [0, 1]."""
 
     def response(self, theta: Vector) -> Vector:
-        """What the model predicts for x: the probability, or θ itself for least squares."""
+        """The prediction of x: the probability, or θ itself for least squares."""
 
 
 @dataclass(frozen=True)
-class Logistic:
-    """σ(θ): the Bernoulli likelihood's own link."""
+class LogisticLink:
+    """σ(θ): the canonical link of the Bernoulli likelihood."""
 
     name: ClassVar[str] = "logistic"
 
@@ -45,10 +45,10 @@ class Logistic:
 
 
 @dataclass(frozen=True)
-class Smooth:
-    """σ_ε of the paper's source: θ itself inside (ε, 1 − ε), bent exponentially into [0, 1] outside.
+class SmoothLink:
+    """σ_ε of the paper: θ inside (ε, 1 − ε), with exponential tails that stay inside [0, 1].
 
-    For least squares, whose θ already estimates x but may leave [0, 1].
+    For least squares, whose θ estimates x directly but may leave [0, 1].
     """
 
     epsilon: float = 0.05
@@ -72,8 +72,8 @@ class Smooth:
 
 
 @dataclass(frozen=True)
-class Count:
-    """exp(θ) is the mean of a count; the probability is that it is not 0."""
+class CountLink:
+    """The probability that a Poisson count with mean exp(θ) is not 0."""
 
     name: ClassVar[str] = "count"
 
@@ -83,18 +83,18 @@ class Count:
 
     def response(self, theta: Vector) -> Vector:
         """exp(θ), the mean count."""
-        with np.errstate(over="ignore"):  # an infinite mean is a certain fact
+        with np.errstate(over="ignore"):  # an infinite mean gives probability 1
             return np.exp(theta)
 
 
 @dataclass(frozen=True)
-class Identity:
-    """θ itself is a probability, as where block models average shares of true cells."""
+class IdentityLink:
+    """θ itself, for block models, whose scores are shares of true cells."""
 
     name: ClassVar[str] = "identity"
 
     def probability(self, theta: Vector) -> Vector:
-        """θ, kept inside [0, 1]."""
+        """θ clipped to [0, 1]."""
         return np.clip(theta, 0, 1)
 
     def response(self, theta: Vector) -> Vector:
@@ -103,8 +103,8 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Platt:
-    """σ(slope·θ + intercept): the logistic link stretched and shifted, as held-out cells ask for."""
+class PlattLink:
+    """σ(slope·θ + intercept): the logistic link, calibrated on held-out cells by two numbers (Platt scaling)."""
 
     slope: float
     intercept: float
@@ -115,7 +115,9 @@ class Platt:
             if not _is_finite(value):
                 raise InputError(f"{what} must be a finite number, got {value!r}")
         if self.slope < 0:
-            raise InputError(f"slope must be at least 0, or a better score would be less likely, got {self.slope}")
+            raise InputError(
+                f"slope must be at least 0, so that probabilities rise with scores, got {self.slope}"
+            )
 
     def probability(self, theta: Vector) -> Vector:
         """σ(slope·θ + intercept)."""
@@ -127,8 +129,8 @@ class Platt:
 
 
 @dataclass(frozen=True)
-class Isotonic:
-    """A rising line through knots (score, probability), level before the first and after the last."""
+class IsotonicLink:
+    """Linear between knots (score, probability), constant before the first and after the last."""
 
     scores: Sequence[float]
     probabilities: Sequence[float]
@@ -139,14 +141,16 @@ class Isotonic:
             values = getattr(self, what)
             if not isinstance(values, (list, tuple)) or not all(map(_is_finite, values)):
                 raise InputError(f"{what} must be a list of finite numbers")
-            object.__setattr__(self, what, tuple(values))  # JSON has lists; a frozen link compares and hashes
+            object.__setattr__(self, what, tuple(values))  # lists come from JSON; tuples compare and hash
         x, p = self.scores, self.probabilities
         if len(x) != len(p) or not x:
-            raise InputError(f"scores and probabilities must be equally many, one at least, got {len(x)} and {len(p)}")
+            raise InputError(
+                f"scores and probabilities need the same length, at least 1, got {len(x)} and {len(p)}"
+            )
         if any(left >= right for left, right in pairwise(x)):
-            raise InputError("scores must rise from each knot to the next")
+            raise InputError("scores must increase from knot to knot")
         if any(left > right for left, right in pairwise(p)):
-            raise InputError("probabilities must not fall from one knot to the next")
+            raise InputError("probabilities must not decrease from knot to knot")
         if p[0] < 0 or p[-1] > 1:
             raise InputError(f"probabilities must be within 0 and 1, got {p[0]} to {p[-1]}")
 
@@ -165,5 +169,5 @@ def _is_finite(value: object) -> bool:
 
 
 LINKS: dict[str, Callable[..., Link]] = {
-    link.name: link for link in (Logistic, Smooth, Count, Identity, Platt, Isotonic)
+    link.name: link for link in (LogisticLink, SmoothLink, CountLink, IdentityLink, PlattLink, IsotonicLink)
 }

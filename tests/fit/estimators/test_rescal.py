@@ -10,7 +10,7 @@ from relatent.cells.reference import dense_tensors, logistic, squared
 from relatent.errors import RelatentWarning
 from relatent.fit.objective import Layout, PenalisedLikelihood
 from relatent.fit.penalties import L2, N3, Dura
-from relatent.model.links import Logistic, Smooth
+from relatent.model.links import LogisticLink, SmoothLink
 from worlds import all_scores, cliques, random_facts, relative_error
 
 FACTS = random_facts(20, 3, 150, unobserved=60, weighted=True)
@@ -47,7 +47,7 @@ def test_the_trace_of_least_squares_is_the_stated_objective():
 
 def test_least_squares_has_no_bias_and_its_scores_estimate_the_cells():
     f = relatent.RescalALS(20, 1e-6, 1e-6).fit(random_facts(20, 3, 150)).factors_
-    assert isinstance(f.link, Smooth)
+    assert isinstance(f.link, SmoothLink)
     assert not f.bias.any()
     np.testing.assert_allclose(all_scores(f.A, f.R), dense_tensors(random_facts(20, 3, 150))[0], atol=0.01)
 
@@ -121,7 +121,7 @@ def test_the_trace_of_the_likelihood_is_the_stated_objective_and_never_rises():
 
 def test_the_likelihood_speaks_in_log_odds():
     f = stationary()
-    assert isinstance(f.link, Logistic)
+    assert isinstance(f.link, LogisticLink)
     theta = f.score(0, 0, np.arange(20))
     np.testing.assert_allclose(f.probability(0, 0, np.arange(20)), 1 / (1 + np.exp(-theta)))
 

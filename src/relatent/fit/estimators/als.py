@@ -18,7 +18,7 @@ from ...data.shard import Shard
 from ...distributed.workers import ALONE, Workers
 from ...errors import InputError
 from ...model.factors import Factors
-from ...model.links import Smooth
+from ...model.links import SmoothLink
 from ...model.objective_term import ObjectiveTerm
 from ...progress import Progress
 from .. import init as start
@@ -126,7 +126,7 @@ class RescalALS(Ranked):
         loss = ObjectiveTerm("squared")
         penalty = ObjectiveTerm("l2", {"entities": self.l2_entities, "relations": self.l2_relations})
         b = np.zeros(facts.n_relations)
-        return self._finish(shard, A, R, b, Smooth(), trace, loss=loss, penalty=penalty)
+        return self._finish(shard, A, R, b, SmoothLink(), trace, loss=loss, penalty=penalty)
 
     def _backend(self, dtype: np.dtype[Any]) -> Backend:
         """Where the arrays of the fit are."""

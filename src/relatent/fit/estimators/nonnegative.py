@@ -13,7 +13,7 @@ from ...data.facts import Facts
 from ...data.heldout import HeldOut
 from ...errors import InputError
 from ...model.factors import Factors
-from ...model.links import Smooth
+from ...model.links import SmoothLink
 from ...model.objective_term import ObjectiveTerm
 from ...progress import Progress
 from .. import init as start
@@ -116,7 +116,7 @@ class NonnegativeRescal(Ranked):
         loss = ObjectiveTerm("squared")
         penalty = ObjectiveTerm("nonnegative", {name: getattr(self, name) for name in names})
         b = np.zeros(facts.n_relations)
-        return self._finish(facts, state.A, state.R, b, Smooth(), trace, loss=loss, penalty=penalty)
+        return self._finish(facts, state.A, state.R, b, SmoothLink(), trace, loss=loss, penalty=penalty)
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         return needs.nonnegative(facts, rank, dtype)

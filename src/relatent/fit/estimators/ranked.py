@@ -15,7 +15,7 @@ from ...data.heldout import HeldOut
 from ...data.shard import Shard
 from ...errors import InputError
 from ...model.factors import Factors
-from ...model.links import Smooth
+from ...model.links import SmoothLink
 from .. import init as start
 from .. import memory_estimate as needs
 from ..loop import Watch
@@ -88,6 +88,6 @@ def least_squares_watch(
     def loss(state: AlsState | NonnegativeState) -> float:
         b = np.zeros(facts.n_relations)
         A, R = (backend.to_numpy(part) for part in (state.A, state.R))
-        return heldout.log_loss(Factors(A, R, b, facts.entities, facts.relations, Smooth()))
+        return heldout.log_loss(Factors(A, R, b, facts.entities, facts.relations, SmoothLink()))
 
     return Watch(loss, every=1, patience=patience)
