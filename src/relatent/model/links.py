@@ -115,9 +115,7 @@ class PlattLink:
             if not _is_finite(value):
                 raise InputError(f"{what} must be a finite number, got {value!r}")
         if self.slope < 0:
-            raise InputError(
-                f"slope must be at least 0, so that probabilities rise with scores, got {self.slope}"
-            )
+            raise InputError(f"slope must be at least 0, so that probabilities rise with scores, got {self.slope}")
 
     def probability(self, theta: Vector) -> Vector:
         """σ(slope·θ + intercept)."""
@@ -144,9 +142,7 @@ class IsotonicLink:
             object.__setattr__(self, what, tuple(values))  # lists come from JSON; tuples compare and hash
         x, p = self.scores, self.probabilities
         if len(x) != len(p) or not x:
-            raise InputError(
-                f"scores and probabilities need the same length, at least 1, got {len(x)} and {len(p)}"
-            )
+            raise InputError(f"scores and probabilities need the same length, at least 1, got {len(x)} and {len(p)}")
         if any(left >= right for left, right in pairwise(x)):
             raise InputError("scores must increase from knot to knot")
         if any(left > right for left, right in pairwise(p)):
