@@ -1,0 +1,82 @@
+"""Snippets of a Markdown page: what they are, and how they are run.
+
+A fenced block marked `python` or `bash` is executed, unless its first line of marks says `needs=`: the machine that runs
+the tests may lack a GPU, several machines, a browser or the right to install. The `relatent` commands of such blocks are
+still parsed, so that an option that no longer exists fails the test.
+"""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from relatent.cli.main import cli, main
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+NEEDS = {"gpu", "install", "torch", "browser", "long", "machines"}
+FENCE = re.compile(r"^(?P<indent> *)```(?P<marks>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```$", re.M | re.S)
+
+
+class Snippet(NamedTuple):
+    """One fenced block."""
+
+    page: Path
+    line: int
+    language: str
+    needs: frozenset[str]
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page.name}:{self.line}"
+
+
+def snippets(page: Path) -> list[Snippet]:
+    """The fenced blocks of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for block in FENCE.finditer(text):
+        language, *marks = block["marks"].split() or [""]
+        needs = frozenset(need for mark in marks for need in mark.removeprefix("needs=").split(","))
+        found.append(Snippet(page, text.count("\n", 0, block.start()) + 1, language, needs, block["body"]))
+    return found
+
+
+def commands(text: str) -> list[str]:
+    """The lines of a shell block, with continued lines joined."""
+    joined = text.replace("\\\n", " ")
+    return [line.strip() for line in joined.splitlines() if line.strip() and not line.strip().startswith("#")]
+
+
+def relatent_arguments(command: str) -> list[str] | None:
+    """What follows `relatent`, also where torchrun starts it; None for any other command."""
+    words = shlex.split(command, comments=True)
+    if words[0] == "relatent":
+        return words[1:]
+    if words[0] == "torchrun" and "relatent" in words:
+        return words[words.index("relatent") + 1 :]
+    return None
+
+
+def parse(arguments: list[str]) -> None:
+    """Fail if the command line does not accept these arguments."""
+    name, *rest = arguments
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None, f"there is no command {name!r}"
+    command.make_context(name, [word for word in rest if word != "…"], resilient_parsing=False)
+
+
+def run_shell(text: str) -> None:
+    """Run a shell block: `relatent` commands in this process, everything else by bash."""
+    for command in commands(text):
+        arguments = relatent_arguments(command)
+        if arguments is None:
+            subprocess.run(["bash", "-euc", command], check=True, timeout=60)
+            continue
+        try:
+            main(arguments)
+        except SystemExit as stop:
+            assert not stop.code, f"{command!r} ended with exit code {stop.code}"
