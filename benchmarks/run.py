@@ -1,6 +1,6 @@
 """Run a benchmark and write down what it ran on: `python benchmarks/run.py NAME --json`.
 
-Every benchmark measures ours and a peer side by side in one run, turn about, and proves that the results agree.
+Every benchmark measures ours and a peer side by side in one run, in turns, and checks that the results agree.
 """
 
 from __future__ import annotations
@@ -21,44 +21,52 @@ from relatent.atomic_write import replacing
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "tests"))  # the generator of planted graphs lives there
 BENCHMARKS = {  # name: (module, function, what it measures)
-    "exact-kinships": ("exact", "kinships", "exact objective and gradient of Kinships, r = 50, against dense NumPy"),
-    "exact-large": ("exact", "large", "the same for 8·10⁸ cells, r = 64, against the matrix rate; memory"),
-    "logit-kinships": ("fits", "logit_kinships", "a fit of 150 steps against dense NumPy with SciPy's L-BFGS-B"),
-    "lbfgs": ("fits", "lbfgs", "our L-BFGS against SciPy's on the same objective"),
+    "exact-kinships": ("exact", "kinships", "exact objective and gradient of Kinships, r = 50, and dense NumPy"),
+    "exact-large": ("exact", "large", "the same for 8·10⁸ cells, r = 64, as a share of the matrix rate; memory"),
+    "logit-kinships": ("fits", "logit_kinships", "a fit of 150 steps, and dense NumPy with SciPy's L-BFGS-B"),
+    "lbfgs": ("fits", "lbfgs", "our L-BFGS and SciPy's on the same objective"),
     "exact-optimisers": ("fits", "exact_optimisers", "L-BFGS and Adam on the exact sum of CoDEx-S (10 min)"),
-    "als-rescal": ("sweeps", "als_rescal", "a sweep of least squares against the PyPI package rescal 0.4"),
+    "als-rescal": ("sweeps", "als_rescal", "an ALS sweep, and one of the PyPI package rescal 0.4"),
     "als-yago": ("sweeps", "als_yago", "the same for 3 M entities and 70 M facts: seconds, memory, gathers (15 min)"),
-    "als-growth": ("sweeps", "als_growth", "seconds a sweep against size, up to 70 M facts (10 min)"),
+    "als-growth": ("sweeps", "als_growth", "seconds per sweep by size, up to 70 M facts (10 min)"),
     "logit-yago": (
         "scale",
         "logit_yago",
         "the sampled likelihood for 3 M entities and 70 M facts: seconds, memory",
     ),
-    "logit-growth": ("scale", "logit_growth", "seconds a pass against size, up to 70 M facts, and against rank"),
+    "logit-growth": ("scale", "logit_growth", "seconds per pass by size, up to 70 M facts, and by rank"),
     "planted": (
         "scale",
         "planted_truth",
-        "precision on 7 M facts of planted groups: the truth, ALS, the likelihood (12 min)",
+        "precision on 7 M facts of planted groups: the planted factors, ALS, the likelihood (12 min)",
     ),
     "planted-fine": ("scale", "planted_fine", "the same where only log-odds are of low rank (25 min)"),
-    "sampled-exact": ("scale", "sampled_exact", "the sampled fit beside the exact one on CoDEx-S and arXiv (20 min)"),
-    "pykeen": ("scale", "beside_pykeen", "RESCAL of PyKEEN beside ours on CoDEx-S"),
-    "gpu-exact": ("gpu", "exact", "exact objective and gradient on a GPU: seconds, rate, digits, memory (2 min)"),
-    "gpu-presets": ("gpu", "presets", "how well and how soon every preset ranks its benchmark, on a GPU (4 min)"),
-    "gpu-als": ("gpu", "als", "sweeps of FB15k-237 at rank 128: on a GPU, and on the CPU over all rows"),
+    "sampled-exact": ("scale", "sampled_exact", "the sampled and the exact fit on CoDEx-S and arXiv (20 min)"),
+    "pykeen": ("scale", "beside_pykeen", "PyKEEN's RESCAL and ours on CoDEx-S"),
+    "gpu-exact": ("gpu", "exact", "exact objective and gradient on a GPU: seconds, rate, accuracy, memory (2 min)"),
+    "gpu-presets": ("gpu", "presets", "ranking quality and time of every preset on a GPU (4 min)"),
+    "gpu-als": ("gpu", "als", "ALS sweeps of FB15k-237 at rank 128: on a GPU, and on the CPU over all rows"),
     "ranking": ("answers", "ranking", "filtered ranks of the test facts of WN18RR, rank 64"),
-    "fold-in": ("newcomers", "fold_in", "entities that come after the fit, against a refit; among a million"),
-    "duplicates": ("twins", "duplicates", "halves of split entities found again, CoDEx-S and Kinships (3 min)"),
+    "fold-in": ("newcomers", "fold_in", "fold-in of new entities and a refit; fold-in among a million entities"),
+    "duplicates": ("twins", "duplicates", "duplicates of split entities found, CoDEx-S and Kinships (3 min)"),
     "reading": ("reading", "reading", "70 M named facts from TSV.gz to sorted ids; other formats, polars, each step"),
-    "several": ("several", "several", "1, 2 and 4 Gloo processes here: objective, bytes sent, seconds a step (2 min)"),
-    "tune": ("tuning", "tune", "settings found in two minutes on Kinships, judged on folds not searched (9 min)"),
-    "groups": ("grouping", "groups", "groups of Kinships and Nations against sections and blocs: adjusted Rand index"),
+    "several": (
+        "several",
+        "several",
+        "1, 2 and 4 Gloo processes: objective, bytes sent, seconds per step (2 min)",
+    ),
+    "tune": ("tuning", "tune", "settings found in two minutes on Kinships, judged on other folds (9 min)"),
+    "groups": (
+        "grouping",
+        "groups",
+        "groups of Kinships and Nations and their true groups: adjusted Rand index",
+    ),
     "serving": (
         "serving",
         "serving",
-        "the server: latency at 100 questions a second, 10,000 mixed requests, memory, search",
+        "the server: latency at 100 questions per second, 10,000 mixed requests, memory, search",
     ),
-    "help": ("answers", "help_text", "time until the command line has answered --help"),
+    "help": ("answers", "help_text", "time of `relatent --help`"),
 }
 
 
@@ -68,7 +76,7 @@ class CannotRunError(Exception):
 
 def main() -> int:
     arguments = _arguments()
-    if arguments.task is not None:  # of a benchmark that gives each contestant a process of its own
+    if arguments.task is not None:  # of a benchmark that runs each side in its own process
         task = json.loads(arguments.task)
         print(json.dumps(import_module(task.get("module", "sweeps")).do(task)))
         return 0
@@ -105,7 +113,7 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", nargs="?", choices=BENCHMARKS, help="which benchmark (see --list)")
-    parser.add_argument("--list", action="store_true", help="name the benchmarks")
+    parser.add_argument("--list", action="store_true", help="list the benchmarks")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--save", action="store_true", help="also write benchmarks/results/NAME.json")
     parser.add_argument("--seed", type=int, default=0)
@@ -118,7 +126,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _options(name: str) -> list[str]:
-    """Which options a benchmark takes beside the seed."""
+    """The options of a benchmark, beside the seed."""
     if name.startswith("als-"):
         return ["rescal"]
     return {"sampled-exact": ["arxiv"], "pykeen": ["pykeen"], "serving": ["model"]}.get(name, [])

@@ -1,4 +1,4 @@
-"""Write docs/benchmarks.md and its plots from benchmarks/results/*.json: every number on the page is a measured one."""
+"""Write docs/benchmarks.md and its plots from benchmarks/results/*.json: every number on the page was measured."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ Points = tuple[list[float], list[float]]
 INTRODUCTION = """\
 # Benchmarks
 
-How fast, how large, how good. Each line is one run of `python benchmarks/run.py NAME --save`, which writes
-`benchmarks/results/NAME.json` with everything it measured, the machine, the commit and the load; this page is made from
-those files by `python tools/build_benchmarks.py`, and no number on it is typed by hand. Where memory is given, the
-measurement had a process of its own, and it is the most that process held. Where others are compared, they work on the
-same facts, from the same start if they take one, in turn on the same machine; their results are compared as well as
-their times (PyKEEN, which optimises something else, by the ranks of test facts). *Others* is the CPU time that other
-processes took meanwhile, as a share of all there was: the larger it is, the slower all times beside it are.
+Each section is one run of `python benchmarks/run.py NAME --save`, which writes
+`benchmarks/results/NAME.json` with everything it measured, the machine, the commit and the load.
+`python tools/build_benchmarks.py` makes this page from those files; no number is typed by hand.
+
+- Memory is the peak of a process that ran the measurement alone.
+- Peers work on the same facts, from the same start if they accept one, in turns on the same machine;
+  their results are compared as well as their times (PyKEEN, which optimises another objective, by
+  the ranks of test facts).
+- *Others* is the CPU time that other processes used meanwhile, as a share of the whole machine: the
+  larger it is, the slower all times beside it are.
 """
 
 
