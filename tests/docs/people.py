@@ -4,9 +4,9 @@ from pathlib import Path
 
 TOWNS = {"Oslo": ("Norway", "Norwegian"), "Rome": ("Italy", "Italian"), "Lyon": ("France", "French")}
 NAMES = {
-    "Oslo": "Ann Bo Cai Dag Eli Finn Gro Hans Ida Jon".split(),
-    "Rome": "Aldo Bice Ciro Dora Elio Fabia Gino Ilda Livia Marco".split(),
-    "Lyon": "Alix Benoit Chloe Denis Elise Fabien Gisele Hugo Irene Jules".split(),
+    "Oslo": ["Ann", "Bo", "Cai", "Dag", "Eli", "Finn", "Gro", "Hans", "Ida", "Jon"],
+    "Rome": ["Aldo", "Bice", "Ciro", "Dora", "Elio", "Fabia", "Gino", "Ilda", "Livia", "Marco"],
+    "Lyon": ["Alix", "Benoit", "Chloe", "Denis", "Elise", "Fabien", "Gisele", "Hugo", "Irene", "Jules"],
 }
 
 

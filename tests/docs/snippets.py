@@ -1,8 +1,8 @@
 """Snippets of a Markdown page: what they are, and how they are run.
 
-A fenced block marked `python` or `bash` is executed, unless its first line of marks says `needs=`: the machine that runs
-the tests may lack a GPU, several machines, a browser or the right to install. The `relatent` commands of such blocks are
-still parsed, so that an option that no longer exists fails the test.
+A fenced block marked `python` or `bash` is executed, unless its marks say `needs=`: the machine that runs the tests
+may lack a GPU, several machines or a browser. The `relatent` commands of such blocks are still parsed, so that an
+option that no longer exists fails the test.
 """
 
 import re
@@ -76,7 +76,13 @@ def run_shell(text: str) -> None:
         if arguments is None:
             subprocess.run(["bash", "-euc", command], check=True, timeout=60)
             continue
-        try:
-            main(arguments)
-        except SystemExit as stop:
-            assert not stop.code, f"{command!r} ended with exit code {stop.code}"
+        if code := _exit_code(arguments):
+            raise AssertionError(f"{command!r} ended with exit code {code}")
+
+
+def _exit_code(arguments: list[str]) -> int | str:
+    try:
+        main(arguments)
+    except SystemExit as stop:
+        return stop.code or 0
+    return 0
