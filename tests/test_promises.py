@@ -18,7 +18,7 @@ LAYERS = {
     for level, names in enumerate(
         (
             ("errors",),
-            ("arrays", "atomic_write", "deprecation", "json_values", "progress"),
+            ("arrays", "atomic_write", "deprecation", "json_values", "progress", "random_state"),
             ("backend", "distributed"),
             ("data",),
             ("model",),

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 import relatent
-from relatent.backend import memory as room
+from relatent.backend import memory
 from relatent.errors import InputError
 from worlds import random_facts
 
@@ -23,7 +23,7 @@ def machine(tmp_path):
         for path, text in (texts | {cgroup / name: text for name, text in files.items()}).items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        return room.available(proc, cgroup)
+        return memory.available(proc, cgroup)
 
     return machine
 
@@ -33,7 +33,7 @@ def test_without_limits_it_is_what_the_machine_has(machine):
 
 
 def test_here_there_is_some():
-    assert room.available() > MB
+    assert memory.available() > MB
 
 
 def test_a_container_leaves_its_limit_less_what_is_used(machine):
@@ -79,10 +79,10 @@ def test_a_group_already_over_its_limit_leaves_nothing(machine):
 
 
 def test_outside_linux_it_is_all_memory_or_unknown(tmp_path, monkeypatch):
-    monkeypatch.setattr(room.os, "sysconf", {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}.__getitem__)
-    assert room.available(tmp_path, tmp_path) == 4096000
-    monkeypatch.delattr(room.os, "sysconf")
-    assert room.available(tmp_path, tmp_path) is None
+    monkeypatch.setattr(memory.os, "sysconf", {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}.__getitem__)
+    assert memory.available(tmp_path, tmp_path) == 4096000
+    monkeypatch.delattr(memory.os, "sysconf")
+    assert memory.available(tmp_path, tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -90,21 +90,21 @@ def test_outside_linux_it_is_all_memory_or_unknown(tmp_path, monkeypatch):
     [(7_140 * MB, "7.1 GB"), (23_980 * MB, "24 GB"), (310 * MB, "310 MB"), (9_960 * MB, "10 GB"), (0, "0.0 MB")],
 )
 def test_sizes_are_for_readers(n, text):
-    assert room.size(n) == text
+    assert memory.size(n) == text
 
 
 def test_what_does_not_fit_is_refused_with_the_remedy(monkeypatch):
-    monkeypatch.setattr(room, "available", lambda: 5 * GB)
-    room.check_memory(5 * GB, "this", "lower the rank")
+    monkeypatch.setattr(memory, "available", lambda: 5 * GB)
+    memory.check_memory(5 * GB, "this", "lower the rank")
     with pytest.raises(InputError, match=r"^that needs about 7\.1 GB of memory, 5\.0 GB are free: lower the rank$"):
-        room.check_memory(7_100 * MB, "that", "lower the rank")
+        memory.check_memory(7_100 * MB, "that", "lower the rank")
 
 
 def test_where_the_system_does_not_say_nothing_is_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr(room, "available", lambda: None)
-    room.check_memory(1 << 60, "this", "lower the rank")
+    monkeypatch.setattr(memory, "available", lambda: None)
+    memory.check_memory(1 << 60, "this", "lower the rank")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: (0, 0, 0))
-    room.check_disk(tmp_path, 1 << 60, "this")
+    memory.check_disk(tmp_path, 1 << 60, "this")
 
 
 @pytest.mark.parametrize(
@@ -118,13 +118,11 @@ def test_where_the_system_does_not_say_nothing_is_refused(monkeypatch, tmp_path)
     ids=lambda model: type(model).__name__,
 )
 def test_a_fit_that_does_not_fit_is_refused_before_the_work(monkeypatch, model):
-    monkeypatch.setattr(room, "available", lambda: 1000)
-    monkeypatch.setattr(room, "TRIFLE", 0)
+    monkeypatch.setattr(memory, "available", lambda: 1000)
+    monkeypatch.setattr(memory, "MIN_CHECKED_BYTES", 0)
     steps = []
     name = type(model).__name__
-    message = (
-        rf"^{name} of rank 4 on 20 entities needs about .* MB of memory, 0\.0 MB are free: lower the rank, or take"
-    )
+    message = rf"^{name} of rank 4 on 20 entities needs about .* MB of memory, 0\.0 MB are free: lower the rank, or use"
     with pytest.raises(InputError, match=message):
         model.fit(FACTS, progress=lambda *news: steps.append(news))
     assert not steps

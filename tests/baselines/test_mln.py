@@ -456,7 +456,10 @@ def test_data_too_large_for_a_table_of_scores_is_refused():
         ({"l2": np.nan}, "l2 must be a finite number of at least 0, got nan"),
         ({"max_iter": 0}, "max_iter must be a whole number of at least 1, got 0"),
         ({"tol": -1}, "tol must be a finite number of at least 0, got -1"),
-        ({"random_state": None}, "random_state must be a whole number of at least 0, got None"),
+        (
+            {"random_state": 1.5},
+            "random_state must be a whole number of at least 0, a numpy Generator or None, got 1.5",
+        ),
     ],
     ids=str,
 )

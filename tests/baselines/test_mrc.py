@@ -244,7 +244,7 @@ def test_the_smallest_worlds_are_taken():
         ({"learning_rate": float("nan")}, "learning_rate must be a finite number of at least 0, got nan"),
         ({"patience": 0}, "patience must be a whole number of at least 1, got 0"),
         ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', got 'float16'"),
-        ({"random_state": -1}, "random_state must be a whole number of at least 0, got -1"),
+        ({"random_state": -1}, "random_state must be a whole number of at least 0, a numpy Generator or None, got -1"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):

@@ -554,7 +554,7 @@ def test_steps_of_a_checkpoint_need_a_checkpoint(capsys, family, tmp_path):
 
 
 def test_a_fit_without_enough_memory_is_one_line(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(room, "TRIFLE", 0)
+    monkeypatch.setattr(room, "MIN_CHECKED_BYTES", 0)
     monkeypatch.setattr(room, "available", lambda: 1000)
     code, _, err = run(capsys, "fit", "kinships", "-o", tmp_path / "m.relatent", "--rank", 50)
     assert code == 1
@@ -577,7 +577,7 @@ def test_a_model_the_disk_has_no_room_for_is_refused_before_the_fit(capsys, fami
     code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 2)
     assert code == 1
     assert err.startswith("error: the model m.relatent needs about ")
-    assert err.endswith("are free: make room there first\n")
+    assert err.endswith("are free: free some space first\n")
 
 
 def test_where_zeros_are_sampled_fit_says_so(tmp_path, monkeypatch, capsys):

@@ -330,7 +330,10 @@ def test_large_worlds_are_calibrated_on_sampled_zeros(monkeypatch):
         (Calibrated(ALS, "beta"), "method must be 'isotonic' or 'platt', got 'beta'"),
         (Calibrated(ALS, folds=1), "folds must be at least 2, got 1"),
         (Calibrated(ALS, parts=6), "parts must be between 1 and 5, the number of folds, got 6"),
-        (Calibrated(ALS, random_state=-1), "random_state must be a whole number of at least 0, got -1"),
+        (
+            Calibrated(ALS, random_state=-1),
+            "random_state must be a whole number of at least 0, a numpy Generator or None, got -1",
+        ),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(calibrated, message):
@@ -346,7 +349,7 @@ def test_what_is_not_facts_is_refused():
 @pytest.mark.parametrize("method", ["platt", "isotonic"])
 def test_factors_that_have_shrunk_to_nothing_give_the_base_rate(method):
     facts = relatent.load_dataset("presidents")
-    with pytest.warns(RelatentWarning, match="shrunk to nothing"):
+    with pytest.warns(RelatentWarning, match="shrunk to zero"):
         model = Calibrated(relatent.RescalALS(rank=5), method=method, folds=3, parts=1).fit(facts).factors_
     p = model.probability(np.arange(90)[:, None], 0, np.arange(90))
     assert np.ptp(p) < 1e-6

@@ -40,7 +40,7 @@ def test_sampled_zeros_weigh_in_the_calibration(monkeypatch):
     assert sampled.reliability.mass.sum() == pytest.approx(likely)
 
 
-@pytest.mark.filterwarnings("ignore:.*the factors have shrunk to nothing")
+@pytest.mark.filterwarnings("ignore:.*all factors have shrunk to zero")
 def test_a_report_without_likely_cells_has_no_calibration_error():
     nothing = relatent.RescalLogit(rank=1, l2_entities=5, l2_relations=5, init="random")
     report = cross_validate(nothing, random_facts(30, 1, 12), folds=2)
@@ -58,6 +58,6 @@ def test_the_old_method_draws_the_reliability_diagram_and_warns(report, tmp_path
 
 
 def test_folds_whose_factors_have_shrunk_to_nothing_are_counted_in_a_warning():
-    with pytest.warns(RelatentWarning, match="in 3 of 3 fits the factors have shrunk to nothing: .* lower l2_entities"):
+    with pytest.warns(RelatentWarning, match="in 3 of 3 fits all factors have shrunk to zero: .* lower l2_entities"):
         report = relatent.cross_validate(relatent.RescalALS(rank=2), relatent.load_dataset("presidents"), folds=3)
     assert report.to_dict()["folds"][0]["vanished"] is True

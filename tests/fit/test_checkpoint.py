@@ -188,7 +188,9 @@ def test_a_folder_that_goes_away_does_not_end_the_fit(often, tmp_path):
 def test_a_disk_without_room_for_two_is_refused_before_the_first_step(tmp_path, monkeypatch, free, enough):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: (1 << 40, 0, free))
     steps = []
-    refused = pytest.raises(InputError, match=r"the checkpoint fit\.checkpoint needs about .* are free: make room")
+    refused = pytest.raises(
+        InputError, match=r"the checkpoint fit\.checkpoint needs about .* are free: free some space"
+    )
     with contextlib.nullcontext() if enough else refused:
         clone("als").fit(FACTS, checkpoint=tmp_path / "fit.checkpoint", progress=lambda *news: steps.append(news))
     assert bool(steps) == enough

@@ -25,7 +25,7 @@ def peak(model, facts):
         tracemalloc.stop()
 
 
-@pytest.mark.filterwarnings("ignore:stopped at max_iter", "ignore:the factors have shrunk to nothing")
+@pytest.mark.filterwarnings("ignore:stopped at max_iter", "ignore:all factors have shrunk to zero")
 @pytest.mark.parametrize(
     ("model", "facts"),
     [
@@ -45,18 +45,18 @@ def peak(model, facts):
     ids=lambda value: repr(value) if hasattr(value, "rank") else f"{value.n_entities} entities",
 )
 def test_memory_is_told_within_a_third(model, facts):
-    assert model.needs(facts).memory == pytest.approx(peak(model, facts), rel=0.33)
+    assert model.estimate_memory(facts).memory == pytest.approx(peak(model, facts), rel=0.33)
 
 
 def test_what_is_not_counted_is_nothing():
-    assert relatent.IRM().needs(MANY) == (0, 0)
+    assert relatent.IRM().estimate_memory(MANY) == (0, 0)
 
 
 def test_attributes_count_too():
-    assert relatent.RescalALS(4).needs(random_facts(50, 2, 200, attributes=300)).memory > 4 * 8 * 50 * 300
+    assert relatent.RescalALS(4).estimate_memory(random_facts(50, 2, 200, attributes=300)).memory > 4 * 8 * 50 * 300
 
 
-@pytest.mark.filterwarnings("ignore:stopped at max_iter", "ignore:the factors have shrunk to nothing")
+@pytest.mark.filterwarnings("ignore:stopped at max_iter", "ignore:all factors have shrunk to zero")
 @pytest.mark.parametrize("named", [False, True])
 def test_the_size_of_a_model_file_is_told(tmp_path, named):
     names = [f"a name of some length, number {i}" for i in range(2000)] if named else None
@@ -64,4 +64,4 @@ def test_the_size_of_a_model_file_is_told(tmp_path, named):
     facts = relatent.Facts.from_arrays(s, k, o, n_entities=2000, entity_names=names)
     model = relatent.RescalALS(10, **SHORT).fit(facts)
     model.factors_.save(tmp_path / "m.relatent")
-    assert model.needs(facts).file == pytest.approx((tmp_path / "m.relatent").stat().st_size, rel=0.2)
+    assert model.estimate_memory(facts).file == pytest.approx((tmp_path / "m.relatent").stat().st_size, rel=0.2)

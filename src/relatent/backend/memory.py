@@ -1,7 +1,7 @@
-"""Room in memory and on a disk: asked for before the work is done, not missed in the middle of it.
+"""Free memory and disk space, checked before work starts rather than exhausted in the middle of it.
 
-Memory is what the machine has left, or what the limit of a container leaves if that is less (cgroups, v1 and v2). The
-cache of files counts as free, since it gives way.
+Free memory is that of the machine or of the container's limit, whichever is less (cgroups, v1 and v2). The file cache
+counts as free.
 """
 
 from __future__ import annotations
@@ -14,45 +14,45 @@ from typing import NamedTuple
 
 from ..errors import InputError
 
-TRIFLE = 64 << 20  # bytes: nothing to ask about
+MIN_CHECKED_BYTES = 64 << 20  # smaller requests are not checked
 
 
-class Needs(NamedTuple):
-    """What a fit will take, in bytes; 0 where nobody has counted."""
+class MemoryEstimate(NamedTuple):
+    """Estimated bytes of a fit; 0 if not known."""
 
-    memory: int = 0  # at its peak, beyond what is there already
-    file: int = 0  # of the model
+    memory: int = 0  # peak, beyond the facts
+    file: int = 0  # size of the model file
 
 
 def available(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Bytes of memory that can still be taken; None where the system does not say."""
-    machine, limits = _machine(proc), [_left(*place) for place in _cgroups(proc, cgroup)]
+    """Bytes of free memory; None if the system does not tell."""
+    machine, limits = _machine(proc), [_left_in_group(*group) for group in _cgroups(proc, cgroup)]
     return min((found for found in (machine, *limits) if found is not None), default=None)
 
 
-def check_memory(needs: int, what: str, remedy: str) -> None:
-    """Refuse what does not fit into memory."""
-    if needs > TRIFLE and (free := available()) is not None and needs > free:
-        raise InputError(f"{what} needs about {size(needs)} of memory, {size(free)} are free: {remedy}")
+def check_memory(needed: int, what: str, remedy: str) -> None:
+    """Raise InputError if more bytes are needed than are free."""
+    if needed > MIN_CHECKED_BYTES and (free := available()) is not None and needed > free:
+        raise InputError(f"{what} needs about {size(needed)} of memory, {size(free)} are free: {remedy}")
 
 
-def check_disk(folder: Path, needs: int, what: str) -> None:
-    """Refuse what does not fit onto the disk of a folder."""
+def check_disk(folder: Path, needed: int, what: str) -> None:
+    """Raise InputError if more bytes are needed than the disk of a folder has free."""
     total, _, free = shutil.disk_usage(folder)
-    if total and needs > free:  # a few network disks say 0 of 0
+    if total and needed > free:  # some network disks report 0 of 0
         raise InputError(
-            f"{what} needs about {size(needs)} on the disk of {folder}, {size(free)} are free: make room there first"
+            f"{what} needs about {size(needed)} on the disk of {folder}, {size(free)} are free: free some space first"
         )
 
 
 def size(n: int) -> str:
-    """Bytes for a reader: 7.1 GB, 24 GB, 310 MB."""
+    """Bytes as text: 7.1 GB, 24 GB, 310 MB."""
     amount, unit = (n / 1e9, "GB") if n >= 1e9 else (n / 1e6, "MB")
     return f"{amount:.1f} {unit}" if amount < 9.95 else f"{amount:,.0f} {unit}"
 
 
 def _machine(proc: Path) -> int | None:
-    """What the system counts as available; outside Linux all the memory there is."""
+    """Available memory of the machine; outside Linux, all of its memory."""
     try:
         for line in (proc / "meminfo").read_text().splitlines():
             name, value, *_ = line.split()
@@ -67,7 +67,7 @@ def _machine(proc: Path) -> int | None:
 
 
 def _cgroups(proc: Path, cgroup: Path) -> Iterator[tuple[Path, str, str, str]]:
-    """The group this process is in and all above it, any of which may have a limit; with the names of their files."""
+    """The control group of this process and its ancestors, each with its file names: any may have a limit."""
     try:
         lines = (proc / "self" / "cgroup").read_text().splitlines()
     except OSError:
@@ -75,15 +75,15 @@ def _cgroups(proc: Path, cgroup: Path) -> Iterator[tuple[Path, str, str, str]]:
     for line in lines:
         _, controllers, path = line.split(":", 2)
         group = PurePosixPath(path.lstrip("/"))
-        for each in (group, *group.parents):
+        for ancestor in (group, *group.parents):
             if not controllers:
-                yield cgroup / each, "memory.max", "memory.current", ""
+                yield cgroup / ancestor, "memory.max", "memory.current", ""
             elif "memory" in controllers.split(","):
-                yield cgroup / "memory" / each, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"
+                yield cgroup / "memory" / ancestor, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"
 
 
-def _left(folder: Path, limit: str, usage: str, prefix: str) -> int | None:
-    """What a group's limit leaves; None where it has none."""
+def _left_in_group(folder: Path, limit: str, usage: str, prefix: str) -> int | None:
+    """Free bytes under a control group's limit; None if it has no limit."""
     try:
         most, used = int((folder / limit).read_text()), int((folder / usage).read_text())  # "max" is no number
         counts = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())

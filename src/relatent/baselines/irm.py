@@ -21,13 +21,15 @@ from numpy.typing import NDArray
 from ..arrays import Ids, Slices
 from ..data.facts import Facts
 from ..data.heldout import HeldOut
-from ..errors import InputError
+from ..data.shard import Shard
 from ..fit import init as start
+from ..fit.checkpoint import Checkpoint
 from ..fit.estimators.base import Estimator, check_count
 from ..fit.loop import run
 from ..model.links import IdentityLink
 from ..model.objective_term import ObjectiveTerm
 from ..progress import Progress
+from ..random_state import RandomState
 from . import block_model as blocks
 
 NO_IDS = np.empty(0, np.int64)
@@ -214,13 +216,15 @@ class IRM(Estimator):
     True
     """
 
+    _unsupported = ("validation", "workers")  # it averages all its samples: there is no best one to keep
+
     def __init__(
         self,
         chains: int = 3,
         burn_in: int = 30,
         n_samples: int = 10,
         dtype: str = "float32",
-        random_state: int = 0,
+        random_state: RandomState = 0,
     ):
         self.chains = chains
         self.burn_in = burn_in
@@ -228,24 +232,21 @@ class IRM(Estimator):
         self.dtype = dtype
         self.random_state = random_state
 
-    def fit(
+    def _fit(
         self,
-        facts: Facts,
-        validation: Facts | HeldOut | None = None,
-        *,
-        progress: Progress | None = None,
-        checkpoint: str | Path | None = None,
-    ) -> IRM:
-        """Draw partitions and average what they predict; there is nothing to stop early, so no validation cells."""
-        self._check_shared(facts)
-        self._check_own(validation)
+        shard: Shard,
+        validation: Facts | HeldOut | None,
+        progress: Progress,
+        checkpoint: str | Path | Checkpoint | None,
+    ) -> None:
+        facts = shard.facts
         dtype = start.float_type(self.dtype)
         solver = Gibbs(
             facts,
             chains=self.chains,
             burn_in=self.burn_in,
             n_samples=self.n_samples,
-            random_state=self.random_state,
+            random_state=self.seed_,
         )
         state, trace = run(
             solver,
@@ -253,7 +254,7 @@ class IRM(Estimator):
             max_iter=solver.sweeps,
             tol=0.0,
             progress=progress,
-            checkpoint=self._checkpoint(checkpoint, facts, validation),
+            checkpoint=self._checkpoint(checkpoint, shard, validation),
         )
         self.clusters_ = state.kept_z[np.argmax(state.kept_hyper[:, 3])].astype(np.int64)
         self.groups_ = groups(facts, self.clusters_)
@@ -262,10 +263,9 @@ class IRM(Estimator):
             learned["groups"] = self.groups_
         A, R = predictive_mean(solver, state.kept_z, state.kept_hyper, dtype)
         b = np.zeros(facts.n_relations)
-        return self._finish(facts, A, R, b, IdentityLink(), trace, learned, loss=ObjectiveTerm("block-model"))
+        self._finish(shard, A, R, b, IdentityLink(), trace, learned, loss=ObjectiveTerm("block-model"))
 
-    def _check_own(self, validation: object) -> None:
+    def _check_settings(self, facts: Facts) -> None:
+        super()._check_settings(facts)
         for name in ("chains", "burn_in", "n_samples"):
             check_count(name, getattr(self, name))
-        if validation is not None:
-            raise InputError("IRM takes no validation cells: it averages all its samples and stops at none of them")

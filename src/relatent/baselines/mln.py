@@ -22,12 +22,15 @@ from ..backend.blas_threads import one_blas_thread
 from ..cells.reference import dense_tensors
 from ..data.facts import Facts
 from ..data.heldout import HeldOut, log_loss
+from ..data.shard import Shard
 from ..errors import InputError
+from ..fit.checkpoint import Checkpoint
 from ..fit.estimators.base import Estimator, check_count, check_penalty
 from ..fit.loop import Watch, run
 from ..model.links import LogisticLink
 from ..model.objective_term import ObjectiveTerm
 from ..progress import Progress
+from ..random_state import RandomState
 from .clauses import (
     Candidates,
     Clause,
@@ -93,6 +96,8 @@ class MarkovLogic(Estimator):
 
     clauses_: list[Clause]
 
+    _unsupported = ("workers",)
+
     def __init__(
         self,
         max_length: int = 3,
@@ -102,7 +107,7 @@ class MarkovLogic(Estimator):
         l2: float = 0.3,
         max_iter: int = 50,
         tol: float = 0.01,
-        random_state: int = 0,
+        random_state: RandomState = 0,
     ):
         self.max_length = max_length
         self.max_clauses = max_clauses
@@ -113,20 +118,17 @@ class MarkovLogic(Estimator):
         self.tol = tol
         self.random_state = random_state
 
-    def fit(
+    def _fit(
         self,
-        facts: Facts,
-        validation: Facts | HeldOut | None = None,
-        *,
-        progress: Progress | None = None,
-        checkpoint: str | Path | None = None,
-    ) -> MarkovLogic:
-        """Learn clauses and weights; with `validation`, keep the clauses that predict it best."""
-        self._check_shared(facts)
-        self._check_own(facts)
+        shard: Shard,
+        validation: Facts | HeldOut | None,
+        progress: Progress,
+        checkpoint: str | Path | Checkpoint | None,
+    ) -> None:
+        facts = shard.facts
         X, W = (tensor.astype(np.float32) for tensor in dense_tensors(facts))
-        rng = np.random.default_rng(self.random_state)
-        watched = _drawn(X, W, rng) if validation is None else HeldOut.of(validation, facts, self.random_state)
+        rng = np.random.default_rng(self.seed_)
+        watched = _drawn(X, W, rng) if validation is None else HeldOut.of(validation, facts, self.seed_)
         W_search = _without(W, watched.cells) if validation is None else W
         with one_blas_thread():
             likelihood = self._likelihood(X, _balanced(X, W_search, rng), watched)
@@ -138,7 +140,7 @@ class MarkovLogic(Estimator):
                 tol=self.tol,
                 watch=Watch(search.loss, patience=PATIENCE) if len(watched.cells) else None,
                 progress=progress,
-                checkpoint=self._checkpoint(checkpoint, facts, validation),
+                checkpoint=self._checkpoint(checkpoint, shard, validation),
             )
             everything = self._likelihood(X, _balanced(X, W, rng))
             codes, weights, _ = everything.refit(state.codes, state.weights, steps=FINAL_STEPS)
@@ -147,12 +149,13 @@ class MarkovLogic(Estimator):
         self.clauses_ = sorted(found, key=lambda clause: -clause.weight)
         learned = {"clauses": [{"clause": clause.text, "weight": clause.weight} for clause in self.clauses_]}
         A, b = np.eye(facts.n_entities, dtype=np.float32), np.zeros(facts.n_relations)
-        return self._finish(facts, A, theta, b, LogisticLink(), trace, learned, loss=ObjectiveTerm("pseudo-likelihood"))
+        self._finish(shard, A, theta, b, LogisticLink(), trace, learned, loss=ObjectiveTerm("pseudo-likelihood"))
 
     def _likelihood(self, X: Slices, W: Slices, watched: HeldOut | None = None) -> Likelihood:
         return Likelihood(X, W, l1=self.l1, l2=self.l2, each_z=self.each_z, watched=watched)
 
-    def _check_own(self, facts: Facts) -> None:
+    def _check_settings(self, facts: Facts) -> None:
+        super()._check_settings(facts)
         if self.max_length not in (1, 2, 3) or isinstance(self.max_length, bool):
             raise InputError(f"max_length must be 1, 2 or 3, got {self.max_length!r}")
         check_count("max_clauses", self.max_clauses)

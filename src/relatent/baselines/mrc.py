@@ -28,15 +28,18 @@ from ..arrays import Ids, Matrix, Triples, Vector
 from ..data.cell_keys import cells_of
 from ..data.facts import Facts
 from ..data.heldout import HeldOut, sample_zeros
+from ..data.shard import Shard
 from ..errors import InputError
 from ..fit import init as start
 from ..fit import losses
+from ..fit.checkpoint import Checkpoint
 from ..fit.estimators.base import Estimator, check_count, check_penalty
 from ..fit.loop import Watch, run
 from ..model.factors import Factors
 from ..model.links import LogisticLink
 from ..model.objective_term import ObjectiveTerm
 from ..progress import Progress
+from ..random_state import RandomState
 from . import block_model as blocks
 
 SWEEPS = 5  # over entities and relations, for one clustering; most have settled by then
@@ -355,6 +358,8 @@ class MRC(Estimator):
     True
     """
 
+    _unsupported = ("workers",)
+
     def __init__(
         self,
         n_clusterings: int = 60,
@@ -363,7 +368,7 @@ class MRC(Estimator):
         smoothing: float = 1.0,
         learning_rate: float = 0.5,
         dtype: str = "float32",
-        random_state: int = 0,
+        random_state: RandomState = 0,
         *,
         patience: int = 10,
     ):
@@ -376,17 +381,14 @@ class MRC(Estimator):
         self.random_state = random_state
         self.patience = patience
 
-    def fit(
+    def _fit(
         self,
-        facts: Facts,
-        validation: Facts | HeldOut | None = None,
-        *,
-        progress: Progress | None = None,
-        checkpoint: str | Path | None = None,
-    ) -> MRC:
-        """Learn clusterings; with `validation`, keep as many of them as predict it best."""
-        self._check_shared(facts)
-        self._check_own()
+        shard: Shard,
+        validation: Facts | HeldOut | None,
+        progress: Progress,
+        checkpoint: str | Path | Checkpoint | None,
+    ) -> None:
+        facts = shard.facts
         dtype = start.float_type(self.dtype)
         solver = Stagewise(
             facts,
@@ -395,7 +397,7 @@ class MRC(Estimator):
             n_relation_clusters=self.n_relation_clusters,
             smoothing=self.smoothing,
             learning_rate=self.learning_rate,
-            random_state=self.random_state,
+            random_state=self.seed_,
         )
         state, trace = run(
             solver,
@@ -404,7 +406,7 @@ class MRC(Estimator):
             tol=0.0,
             watch=self._watch(facts, validation, solver),
             progress=progress,
-            checkpoint=self._checkpoint(checkpoint, facts, validation),
+            checkpoint=self._checkpoint(checkpoint, shard, validation),
         )
         self.clusterings_ = [blocks.by_size(z) for z in state.z]
         self.clusters_ = self.clusterings_[0]
@@ -412,9 +414,10 @@ class MRC(Estimator):
         learned = {"n_clusterings": len(state.z), "n_clusters": [int(z.max()) + 1 for z in self.clusterings_]}
         A, R = solver.factors(state, dtype)
         loss = ObjectiveTerm("clustered-relations")
-        return self._finish(facts, A, R, solver.bias, LogisticLink(), trace, learned, loss=loss)
+        self._finish(shard, A, R, solver.bias, LogisticLink(), trace, learned, loss=loss)
 
-    def _check_own(self) -> None:
+    def _check_settings(self, facts: Facts) -> None:
+        super()._check_settings(facts)
         for name in ("n_clusterings", "n_clusters", "n_relation_clusters"):
             check_count(name, getattr(self, name))
         for name in ("smoothing", "learning_rate"):
@@ -426,7 +429,7 @@ class MRC(Estimator):
     def _watch(self, facts: Facts, validation: Facts | HeldOut | None, solver: Stagewise) -> Watch | None:
         if validation is None:
             return None
-        heldout = HeldOut.of(validation, facts, self.random_state)
+        heldout = HeldOut.of(validation, facts, self.seed_)
 
         def loss(state: MrcState) -> float:
             A, R = solver.factors(state, np.float64)

@@ -138,8 +138,8 @@ def _learn(
     if kept is not None and kept.exists():
         click.echo(f"going on from {kept.path}", err=True)
     with bar(f"fitting {model}", at_most=True, note="looking for a start") as progress:
-        several = {} if workers.size == 1 else {"workers": workers}  # not every estimator takes them
-        estimator.fit(facts, held, progress=progress, checkpoint=kept, **several)
+        together = None if workers.size == 1 else workers
+        estimator.fit(facts, held, progress=progress, checkpoint=kept, workers=together)
 
 
 SEVERAL = ("als", "logit", "rescal")  # models that several workers fit together
@@ -149,7 +149,7 @@ def _check_room(estimator: Any, facts: Any, output: Path) -> None:
     """Refuse a model the disk has no room for, and say what a large fit takes; one too large the fit itself refuses."""
     from ..backend import memory as room
 
-    needs = estimator.needs(facts)
+    needs = estimator.estimate_memory(facts)
     room.check_disk(output.resolve().parent, needs.file, f"the model {output.name}")
     if needs.memory > TELL and (free := room.available()) is not None and free >= needs.memory:
         click.echo(f"needs about {room.size(needs.memory)} of memory, {room.size(free)} are free", err=True)

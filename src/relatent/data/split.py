@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Ids, Mask, Triples
 from ..errors import DataError
+from ..random_state import RandomState, to_generator
 from .cell_keys import cell_keys
 from .facts import Facts
-
-RandomState: TypeAlias = int | np.random.Generator | None
 
 
 def split(
@@ -78,7 +77,7 @@ def _groups(facts: Facts) -> Ids:
 def _shuffled(facts: Facts, group: Ids, random_state: RandomState, keep_covered: bool) -> Ids:
     """The place of each fact's group in a random order; groups needed for coverage stand last."""
     n_groups = int(group.max()) + 1
-    place: Ids = np.random.default_rng(random_state).permutation(n_groups)[group]  # (n,)
+    place: Ids = to_generator(random_state).permutation(n_groups)[group]  # (n,)
     if not keep_covered:
         return place
     needed = np.zeros(n_groups, bool)
@@ -123,7 +122,7 @@ def presidents_folds(
     parties = np.unique(facts.objects[facts.triples[:, 1] == party])
     if not 2 <= folds <= len(people):
         raise DataError(f"folds must be between 2 and {len(people)}, the number of {persons}, got {folds}")
-    shuffled = np.random.default_rng(random_state).permutation(people)
+    shuffled = to_generator(random_state).permutation(people)
     return [_cells(some, party, parties) for some in np.array_split(shuffled, folds)]
 
 

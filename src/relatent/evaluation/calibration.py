@@ -18,13 +18,16 @@ from sklearn.base import clone
 from sklearn.isotonic import isotonic_regression
 
 from ..arrays import Mask, Matrix, Vector
-from ..backend.memory import Needs
+from ..backend.memory import MemoryEstimate
 from ..data.facts import Facts
 from ..data.heldout import HeldOut, log_loss
+from ..data.shard import Shard
 from ..errors import InputError
+from ..fit.checkpoint import Checkpoint
 from ..fit.estimators.base import Estimator
 from ..model.links import IsotonicLink, Link, PlattLink
 from ..progress import Progress
+from ..random_state import RandomState
 from .cross_validation import cross_predict
 from .metrics import Predicted, pooled
 from .reliability import ABOVE, expected_calibration_error
@@ -59,12 +62,14 @@ class Calibrated(Estimator):
     True
     """
 
+    _unsupported = ("workers",)
+
     def __init__(
         self,
         estimator: Any = None,
         method: str = "isotonic",
         folds: int = 5,
-        random_state: int = 0,
+        random_state: RandomState = 0,
         *,
         parts: int | None = None,
     ):
@@ -74,40 +79,38 @@ class Calibrated(Estimator):
         self.random_state = random_state
         self.parts = parts
 
-    def needs(self, facts: Facts) -> Needs:
-        """What the estimator inside takes."""
-        return self.estimator.needs(facts)  # type: ignore[no-any-return]
+    def estimate_memory(self, facts: Facts) -> MemoryEstimate:
+        """Memory and model file of the estimator inside."""
+        return self.estimator.estimate_memory(facts)  # type: ignore[no-any-return]
 
-    def fit(
-        self,
-        facts: Facts,
-        validation: Facts | HeldOut | None = None,
-        *,
-        progress: Progress | None = None,
-        checkpoint: str | Path | None = None,
-    ) -> Calibrated:
-        """Learn the map from held-out cells, then the factors from all facts.
-
-        `validation` stops every fit early; `checkpoint` keeps the last one, on all facts.
-        """
+    def _check_settings(self, facts: Facts) -> None:
         if self.estimator is None:
             raise InputError("estimator must be given, for example Calibrated(RescalLogit(rank=10))")
         if self.method not in MAPS:
             raise InputError(f"method must be {' or '.join(map(repr, MAPS))}, got {self.method!r}")
-        self._check_shared(facts)
+        super()._check_settings(facts)
+
+    def _fit(
+        self,
+        shard: Shard,
+        validation: Facts | HeldOut | None,
+        progress: Progress,
+        checkpoint: str | Path | Checkpoint | None,
+    ) -> None:
+        facts = shard.facts
         predicted = pooled(
             cross_predict(
                 self.estimator,
                 facts,
                 self.folds,
-                self.random_state,
+                self.seed_,
                 parts=self.parts,
                 validation=validation,
                 progress=progress,
             )
         )
         scores = predicted.scores
-        if np.ptp(scores) < NOISE:  # factors that have shrunk to nothing: what is left tells nothing but the base rate
+        if np.ptp(scores) < NOISE:  # factors that have shrunk to zero: what is left tells nothing but the base rate
             scores = np.zeros_like(scores)
         link = MAPS[self.method](scores, predicted.heldout.truth, predicted.heldout.weights)
         self.estimator_ = clone(self.estimator).fit(facts, **_given(validation, progress, checkpoint))
@@ -116,7 +119,6 @@ class Calibrated(Estimator):
         self.factors_ = dataclasses.replace(factors, link=link, about=about)
         self.trace_ = self.estimator_.trace_
         self.n_iter_ = len(self.trace_)
-        return self
 
     def _told(self, predicted: Predicted, link: Link) -> dict[str, Any]:
         """What the model file says of the calibration; figures are of the cells the map was learned from."""
@@ -126,7 +128,7 @@ class Calibrated(Estimator):
             "method": self.method,
             "folds": int(self.folds),
             "parts": int(self.folds if self.parts is None else self.parts),
-            "random_state": int(self.random_state),
+            "random_state": self.seed_,
             "cells": len(cells),
             "log_loss_before": log_loss(truth, predicted.probabilities, weights),
             "log_loss": log_loss(truth, after, weights),

@@ -459,7 +459,7 @@ def _check_choices(heldout: str, scores: str, metric: str) -> None:
 def _warn_of_vanished(folds: list[Fold]) -> None:
     vanished = sum(fold.vanished for fold in folds)
     if vanished:
-        told = f"in {vanished} of {len(folds)} fits the factors have shrunk to nothing: {VanishedWarning.REMEDY}"
+        told = f"in {vanished} of {len(folds)} fits all factors have shrunk to zero: {VanishedWarning.REMEDY}"
         warnings.warn(told, VanishedWarning, stacklevel=3)
 
 

@@ -33,7 +33,7 @@ class Fold:
     seconds: float
     steps: int
     converged: bool
-    vanished: bool = False  # the factors have shrunk to nothing
+    vanished: bool = False  # all factors have shrunk to zero
 
     @property
     def auc_pr(self) -> float:

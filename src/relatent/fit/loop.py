@@ -173,7 +173,7 @@ def run(
     if trace.stopped and not (anytime and trace.steps):
         raise KeyboardInterrupt(trace.verdict)
     if not trace.converged and not trace.stopped and workers.rank == 0:
-        warnings.warn(trace.verdict, ConvergenceWarning, stacklevel=3)
+        warnings.warn(trace.verdict, ConvergenceWarning, stacklevel=4)
     return (best.state if watch is not None and best.looks else state), trace
 
 

@@ -15,12 +15,12 @@ from ...backend.protocol import Backend
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
 from ...data.shard import Shard
-from ...distributed.workers import ALONE, Workers
 from ...errors import InputError
 from ...model.factors import Factors
 from ...model.links import SmoothLink
 from ...model.objective_term import ObjectiveTerm
 from ...progress import Progress
+from ...random_state import RandomState
 from .. import init as start
 from .. import memory_estimate as needs
 from ..checkpoint import Checkpoint
@@ -63,7 +63,7 @@ class RescalALS(Ranked):
         tol: float = 1e-4,
         init: str | Factors = "eigen",
         dtype: str = "float32",
-        random_state: int = 0,
+        random_state: RandomState = 0,
         *,
         l2_attributes: float = 10.0,
         patience: int = 10,
@@ -81,23 +81,14 @@ class RescalALS(Ranked):
         self.patience = patience
         self.device = device
 
-    def fit(
+    def _fit(
         self,
-        facts: Facts,
-        validation: Facts | HeldOut | None = None,
-        *,
-        progress: Progress | None = None,
-        checkpoint: str | Path | Checkpoint | None = None,
-        workers: Workers | None = None,
-    ) -> RescalALS:
-        """Learn factors; with `validation`, keep those that predict it best.
-
-        With several `workers` (docs/scaling.md) each gives its part of the facts, over one vocabulary, and the same
-        validation; all end with the same factors.
-        """
-        self._check_shared(facts, workers or ALONE)
-        shard = Shard.of(facts, workers or ALONE)
-        self._check_room(shard)
+        shard: Shard,
+        validation: Facts | HeldOut | None,
+        progress: Progress,
+        checkpoint: str | Path | Checkpoint | None,
+    ) -> None:
+        facts = shard.facts
         rank, dtype = self._size(facts)
         kept = self._checkpoint(checkpoint, shard, validation)
         began = time.perf_counter()
@@ -111,7 +102,7 @@ class RescalALS(Ranked):
                 solver.start(*begin.pop()),  # nothing of it is held while the run lasts
                 max_iter=self.max_iter,
                 tol=self.tol,
-                watch=least_squares_watch(shard, validation, self.random_state, self.patience, backend),
+                watch=least_squares_watch(shard, validation, self.seed_, self.patience, backend),
                 progress=progress,
                 checkpoint=kept,
                 anytime=True,
@@ -126,7 +117,7 @@ class RescalALS(Ranked):
         loss = ObjectiveTerm("squared")
         penalty = ObjectiveTerm("l2", {"entities": self.l2_entities, "relations": self.l2_relations})
         b = np.zeros(facts.n_relations)
-        return self._finish(shard, A, R, b, SmoothLink(), trace, loss=loss, penalty=penalty)
+        self._finish(shard, A, R, b, SmoothLink(), trace, loss=loss, penalty=penalty)
 
     def _backend(self, dtype: np.dtype[Any]) -> Backend:
         """Where the arrays of the fit are."""
@@ -149,9 +140,9 @@ class RescalALS(Ranked):
             return given.A, given.R
         rank = start.resolve_rank(self.rank, facts.n_entities)
         if self.init == "eigen":
-            return start.eigenvectors(facts, rank, self.random_state), None
+            return start.eigenvectors(facts, rank, self.seed_), None
         if self.init == "random":
-            return start.uniform(facts, rank, self.random_state), None
+            return start.uniform(facts, rank, self.seed_), None
         raise InputError(f"init must be 'eigen', 'random' or Factors, got {self.init!r}")
 
 

@@ -1,53 +1,119 @@
-"""What every estimator promises: checked settings, factors, a trace; and how it keeps its word."""
+"""`Estimator`: the base class of all models, which declares `fit`, checks its arguments and keeps its result."""
 
 from __future__ import annotations
 
 import dataclasses
 import warnings
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 
 from ... import __version__
 from ...arrays import Matrix, Slices, Vector
-from ...backend.memory import Needs
+from ...backend.memory import MemoryEstimate
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
 from ...data.shard import Shard
+from ...deprecation import renamed_method
 from ...distributed.workers import ALONE, Workers
 from ...errors import InputError, VanishedWarning
 from ...model.factors import Factors
 from ...model.links import Link
 from ...model.objective_term import ObjectiveTerm
+from ...progress import Progress, reporting
+from ...random_state import RandomState, to_seed
 from ..checkpoint import Checkpoint, digest
 from ..loop import Trace
 
-E = TypeVar("E", bound="Estimator")
-
-VANISHED = 1e-4  # products of factors below it: every answer is the same
-COUNTS = ("max_iter", "patience")  # settings that are whole numbers of at least 1, where an estimator has them
+VANISHED_SCORE = 1e-4  # if no score can exceed this, all predictions are the same
+COUNT_PARAMETERS = ("max_iter", "patience")  # whole numbers of at least 1, where an estimator has them
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]
-    """What all estimators share: checks, the result, the trace.
+    """Base class of all models, after scikit-learn: the constructor only stores parameters, `fit` learns.
 
-    Parameters in the constructor and nothing else; everything learned ends in `_` and only `fit` writes it.
+    Attributes
+    ----------
+    factors_ : the learned `Factors`
+    trace_ : objective, seconds and held-out loss per step
+    n_iter_ : number of steps
+    seed_ : seed that the fit used: `random_state`, or the number drawn for it
     """
 
     factors_: Factors
     trace_: Trace
     n_iter_: int
-    random_state: int
+    seed_: int
+    random_state: RandomState
 
-    def needs(self, facts: Facts) -> Needs:
-        """What a fit to these facts takes, about: memory beyond the facts, and the model file."""
-        return Needs()
+    _unsupported: ClassVar[tuple[str, ...]] = ()  # optional arguments of fit that the model does not take
+
+    def fit(
+        self,
+        facts: Facts,
+        validation: Facts | HeldOut | None = None,
+        *,
+        progress: bool | Progress | None = None,
+        checkpoint: str | Path | Checkpoint | None = None,
+        workers: Workers | None = None,
+    ) -> Self:
+        """Learn the model from facts.
+
+        Parameters
+        ----------
+        facts : the facts; with several workers, each worker passes its part, over one vocabulary
+        validation : held-out facts or cells for early stopping; the best iterate is kept
+        progress : True for a progress bar, or a callback (done, total, note)
+        checkpoint : file to save the state of the fit in, and to resume from if it exists
+        workers : the group of processes that fit together, from `Workers.join()`; all end with the same factors
+        """
+        group = ALONE if workers is None else workers
+        given = {"validation": validation, "checkpoint": checkpoint, "workers": workers}
+        for name in self._unsupported:
+            if given[name] is not None:
+                raise InputError(f"{type(self).__name__}.fit does not support {name}; leave it out")
+        self._check_inputs(facts, group)
+        self.seed_ = int(group.agree_on_text(str(to_seed(self.random_state))))
+        shard = Shard.of(facts, group)
+        self._check_memory(shard)
+        with reporting(progress if group.rank == 0 else None, f"fitting {type(self).__name__}", at_most=True) as report:
+            self._fit(shard, validation, report, checkpoint)
+        return self
+
+    def _fit(
+        self,
+        shard: Shard,
+        validation: Facts | HeldOut | None,
+        progress: Progress,
+        checkpoint: str | Path | Checkpoint | None,
+    ) -> None:
+        """Learn, and keep the result with `_finish`; all arguments have been checked."""
+        raise NotImplementedError
+
+    def estimate_memory(self, facts: Facts) -> MemoryEstimate:
+        """Approximate memory of a fit beyond the facts, and size of the model file, in bytes."""
+        return MemoryEstimate()
+
+    needs = renamed_method("needs", "estimate_memory")
+
+    if not TYPE_CHECKING:  # a type checker would accept any attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """Say that the model is not fitted when a learned attribute is missing."""
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name.endswith("_") and not name.startswith("_") and "factors_" not in vars(self):
+                raise NotFittedError(f"{message}: call fit first")
+            raise AttributeError(message)
+
+    def _check_memory(self, shard: Shard) -> None:
+        """Raise InputError if the fit needs more memory than is free."""
 
     def _finish(
-        self: E,
-        facts: Facts | Shard,
+        self,
+        shard: Shard,
         A: Matrix,
         R: Slices,
         b: Vector,
@@ -58,18 +124,18 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         loss: ObjectiveTerm,
         penalty: ObjectiveTerm | None = None,
         method: str | None = None,
-    ) -> E:
-        """Keep the result; `learned` is what else the model file should tell, as JSON values.
+    ) -> None:
+        """Keep the result; `learned` are further JSON values for the model file.
 
-        A fit stopped by Ctrl-C keeps what it has, and then ends as Ctrl-C does: loops around it stop as well.
+        After Ctrl-C the result so far is kept and KeyboardInterrupt raised, so that loops around the fit stop as well.
         """
-        shard = Shard.of(facts)
         A, R, b = (shard.workers.broadcast(np.ascontiguousarray(part)) for part in (A, R, b))
         self.trace_ = trace
         self.n_iter_ = len(trace)
+        settings = {name: _to_json(value) for name, value in self.get_params(deep=False).items()}
         about = {
             "model": type(self).__name__,
-            "settings": {name: _plain(value) for name, value in self.get_params(deep=False).items()},
+            "settings": {**settings, "random_state": self.seed_},
             "data": {"facts": shard.n_facts, "unobserved": shard.n_unobserved, "fingerprint": shard.fingerprint},
             "fit": {
                 "steps": len(trace),
@@ -87,41 +153,39 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self.factors_ = Factors(*arrays, shard.entities, shard.relations, link, about, loss=loss, penalty=penalty)
         if trace.stopped:
             raise KeyboardInterrupt(trace.verdict)
-        return self
 
     def _warn_if_vanished(self, A: Matrix, R: Slices) -> None:
-        if float(np.abs(A).max()) ** 2 * float(np.abs(R).max()) < VANISHED:
-            told = f"the factors have shrunk to nothing: {VanishedWarning.REMEDY}"
-            warnings.warn(told, VanishedWarning, stacklevel=3)
+        if float(np.abs(A).max()) ** 2 * float(np.abs(R).max()) < VANISHED_SCORE:
+            message = f"all factors have shrunk to zero: {VanishedWarning.REMEDY}"
+            warnings.warn(message, VanishedWarning, stacklevel=4)
 
-    def _check_shared(self, facts: Facts, workers: Workers = ALONE) -> None:
+    def _check_inputs(self, facts: Facts, workers: Workers) -> None:
         with workers.raise_together():
+            if not isinstance(facts, Facts):
+                raise InputError(
+                    f"fit takes Facts, got {type(facts).__name__}; see relatent.read and Facts.from_arrays"
+                )
             self._check_settings(facts)
         if not workers.any(len(facts) > 0):
             raise InputError("there are no facts to learn from")
         if workers.size > 1:
             workers.check_same(str(self._settings()), "the settings of the fit")
 
-    def _settings(self) -> dict[str, Any]:
-        return {name: _plain(value) for name, value in sorted(self.get_params(deep=False).items())}
-
     def _check_settings(self, facts: Facts) -> None:
-        if not isinstance(facts, Facts):
-            raise InputError(f"fit takes Facts, got {type(facts).__name__}; see relatent.read and Facts.from_arrays")
+        """Raise InputError for a parameter out of range; subclasses add checks of their own parameters."""
         for name, value in self.get_params(deep=False).items():
-            if name in COUNTS:
+            if name in COUNT_PARAMETERS:
                 check_count(name, value)
             if name.startswith(("l1_", "l2_")) or name == "tol":
                 check_penalty(name, value)
-        seed = self.random_state
-        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
-            raise InputError(f"random_state must be a whole number of at least 0, got {seed!r}")
+
+    def _settings(self) -> dict[str, Any]:
+        return {name: _to_json(value) for name, value in sorted(self.get_params(deep=False).items())}
 
     def _checkpoint(
-        self, given: str | Path | Checkpoint | None, facts: Facts | Shard, validation: Facts | HeldOut | None
+        self, given: str | Path | Checkpoint | None, shard: Shard, validation: Facts | HeldOut | None
     ) -> Checkpoint | None:
-        """The checkpoint of this fit; one that belongs to another, or cannot be written, is refused."""
-        shard = Shard.of(facts)
+        """The checkpoint of this fit; InputError if it belongs to another fit or cannot be written."""
         shard.workers.check_same(str(given is None), "whether there is a checkpoint")
         if given is None:
             return None
@@ -138,37 +202,38 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
 
 def validation_id(validation: Facts | HeldOut) -> str:
-    """A text that differs where validation cells do."""
+    """A text that differs between different validation cells."""
     if isinstance(validation, Facts):
         return validation.fingerprint
     if isinstance(validation, HeldOut):
         return digest(validation.cells, validation.truth, validation.weights)
-    return type(validation).__name__  # it will be refused
+    return type(validation).__name__  # HeldOut.of will raise
 
 
-def held_out(validation: Facts | HeldOut, facts: Facts | Shard, random_state: int) -> HeldOut:
-    """The cells that a fit is watched by; several workers are given the same ones."""
-    shard = Shard.of(facts)
+def held_out(validation: Facts | HeldOut, shard: Shard, seed: int) -> HeldOut:
+    """The validation cells of a fit; all workers must pass the same ones."""
     if shard.workers.size > 1:
         shard.workers.check_same(validation_id(validation), "validation facts")
-    return HeldOut.of(validation, shard, random_state)
+    return HeldOut.of(validation, shard, seed)
 
 
 def check_count(name: str, value: object) -> None:
-    """A setting that counts something."""
+    """Raise InputError unless the parameter is a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
 def check_penalty(name: str, value: object) -> None:
-    """A setting that weighs something."""
+    """Raise InputError unless the parameter is a finite number of at least 0."""
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not number or not np.isfinite(value) or value < 0:  # type: ignore[operator, call-overload]
         raise InputError(f"{name} must be a finite number of at least 0, got {value!r}")
 
 
-def _plain(value: Any) -> Any:
-    """A setting as JSON can hold it."""
+def _to_json(value: object) -> bool | int | float | str | None:
+    """A parameter as a JSON value."""
     if isinstance(value, np.generic):
-        return value.item()
+        return value.item()  # type: ignore[no-any-return]
+    if isinstance(value, np.random.Generator):
+        return "Generator"  # its repr holds an address
     return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)

@@ -11,11 +11,13 @@ from ...arrays import Matrix, Slices
 from ...backend.blas_threads import one_blas_thread
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
+from ...data.shard import Shard
 from ...errors import InputError
 from ...model.factors import Factors
 from ...model.links import SmoothLink
 from ...model.objective_term import ObjectiveTerm
 from ...progress import Progress
+from ...random_state import RandomState
 from .. import init as start
 from .. import memory_estimate as needs
 from ..checkpoint import Checkpoint
@@ -50,6 +52,8 @@ class NonnegativeRescal(Ranked):
     True
     """
 
+    _unsupported = ("workers",)
+
     def __init__(
         self,
         rank: int | None = None,
@@ -61,7 +65,7 @@ class NonnegativeRescal(Ranked):
         tol: float = 1e-4,
         init: str | Factors = "random",
         dtype: str = "float32",
-        random_state: int = 0,
+        random_state: RandomState = 0,
         *,
         patience: int = 10,
     ):
@@ -77,19 +81,16 @@ class NonnegativeRescal(Ranked):
         self.random_state = random_state
         self.patience = patience
 
-    def fit(
+    def _fit(
         self,
-        facts: Facts,
-        validation: Facts | HeldOut | None = None,
-        *,
-        progress: Progress | None = None,
-        checkpoint: str | Path | Checkpoint | None = None,
-    ) -> NonnegativeRescal:
-        """Learn factors; with `validation`, keep those that predict it best."""
-        self._check_shared(facts)
-        self._check_room(facts)
+        shard: Shard,
+        validation: Facts | HeldOut | None,
+        progress: Progress,
+        checkpoint: str | Path | Checkpoint | None,
+    ) -> None:
+        facts = shard.facts
         rank, dtype = self._size(facts)
-        kept = self._checkpoint(checkpoint, facts, validation)
+        kept = self._checkpoint(checkpoint, shard, validation)
         with one_blas_thread():
             begin = [self._start(facts)]
             solver = Nonnegative(
@@ -106,7 +107,7 @@ class NonnegativeRescal(Ranked):
                 solver.start(*begin.pop()),  # nothing of it is held while the run lasts
                 max_iter=self.max_iter,
                 tol=self.tol,
-                watch=least_squares_watch(facts, validation, self.random_state, self.patience),
+                watch=least_squares_watch(shard, validation, self.seed_, self.patience),
                 progress=progress,
                 checkpoint=kept,
                 anytime=True,
@@ -116,7 +117,7 @@ class NonnegativeRescal(Ranked):
         loss = ObjectiveTerm("squared")
         penalty = ObjectiveTerm("nonnegative", {name: getattr(self, name) for name in names})
         b = np.zeros(facts.n_relations)
-        return self._finish(facts, state.A, state.R, b, SmoothLink(), trace, loss=loss, penalty=penalty)
+        self._finish(shard, state.A, state.R, b, SmoothLink(), trace, loss=loss, penalty=penalty)
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         return needs.nonnegative(facts, rank, dtype)
@@ -133,4 +134,4 @@ class NonnegativeRescal(Ranked):
         if self.init != "random":
             raise InputError(f"init must be 'random' or Factors, got {self.init!r}")
         rank = start.resolve_rank(self.rank, facts.n_entities)
-        return start.positive(facts, rank, self.random_state)
+        return start.positive(facts, rank, self.seed_)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backend.memory import Needs, check_memory
+from ...backend.memory import MemoryEstimate, check_memory
 from ...backend.numpy_backend import NUMPY_BACKEND
 from ...backend.protocol import Backend
 from ...data.facts import Facts
@@ -32,10 +32,10 @@ class Ranked(Estimator):
     init: str | Factors
     dtype: str
 
-    def needs(self, facts: Facts) -> Needs:
-        """What a fit to these facts takes, about: memory beyond the facts, and the model file."""
+    def estimate_memory(self, facts: Facts) -> MemoryEstimate:
+        """Approximate memory of a fit beyond the facts, and size of the model file, in bytes."""
         rank, dtype = self._size(facts)
-        return Needs(self._memory(facts, rank, dtype), needs.model_file(facts, rank, dtype))
+        return MemoryEstimate(self._memory(facts, rank, dtype), needs.model_file(facts, rank, dtype))
 
     def _size(self, facts: Facts) -> tuple[int, np.dtype[Any]]:
         """The rank and the type of numbers, checked."""
@@ -45,14 +45,12 @@ class Ranked(Estimator):
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         raise NotImplementedError
 
-    def _check_room(self, facts: Facts | Shard) -> None:
-        """Refuse before the work what would run out of memory in the middle of it."""
-        shard = Shard.of(facts)
+    def _check_memory(self, shard: Shard) -> None:
         with shard.workers.raise_together():
             rank, dtype = self._size(shard.facts)
             what = f"{type(self).__name__} of rank {rank} on {shard.n_entities:,} entities"
             remedy = "lower the rank" + (", or use dtype='float32'" if dtype == np.float64 else "")
-            check_memory(self.needs(shard.facts).memory * shard.workers.local_size, what, remedy)
+            check_memory(self.estimate_memory(shard.facts).memory * shard.workers.local_size, what, remedy)
 
 
 def gpu(name: str, *, half: bool = True) -> Backend:
@@ -74,20 +72,20 @@ def blank(facts: Facts, rank: int) -> Parameters:
 
 
 def least_squares_watch(
-    facts: Facts | Shard,
+    shard: Shard,
     validation: Facts | HeldOut | None,
-    random_state: int,
+    seed: int,
     patience: int,
     backend: Backend = NUMPY_BACKEND,
 ) -> Watch | None:
     """A look at the validation cells after every sweep."""
     if validation is None:
         return None
-    heldout = held_out(validation, facts, random_state)
+    heldout = held_out(validation, shard, seed)
 
     def loss(state: AlsState | NonnegativeState) -> float:
-        b = np.zeros(facts.n_relations)
+        b = np.zeros(shard.n_relations)
         A, R = (backend.to_numpy(part) for part in (state.A, state.R))
-        return heldout.log_loss(Factors(A, R, b, facts.entities, facts.relations, SmoothLink()))
+        return heldout.log_loss(Factors(A, R, b, shard.entities, shard.relations, SmoothLink()))
 
     return Watch(loss, every=1, patience=patience)

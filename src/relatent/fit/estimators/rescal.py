@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +16,11 @@ from ...cells.logistic_sampled import Sampled
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
 from ...data.shard import Shard
-from ...distributed.workers import ALONE, Workers
 from ...errors import InputError
 from ...model.factors import Factors
 from ...model.objective_term import ObjectiveTerm
 from ...progress import Progress
+from ...random_state import RandomState
 from .. import init as start
 from .. import losses, optimisers, penalties
 from .. import memory_estimate as needs
@@ -37,8 +37,6 @@ from ..solvers.sampled_adam import AdamState, SampledAdam
 from .als import ALS_SWEEPS, als_needs, least_squares_start
 from .base import held_out
 from .ranked import Ranked, blank, gpu
-
-G = TypeVar("G", bound="Rescal")
 
 EXACT_FLOP = 2e11  # of one sum over all cells: a second or two on two cores
 
@@ -78,7 +76,7 @@ class Rescal(Ranked):
         init: str | Factors = "als",
         device: str = "cpu",
         dtype: str = "float32",
-        random_state: int = 0,
+        random_state: RandomState = 0,
         *,
         zeros: str = "all",
         patience: int = 10,
@@ -102,25 +100,15 @@ class Rescal(Ranked):
         self.penalty = penalty
         self.optimiser = optimiser
 
-    def fit(
-        self: G,
-        facts: Facts,
-        validation: Facts | HeldOut | None = None,
-        *,
-        progress: Progress | None = None,
-        checkpoint: str | Path | Checkpoint | None = None,
-        workers: Workers | None = None,
-    ) -> G:
-        """Learn factors; with `validation`, keep those that predict it best.
-
-        With several `workers` (docs/scaling.md) each gives its part of the facts, over one vocabulary, and the same
-        validation; all end with the same factors.
-        """
+    def _fit(
+        self,
+        shard: Shard,
+        validation: Facts | HeldOut | None,
+        progress: Progress,
+        checkpoint: str | Path | Checkpoint | None,
+    ) -> None:
         loss = losses.resolve(self.loss)
-        self._check_shared(facts, workers or ALONE)
-        self._check_own(loss)
-        shard = Shard.of(facts, workers or ALONE)
-        self._check_room(shard)
+        facts = shard.facts
         self.method_ = self.method_for(facts)
         rank, dtype = self._size(facts)
         layout = Layout(facts.n_entities, facts.n_relations, rank)
@@ -148,7 +136,7 @@ class Rescal(Ranked):
         A, R, b = (np.array(part) for part in layout.views(backend.to_numpy(state.x)))
         self._warn_if_vanished(A, R)
         penalty = penalties.resolve(self.penalty, self.l2_entities, self.l2_relations)
-        return self._finish(
+        self._finish(
             shard,
             A,
             R,
@@ -181,7 +169,9 @@ class Rescal(Ranked):
         flop = 6.0 * facts.n_cells * self._size(facts)[0]
         return "exact" if flop <= EXACT_FLOP and self.zeros == "all" else "sampled"
 
-    def _check_own(self, loss: Loss) -> None:
+    def _check_settings(self, facts: Facts) -> None:
+        loss = losses.resolve(self.loss)
+        super()._check_settings(facts)
         if self.method not in ("auto", "exact", "sampled"):
             raise InputError(f"method must be 'auto', 'exact' or 'sampled', got {self.method!r}")
         if self.zeros not in ("all", "typed"):
@@ -244,7 +234,7 @@ class Rescal(Ranked):
             l2_relations=self.l2_relations,
             bias=self.bias,
             max_iter=self.max_iter,
-            random_state=self.random_state,
+            random_state=self.seed_,
         )
 
     def _start(self, loss: Loss, facts: Shard) -> tuple[Matrix, Slices, Vector]:
@@ -255,10 +245,10 @@ class Rescal(Ranked):
         rank = start.resolve_rank(self.rank, facts.n_entities)
         if self.init in ("random", "small"):
             numbers = start.normal if self.init == "random" else start.small
-            return *numbers(facts, rank, self.random_state), b
+            return *numbers(facts, rank, self.seed_), b
         if self.init not in ("als", "eigen"):
             raise InputError(f"init must be 'als', 'eigen', 'random', 'small' or Factors, got {self.init!r}")
-        A, R = least_squares_start(facts, rank, self.random_state, sweeps=ALS_SWEEPS if self.init == "als" else 0)
+        A, R = least_squares_start(facts, rank, self.seed_, sweeps=ALS_SWEEPS if self.init == "als" else 0)
         return *start.balanced(A, R * loss.steepness, self.l2_entities, self.l2_relations), b
 
     def _watch(
@@ -266,7 +256,7 @@ class Rescal(Ranked):
     ) -> Watch | None:
         if validation is None:
             return None
-        heldout = held_out(validation, facts, self.random_state)
+        heldout = held_out(validation, facts, self.seed_)
         if isinstance(loss, losses.Softmax):  # its scores are no log-odds: the loss itself, of the facts held out
             cells = losses.evaluator(loss, heldout.facts(facts.facts), backend)
             return Watch(lambda state: cells(*layout.views(state.x)).value, every=5, patience=self.patience)
@@ -325,7 +315,7 @@ class RescalLogit(Rescal):
         init: str | Factors = "als",
         device: str = "cpu",
         dtype: str = "float32",
-        random_state: int = 0,
+        random_state: RandomState = 0,
         *,
         zeros: str = "all",
         patience: int = 10,
