@@ -11,8 +11,9 @@ import numpy as np
 
 import relatent
 from relatent.evaluation import tuning
-from relatent.evaluation.cross_validation import cell_folds, threads
-from relatent.evaluation.tuning_report import Candidate
+from relatent.evaluation.folds import cell_folds
+from relatent.evaluation.parallel import fit_threads
+from relatent.evaluation.search_space import SPACES, Candidate
 
 SECONDS = 120.0
 OUTER = 2  # of ten folds: no search sees them
@@ -29,12 +30,12 @@ def tune(seed: int) -> dict[str, Any]:
     for name, models in (("logit", ["logit"]), ("all models", None)):
         found = tuning.search(train, SECONDS, models=models, random_state=seed)
         results[name] = {
-            "chosen": str(found.chosen),
+            "chosen": str(found.chosen_candidate),
             "why": found.sentence,
             "settings_tried": len(found.judged),
             "seconds": found.seconds,
-            "searched_auc_pr": found.choice.score,
-            **_judged(found.best, facts, outer),
+            "searched_auc_pr": found.chosen_trial.score,
+            **_judged(found.unfitted_estimator, facts, outer),
         }
     results["logit"]["within_005_of_table1"] = results["logit"]["unseen_auc_pr"] >= LOGIT - 0.005
     results["defaults"] = _judged(relatent.RescalLogit(random_state=seed), facts, outer)
@@ -63,8 +64,8 @@ def _beside_optuna(train: relatent.Facts, facts: relatent.Facts, outer: list[Any
     except ImportError:
         return {"left_out": "optuna is not installed"}
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    judge = tuning._judge(train, "auc_pr", None, seed)
-    space = tuning.SPACES["logit"]
+    judge = tuning._make_judge(train, "auc_pr", None, seed)
+    space = SPACES["logit"]
 
     def objective(trial: Any) -> float:
         weight = trial.suggest_float("l2", *space.penalty, log=True)
@@ -76,9 +77,9 @@ def _beside_optuna(train: relatent.Facts, facts: relatent.Facts, outer: list[Any
         }
         scores = []
         for part in range(3):
-            with threads(1):
+            with fit_threads(1):
                 fitted = Candidate("logit", settings).estimator(seed).fit(judge.training(part))
-            scores.append(judge.figure(fitted.factors_, part))
+            scores.append(judge.score(fitted.factors_, part))
             trial.report(float(np.mean(scores)), part)
             if part < 2 and trial.should_prune():
                 raise optuna.TrialPruned

@@ -107,7 +107,7 @@ CELLS = [
     ),
     (
         "code",
-        "measured = relatent.cross_validate(report.best, facts, folds=5, random_state=1)\n"
+        "measured = relatent.cross_validate(report.unfitted_estimator, facts, folds=5, random_state=1)\n"
         'print(f"{measured.average_precision:.2f}  the model")\n'
         "for name, figures in measured.baselines.items():\n"
         "    print(f\"{figures['average_precision']:.2f}  {name}\")\n"

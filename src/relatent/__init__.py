@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .analysis.duplicates import duplicates
-    from .analysis.explain import explain
-    from .analysis.groups import groups
-    from .analysis.similarity import similar
+    from .analysis.duplicates import DuplicatePair, Duplicates, Merge, duplicates
+    from .analysis.explain import Explanation, LatentComponent, Reason, explain
+    from .analysis.groups import EntityGroup, TypicalFact, groups
+    from .analysis.similarity import SimilarEntity, similar
     from .baselines.irm import IRM
     from .baselines.mln import MarkovLogic
     from .baselines.mrc import MRC
@@ -24,12 +24,32 @@ if TYPE_CHECKING:
     from .data.read.delimited import read
     from .data.split import presidents_folds, split
     from .distributed.workers import Workers
-    from .errors import ConvergenceWarning, DataWarning, RelatentError
+    from .errors import (
+        CheckpointWarning,
+        ConvergenceWarning,
+        DataError,
+        DataWarning,
+        DownloadError,
+        FitError,
+        InputError,
+        LostWorkerError,
+        ModelFileError,
+        RelatentError,
+        RelatentWarning,
+        UnknownNameError,
+        VanishedWarning,
+    )
     from .evaluation.calibration import Calibrated
     from .evaluation.cell_classifier import CellClassifier
     from .evaluation.cross_validation import cross_validate
-    from .evaluation.ranking import evaluate
+    from .evaluation.metrics import Metrics
+    from .evaluation.ranking import Ranking, RankSummary, evaluate
+    from .evaluation.reliability import Reliability
+    from .evaluation.report import Fold, Report
+    from .evaluation.search_space import Candidate
     from .evaluation.tuning import tune
+    from .evaluation.tuning_report import Trial, Tuned
+    from .fit.checkpoint import Checkpoint
     from .fit.estimators.als import RescalALS
     from .fit.estimators.nonnegative import NonnegativeRescal
     from .fit.estimators.rescal import Rescal, RescalLogit
@@ -37,7 +57,7 @@ if TYPE_CHECKING:
     from .fit.optimisers import Adam, Lbfgs
     from .fit.penalties import L2, N3, Dura
     from .fit.presets import preset
-    from .model.factors import Factors, load
+    from .model.factors import Factors, Top, load
     from .plots.figures import plot_reliability
 
 _HOME = {
@@ -79,6 +99,36 @@ _HOME = {
     "RelatentError": ".errors",
     "ConvergenceWarning": ".errors",
     "DataWarning": ".errors",
+    "InputError": ".errors",
+    "UnknownNameError": ".errors",
+    "DataError": ".errors",
+    "ModelFileError": ".errors",
+    "DownloadError": ".errors",
+    "FitError": ".errors",
+    "LostWorkerError": ".errors",
+    "RelatentWarning": ".errors",
+    "VanishedWarning": ".errors",
+    "CheckpointWarning": ".errors",
+    "Checkpoint": ".fit.checkpoint",
+    "Top": ".model.factors",
+    "SimilarEntity": ".analysis.similarity",
+    "EntityGroup": ".analysis.groups",
+    "TypicalFact": ".analysis.groups",
+    "Explanation": ".analysis.explain",
+    "Reason": ".analysis.explain",
+    "LatentComponent": ".analysis.explain",
+    "Duplicates": ".analysis.duplicates",
+    "DuplicatePair": ".analysis.duplicates",
+    "Merge": ".analysis.duplicates",
+    "Report": ".evaluation.report",
+    "Fold": ".evaluation.report",
+    "Metrics": ".evaluation.metrics",
+    "Reliability": ".evaluation.reliability",
+    "Ranking": ".evaluation.ranking",
+    "RankSummary": ".evaluation.ranking",
+    "Tuned": ".evaluation.tuning_report",
+    "Trial": ".evaluation.tuning_report",
+    "Candidate": ".evaluation.search_space",
 }
 
 __all__ = [
@@ -120,6 +170,36 @@ __all__ = [
     "RelatentError",
     "ConvergenceWarning",
     "DataWarning",
+    "InputError",
+    "UnknownNameError",
+    "DataError",
+    "ModelFileError",
+    "DownloadError",
+    "FitError",
+    "LostWorkerError",
+    "RelatentWarning",
+    "VanishedWarning",
+    "CheckpointWarning",
+    "Checkpoint",
+    "Top",
+    "SimilarEntity",
+    "EntityGroup",
+    "TypicalFact",
+    "Explanation",
+    "Reason",
+    "LatentComponent",
+    "Duplicates",
+    "DuplicatePair",
+    "Merge",
+    "Report",
+    "Fold",
+    "Metrics",
+    "Reliability",
+    "Ranking",
+    "RankSummary",
+    "Tuned",
+    "Trial",
+    "Candidate",
 ]
 
 

@@ -9,7 +9,8 @@ import relatent
 from commands import run
 from relatent.cli import tune as choosing
 from relatent.cli.sources import open_facts
-from relatent.evaluation.tuning_report import Candidate, Trial, Tuned
+from relatent.evaluation.search_space import Candidate
+from relatent.evaluation.tuning_report import Trial, Tuned
 
 FAMILY = "Ann\tparent\tBob\nBob\tparent\tCid\nAnn\tlikes\tCid\nCid\tlikes\tAnn\n"
 
@@ -40,7 +41,7 @@ def test_the_choice_is_told_by_a_table_and_a_sentence(capsys, tmp_path):
     assert "shown" not in out
     assert out.index("seconds") < out.index("note") < out.index("chosen")
     assert "Chosen: als" in out
-    assert "parts of the cells held out, masked" in " ".join(out.split())
+    assert "folds of the cells held out, masked" in " ".join(out.split())
 
 
 def test_where_more_was_tried_than_is_shown_both_counts_are_told_and_the_choice_is_shown():
@@ -55,7 +56,7 @@ def test_where_more_was_tried_than_is_shown_both_counts_are_told_and_the_choice_
 
 def test_a_choice_that_gives_no_reasons_is_told_in_a_line_and_in_json(capsys, family, tmp_path):
     arguments = ("tune", family, "-o", tmp_path / "m.relatent", "--trials", 1, "--model", "categorical")
-    line = "categorical gives no reasons and folds in no newcomers; for these: --model logit --model als"
+    line = "categorical cannot explain predictions or fold in new entities; to do so use --model logit --model als"
     assert line in " ".join(run(capsys, *arguments)[1].split())
     assert json.loads(run(capsys, *arguments, "--json")[1])["caveat"] == line
 
@@ -80,7 +81,7 @@ def test_a_file_judges_if_given(capsys, family, tmp_path):
     (tmp_path / "valid.tsv").write_text("Bob\tlikes\tAnn\n")
     arguments = ("tune", family, "-o", tmp_path / "m.relatent", "--trials", 1, "--json")
     _, out, _ = run(capsys, *arguments, "--validation", tmp_path / "valid.tsv")
-    assert json.loads(out)["protocol"] == "judged by validation data"
+    assert json.loads(out)["protocol"] == "measured on validation data"
 
 
 def test_a_benchmark_is_judged_by_its_own_validation_split(monkeypatch):

@@ -8,9 +8,11 @@ from sklearn.base import BaseEstimator, clone
 import relatent
 from relatent.data.heldout import HeldOut, log_loss
 from relatent.errors import InputError, RelatentWarning
-from relatent.evaluation import cross_validation as folds_module
-from relatent.evaluation.calibration import MOST_KNOTS, Calibrated, fit_isotonic, fit_platt
-from relatent.evaluation.cross_validation import cell_folds, cross_predict, cross_validate
+from relatent.evaluation import cross_validation
+from relatent.evaluation import folds as folds_module
+from relatent.evaluation.calibration import MAX_KNOTS, Calibrated, fit_isotonic, fit_platt
+from relatent.evaluation.cross_validation import cross_predict, cross_validate
+from relatent.evaluation.folds import cell_folds
 from relatent.evaluation.reliability import expected_calibration_error
 from relatent.model.factors import load
 from relatent.model.links import IsotonicLink, SmoothLink
@@ -86,7 +88,7 @@ def test_a_map_rises(cells, learn):
 
 
 @each_map
-def test_cells_told_apart_without_a_mistake_are_likely_but_not_certain(learn):
+def test_perfectly_separated_cells_are_likely_but_not_certain(learn):
     theta = np.linspace(-1, 1, 100)
     p = learn(theta, theta > 0).probability(theta)
     assert p[0] < 0.02 < 0.98 < p[-1]
@@ -140,7 +142,7 @@ def test_an_isotonic_map_has_few_knots():
     rng = np.random.default_rng(0)
     theta = rng.uniform(0, 1, 200_000)
     link = fit_isotonic(theta, rng.random(len(theta)) < theta)
-    assert 50 < len(link.scores) <= MOST_KNOTS
+    assert 50 < len(link.scores) <= MAX_KNOTS
     np.testing.assert_allclose(link.probability(theta), theta, atol=0.03)
 
 
@@ -164,7 +166,7 @@ def test_cells_that_cannot_be_learned_from_are_refused(learn, theta, truth, mess
 @each_estimator
 def test_held_out_cells_are_scored_by_fits_without_them(estimator):
     facts = random_facts(15, 2, 80)
-    predicted = cross_predict(estimator, facts, 3, 1, parts=2)
+    predicted = cross_predict(estimator, facts, 3, 1, heldout_folds=2)
     assert len(predicted) == 2
     for part, cells in zip(predicted, cell_folds(facts, 3, 1), strict=False):
         np.testing.assert_array_equal(part.heldout.cells, cells)
@@ -174,10 +176,10 @@ def test_held_out_cells_are_scored_by_fits_without_them(estimator):
         np.testing.assert_allclose(part.probabilities, f.link.probability(part.scores), rtol=1e-5)
 
 
-@pytest.mark.parametrize("parts", [0, 4, True, 1.5])
-def test_a_wrong_number_of_parts_is_refused(parts):
-    with pytest.raises(InputError, match="parts must be between 1 and 3, the number of folds, got"):
-        cross_predict(ALS, random_facts(), 3, parts=parts)
+@pytest.mark.parametrize("heldout_folds", [0, 4, True, 1.5])
+def test_a_wrong_number_of_held_out_folds_is_refused(heldout_folds):
+    with pytest.raises(InputError, match="heldout_folds must be between 1 and 3, the number of folds, got"):
+        cross_predict(ALS, random_facts(), 3, heldout_folds=heldout_folds)
 
 
 # --- the estimator
@@ -217,17 +219,17 @@ def test_an_overfitted_model_learns_how_unsure_it_is(method):
 
 def test_the_model_file_tells_how_it_was_calibrated(tmp_path):
     facts, _ = noisy_world(20)
-    factors = Calibrated(ALS, "isotonic", 4, 3, parts=2).fit(facts).factors_
-    told = factors.about["calibration"]
-    assert {name: told[name] for name in ("method", "folds", "parts", "random_state", "cells")} == {
+    factors = Calibrated(ALS, "isotonic", 4, 3, heldout_folds=2).fit(facts).factors_
+    found = factors.about["calibration"]
+    assert {name: found[name] for name in ("method", "folds", "heldout_folds", "random_state", "cells")} == {
         "method": "isotonic",
         "folds": 4,
-        "parts": 2,
+        "heldout_folds": 2,
         "random_state": 3,
         "cells": 200,
     }
-    assert told["log_loss"] < told["log_loss_before"]
-    assert told["ece"] < told["ece_before"]
+    assert found["log_loss"] < found["log_loss_before"]
+    assert found["ece"] < found["ece_before"]
     assert factors.about["model"] == "RescalALS"
     factors.save(tmp_path / "model.relatent")
     again = load(tmp_path / "model.relatent")
@@ -235,10 +237,10 @@ def test_the_model_file_tells_how_it_was_calibrated(tmp_path):
     np.testing.assert_array_equal(again.probability(0, 0, range(20)), factors.probability(0, 0, range(20)))
 
 
-def test_parts_are_the_first_of_the_folds():
+def test_the_first_folds_are_held_out():
     facts, _ = noisy_world(20)
-    [first] = cross_predict(ALS, facts, 4, parts=1)
-    link = Calibrated(ALS, "platt", 4, parts=1).fit(facts).factors_.link
+    [first] = cross_predict(ALS, facts, 4, heldout_folds=1)
+    link = Calibrated(ALS, "platt", 4, heldout_folds=1).fit(facts).factors_.link
     assert link == fit_platt(first.scores, first.heldout.truth)
 
 
@@ -304,7 +306,7 @@ def test_progress_checkpoint_and_validation_reach_the_fits(tmp_path):
 
 
 def test_mirrored_cells_do_not_give_the_answer_away():
-    """Everyone knows his group. Seen from the mirrored cell every fact is certain; honest folds know less."""
+    """All members of a group know each other, so the mirrored cell would give a fact away."""
     facts = cliques(12, 4)
     for part in cross_predict(ALS, facts, 4):
         mirrors = part.heldout.cells[:, ::-1]
@@ -315,8 +317,8 @@ def test_mirrored_cells_do_not_give_the_answer_away():
 def test_large_worlds_are_calibrated_on_sampled_zeros(monkeypatch):
     facts, _ = noisy_world(40)
     full = Calibrated(ALS, "platt", 4).fit(facts).factors_
-    monkeypatch.setattr(folds_module, "ALL_CELLS", 100)
-    monkeypatch.setattr(folds_module, "ZEROS_PER_FACT", 1)
+    monkeypatch.setattr(folds_module, "MAX_FOLD_CELLS", 100)
+    monkeypatch.setattr(cross_validation, "ZEROS_PER_FACT", 1)
     sampled = Calibrated(ALS, "platt", 4).fit(facts).factors_
     assert sampled.about["calibration"]["cells"] < full.about["calibration"]["cells"] == 1600
     theta = np.linspace(0, 1, 11)
@@ -329,7 +331,7 @@ def test_large_worlds_are_calibrated_on_sampled_zeros(monkeypatch):
         (Calibrated(), r"estimator must be given, for example Calibrated\(RescalLogit\(rank=10\)\)"),
         (Calibrated(ALS, "beta"), "method must be 'isotonic' or 'platt', got 'beta'"),
         (Calibrated(ALS, folds=1), "folds must be at least 2, got 1"),
-        (Calibrated(ALS, parts=6), "parts must be between 1 and 5, the number of folds, got 6"),
+        (Calibrated(ALS, heldout_folds=6), "heldout_folds must be between 1 and 5, the number of folds, got 6"),
         (
             Calibrated(ALS, random_state=-1),
             "random_state must be a whole number of at least 0, a numpy Generator or None, got -1",
@@ -350,7 +352,17 @@ def test_what_is_not_facts_is_refused():
 def test_factors_that_have_shrunk_to_nothing_give_the_base_rate(method):
     facts = relatent.load_dataset("presidents")
     with pytest.warns(RelatentWarning, match="shrunk to zero"):
-        model = Calibrated(relatent.RescalALS(rank=5), method=method, folds=3, parts=1).fit(facts).factors_
+        model = Calibrated(relatent.RescalALS(rank=5), method=method, folds=3, heldout_folds=1).fit(facts).factors_
     p = model.probability(np.arange(90)[:, None], 0, np.arange(90))
     assert np.ptp(p) < 1e-6
     assert p.mean() == pytest.approx(len(facts) / facts.n_cells, rel=0.5)
+
+
+def test_the_old_name_of_heldout_folds_warns():
+    with pytest.warns(DeprecationWarning, match=r"Calibrated.__init__\(parts=…\) is now called heldout_folds="):
+        calibrated = Calibrated(ALS, parts=1)
+    assert calibrated.heldout_folds == 1
+    with pytest.warns(DeprecationWarning, match="Calibrated.parts is now called heldout_folds"):
+        assert calibrated.parts == 1
+    with pytest.warns(DeprecationWarning, match=r"set_params\(parts=…\) is now called heldout_folds="):
+        assert calibrated.set_params(parts=2).get_params()["heldout_folds"] == 2

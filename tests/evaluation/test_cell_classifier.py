@@ -39,7 +39,7 @@ def test_cells_that_are_not_in_X_are_unobserved(estimator):
     np.testing.assert_array_equal(fitted.estimator_.factors_.A, wanted.A)
 
 
-def test_or_they_are_false_if_so_told():
+def test_or_they_are_false_with_unlisted_zero():
     rng = np.random.default_rng(0)
     seen = rng.random(len(CELLS)) < 0.7
     fitted = model(unlisted="zero").fit(CELLS[seen], TRUTH[seen])
@@ -88,13 +88,13 @@ def test_the_estimator_given_is_left_alone():
     assert not hasattr(estimator, "factors_")
 
 
-def test_the_size_of_the_world_is_what_X_shows_unless_told():
+def test_the_size_of_the_graph_follows_from_X_unless_given():
     few = np.array([[0, 0, 1], [1, 0, 4], [2, 1, 2]])
     shown = relatent.CellClassifier(als(rank=1)).fit(few, [1, 0, 1])
     assert shown.estimator_.factors_.A.shape == (5, 1)
-    told = relatent.CellClassifier(als(rank=1), n_entities=9, n_relations=4).fit(few, [1, 0, 1])
-    assert told.estimator_.factors_.A.shape == (9, 1)
-    assert told.estimator_.factors_.R.shape == (4, 1, 1)
+    given = relatent.CellClassifier(als(rank=1), n_entities=9, n_relations=4).fit(few, [1, 0, 1])
+    assert given.estimator_.factors_.A.shape == (9, 1)
+    assert given.estimator_.factors_.R.shape == (4, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -102,11 +102,11 @@ def test_the_size_of_the_world_is_what_X_shows_unless_told():
     [
         (CELLS[:, :2], TRUTH, r"X must be a non-empty \(n, 3\) array of cells, got shape \(648, 2\)"),
         (CELLS[:0], TRUTH[:0], r"X must be a non-empty \(n, 3\) array of cells, got shape \(0, 3\)"),
-        (CELLS * 1.0, TRUTH, "X must hold ids, whole numbers from 0, got values of type float64"),
+        (CELLS * 1.0, TRUTH, "X must contain ids, whole numbers from 0, got values of type float64"),
         (CELLS, TRUTH[1:], "X and y must be equally long, got 648 and 647"),
-        (CELLS, TRUTH * 2, "y must hold the truth of each cell: 0 or 1, False or True"),
-        (CELLS, TRUTH[:, None], "y must hold the truth of each cell"),
-        (CELLS, TRUTH | True, "y must hold both true and false cells, got only one kind"),
+        (CELLS, TRUTH * 2, "y must contain the truth of each cell: 0 or 1, False or True"),
+        (CELLS, TRUTH[:, None], "y must contain the truth of each cell"),
+        (CELLS, TRUTH | True, "y must contain both true and false cells, got only one kind"),
     ],
 )
 def test_a_wrong_input_is_named(X, y, message):
@@ -140,7 +140,7 @@ def test_a_missing_estimator_is_named():
 
 
 def test_too_many_unlisted_cells_are_refused_with_the_remedy(monkeypatch):
-    monkeypatch.setattr(classifier, "MOST_UNLISTED", 100)
+    monkeypatch.setattr(classifier, "MAX_CELLS_UNOBSERVED", 100)
     with pytest.raises(InputError, match=r"648 cells are too many to list .* use unlisted='zero'"):
         model().fit(CELLS, TRUTH)
     model(unlisted="zero").fit(CELLS, TRUTH)

@@ -9,8 +9,9 @@ import relatent
 from relatent.data.cell_keys import cell_keys
 from relatent.data.heldout import HeldOut, sample_zeros
 from relatent.errors import ConvergenceWarning, InputError, UnknownNameError
-from relatent.evaluation import cross_validation as folds_module
-from relatent.evaluation.cross_validation import cell_folds, cross_validate, pair_normalised
+from relatent.evaluation import folds as folds_module
+from relatent.evaluation.cross_validation import cross_validate, pair_normalised
+from relatent.evaluation.folds import cell_folds
 from relatent.model.factors import Factors
 from relatent.model.links import SmoothLink
 from worlds import blocks, cliques, marriages, politics, random_facts, relative_error
@@ -38,7 +39,7 @@ def test_every_observed_cell_is_in_exactly_one_fold(make, folds, leaky):
     assert max(sizes) - min(sizes) <= 0.2 * np.mean(sizes)
 
 
-def test_true_and_false_cells_are_dealt_alike():
+def test_true_and_false_cells_are_in_folds_alike():
     facts = random_facts(40, 2, 600)
     report = cross_validate(ALS, facts, folds=5)
     for fold in report.folds:
@@ -71,23 +72,23 @@ def test_mirrored_cells_of_a_symmetric_relation_share_a_fold(make):
     assert split_mirrors(facts, cell_folds(facts, 5, leaky=True)) > 100
 
 
-def test_a_leaky_protocol_is_named():
+def test_a_leaky_protocol_says_so():
     facts = cliques(12, 3)
     leaky, tight = (cross_validate(ALS, facts, folds=3, leaky=leaky) for leaky in (True, False))
     assert leaky.leaky
-    assert "LEAKY: a symmetric relation's (i, j) tells (j, i)" in leaky.protocol
+    assert "LEAKY: a symmetric relation's (i, j) gives away (j, i)" in leaky.protocol
     assert not tight.leaky
     assert "LEAKY" not in tight.protocol
     assert not cross_validate(ALS, random_facts(), folds=3, leaky=True).leaky, "nothing can leak here"
 
 
-def test_given_folds_that_split_mirrored_cells_are_named_leaky():
+def test_given_folds_that_split_mirrored_cells_are_leaky():
     facts = cliques(12, 3)
     assert cross_validate(ALS, facts, folds=cell_folds(facts, 3, leaky=True)).leaky
     assert not cross_validate(ALS, facts, folds=cell_folds(facts, 3)).leaky
 
 
-def test_the_copied_mirror_gives_leaky_folds_away_and_knows_nothing_otherwise():
+def test_the_copied_mirror_predicts_well_only_with_leaky_folds():
     facts = cliques()
     leaky, tight = (cross_validate(ALS, facts, folds=4, leaky=leaky).baselines for leaky in (True, False))
     assert leaky["copy of the mirrored cell"]["average_precision"] > 0.6
@@ -96,7 +97,7 @@ def test_the_copied_mirror_gives_leaky_folds_away_and_knows_nothing_otherwise():
     assert "copy of the mirrored cell" not in cross_validate(ALS, random_facts(), folds=3).baselines
 
 
-# --- what a fit may know
+# --- what a fit knows
 
 
 @each_estimator
@@ -105,14 +106,14 @@ def test_the_truth_of_masked_cells_has_no_influence_on_their_prediction(estimato
     fold = cell_folds(facts, 4)[0]
     lies = np.concatenate([facts.hold_out(fold, masked=False).triples, fold[~facts.contains(fold)]])
     flipped = relatent.Facts.from_arrays(*lies.T, n_entities=15, n_relations=2)
-    honest, lied = (cross_validate(estimator, each, folds=[fold]).folds[0] for each in (facts, flipped))
+    honest, lied = (cross_validate(estimator, known, folds=[fold]).folds[0] for known in (facts, flipped))
     np.testing.assert_array_equal(honest.scores, lied.scores)
     np.testing.assert_array_equal(honest.probabilities, lied.probabilities)
     np.testing.assert_array_equal(honest.heldout.truth, ~lied.heldout.truth)
 
 
 @each_estimator
-def test_cells_set_to_zero_are_told_to_be_false_and_masked_cells_are_not(estimator):
+def test_cells_set_to_zero_are_false_in_the_fit_and_masked_cells_are_not(estimator):
     facts = blocks(15)
     masked, zero = (cross_validate(estimator, facts, folds=4, heldout=heldout) for heldout in ("masked", "zero"))
     assert "held-out cells masked" in masked.protocol
@@ -130,7 +131,7 @@ def test_a_fold_is_predicted_by_a_fit_without_it(estimator):
         assert relative_error(fold.scores, f.score(*fold.heldout.cells.T)) < 1e-2  # threads may differ, so rounding
 
 
-def test_the_estimator_given_is_left_alone():
+def test_the_given_estimator_is_not_modified():
     estimator = clone(ALS)
     cross_validate(estimator, random_facts(), folds=3, search={"rank": [1, 2]})
     assert estimator.rank == 3
@@ -149,7 +150,7 @@ def test_pair_normalised_scores_are_those_of_a_plain_loop(link):
     cells = np.stack([rng.integers(0, size, 50) for size in (10, 3, 10)], axis=1)
     wanted = []
     for s, k, o in cells:
-        theta = [float(f.score(s, each, o)) for each in range(3)]
+        theta = [float(f.score(s, relation, o)) for relation in range(3)]
         response = [1 / (1 + np.exp(-t)) for t in theta] if link == "logistic" else theta
         wanted.append(response[k] / np.sqrt(sum(x * x for x in response)))
     np.testing.assert_allclose(pair_normalised(f, cells), wanted, rtol=1e-5)
@@ -157,13 +158,13 @@ def test_pair_normalised_scores_are_those_of_a_plain_loop(link):
     assert "pair-normalised scores" in report.protocol
 
 
-def test_a_pair_whose_norm_is_zero_is_left_alone():
+def test_a_pair_with_zero_norm_is_not_divided():
     facts = random_facts(4, 2, 5)
     nothing = Factors(np.zeros((4, 2)), np.zeros((2, 2, 2)), np.zeros(2), facts.entities, facts.relations, SmoothLink())
     assert not pair_normalised(nothing, facts.triples).any()
 
 
-def test_normalising_leaves_the_probabilities():
+def test_normalised_scores_do_not_change_probabilities():
     raw, normalised = (cross_validate(ALS, random_facts(), folds=3, scores=s) for s in ("raw", "pair-normalised"))
     np.testing.assert_array_equal(raw.folds[1].probabilities, normalised.folds[1].probabilities)
     assert raw.brier == normalised.brier
@@ -193,7 +194,7 @@ def test_folds_may_be_given_by_name():
     assert first.heldout.truth.tolist() == [True, False]
 
 
-def test_a_fold_of_one_kind_of_cells_has_no_curve_but_a_report():
+def test_a_fold_with_only_true_cells_has_no_curve():
     report = cross_validate(ALS, random_facts(), folds=[random_facts().triples[:5]])
     assert np.isnan(report.auc_pr)
     assert np.isnan(report.auc_pr_std)
@@ -205,11 +206,11 @@ def test_a_fold_of_one_kind_of_cells_has_no_curve_but_a_report():
 # --- search
 
 
-class Peeking(BaseEstimator):
-    """Least squares that answers right, or wrong, in the cells it is told of by a setting."""
+class GivenAnswers(BaseEstimator):
+    """Least squares with given answers in the cells of a setting."""
 
-    def __init__(self, told=None):
-        self.told = told
+    def __init__(self, answers=None):
+        self.answers = answers
 
     def fit(self, facts):
         fitted = relatent.RescalALS(rank=3, l2_entities=0.1, l2_relations=0.1, tol=1e-2).fit(facts)
@@ -217,23 +218,23 @@ class Peeking(BaseEstimator):
         f = fitted.factors_
         A = np.eye(len(f.entities))
         R = np.einsum("ip,kpq,jq->kij", f.A, f.R, f.A).astype(np.float64)
-        if self.told is not None:
-            cells, truth = self.told
+        if self.answers is not None:
+            cells, truth = self.answers
             R[cells[:, 1], cells[:, 0], cells[:, 2]] = truth
         self.factors_ = dataclasses.replace(f, A=A, R=R, bias=f.bias.astype(float))
         return self
 
 
-def test_the_setting_that_only_looks_good_by_the_test_fold_is_not_chosen_for_it():
+def test_a_setting_that_is_good_only_on_the_test_fold_is_not_chosen_for_it():
     """It answers the cells of fold 1 perfectly and all others wrongly: by fold 1 alone it would be the best."""
     facts = blocks(15)
-    cuts = [HeldOut(cells, facts.contains(cells)) for cells in cell_folds(facts, 4)]
-    cells = np.concatenate([cut.cells for cut in cuts])
-    truth = np.concatenate([cut.truth if f == 1 else ~cut.truth for f, cut in enumerate(cuts)])
-    settings = [{"told": None}, {"told": (cells, truth.astype(float))}]
-    report = cross_validate(Peeking(), facts, folds=[cut.cells for cut in cuts], search=settings)
-    assert report.folds[1].settings["told"] is None
-    honest = cross_validate(Peeking(), facts, folds=[cut.cells for cut in cuts])
+    parts = [HeldOut(cells, facts.contains(cells)) for cells in cell_folds(facts, 4)]
+    cells = np.concatenate([part.cells for part in parts])
+    truth = np.concatenate([part.truth if f == 1 else ~part.truth for f, part in enumerate(parts)])
+    settings = [{"answers": None}, {"answers": (cells, truth.astype(float))}]
+    report = cross_validate(GivenAnswers(), facts, folds=[part.cells for part in parts], search=settings)
+    assert report.folds[1].settings["answers"] is None
+    honest = cross_validate(GivenAnswers(), facts, folds=[part.cells for part in parts])
     np.testing.assert_array_equal(report.folds[1].scores, honest.folds[1].scores)
 
 
@@ -271,7 +272,7 @@ def test_one_setting_is_used_without_a_search():
     assert report.folds[0].settings == {"rank": 2}
 
 
-def test_settings_that_json_does_not_know_are_written_as_it_can():
+def test_settings_of_any_type_become_json():
     start = clone(ALS).fit(random_facts()).factors_
     search = [{"rank": np.int64(3), "init": "eigen"}, {"rank": np.int64(3), "init": start}]
     report = cross_validate(ALS, random_facts(), folds=3, search=search)
@@ -296,11 +297,13 @@ def test_the_number_of_processes_changes_nothing():
 
 
 def test_progress_counts_every_fit():
-    said = []
-    cross_validate(ALS, random_facts(), folds=3, search={"rank": [1, 2]}, progress=lambda *news: said.append(news))
-    assert [done for done, _, _ in said] == list(range(1, 10))
-    assert {total for _, total, _ in said} == {9}
-    assert [what for _, _, what in said] == ["search"] * 6 + ["folds"] * 3
+    reports = []
+    cross_validate(
+        ALS, random_facts(), folds=3, search={"rank": [1, 2]}, progress=lambda *report: reports.append(report)
+    )
+    assert [done for done, _, _ in reports] == list(range(1, 10))
+    assert {total for _, total, _ in reports} == {9}
+    assert [note for _, _, note in reports] == ["search"] * 6 + ["folds"] * 3
 
 
 def test_fits_that_did_not_converge_are_counted_in_one_warning():
@@ -310,12 +313,12 @@ def test_fits_that_did_not_converge_are_counted_in_one_warning():
     assert not any(fold.converged for fold in report.folds)
 
 
-# --- too many cells to look at each
+# --- too many cells to put each into a fold
 
 
 @pytest.fixture
 def sampled(monkeypatch):
-    monkeypatch.setattr(folds_module, "ALL_CELLS", 100)
+    monkeypatch.setattr(folds_module, "MAX_FOLD_CELLS", 100)
 
 
 def test_sampled_zeros_stand_for_all_of_them(sampled):
@@ -335,13 +338,13 @@ def test_sampled_zeros_stand_for_all_of_them(sampled):
     assert len(np.unique(cell_keys(cells, 30))) == len(cells)
 
 
-def test_figures_from_sampled_zeros_are_near_the_full_ones(monkeypatch):
+def test_metrics_from_sampled_zeros_are_near_the_full_ones(monkeypatch):
     facts = random_facts(60, 1, 400)
     noisy = blocks(60, groups=4, n_relations=1)
     lies = np.concatenate([noisy.triples, facts.triples])
     noisy = relatent.Facts.from_arrays(*lies.T, n_entities=60)
     full = cross_validate(ALS, noisy, folds=4)
-    monkeypatch.setattr(folds_module, "ALL_CELLS", 100)
+    monkeypatch.setattr(folds_module, "MAX_FOLD_CELLS", 100)
     estimate = cross_validate(ALS, noisy, folds=4, zeros_per_fact=1)
     assert not full.sampled_zeros
     assert estimate.sampled_zeros
@@ -399,8 +402,8 @@ def test_a_report_says_what_it_measured():
     assert report.protocol == "4 folds, held-out cells masked, raw scores, seed 7"
     assert report.seconds > 0
     assert list(report.per_relation) == list(facts.relations)
-    assert sum(each.n_true for each in report.per_relation.values()) == 150
-    assert sum(each.n_cells for each in report.per_relation.values()) == facts.n_cells
+    assert sum(metrics.n_true for metrics in report.per_relation.values()) == 150
+    assert sum(metrics.n_cells for metrics in report.per_relation.values()) == facts.n_cells
     written = json.loads(json.dumps(report.to_dict()))
     assert written["auc_pr"] == report.auc_pr
     assert len(written["folds"]) == 4
@@ -422,7 +425,7 @@ def test_the_relation_frequency_is_what_the_training_cells_show():
     assert report.baselines["relation frequency"]["average_precision"] == 1
 
 
-# --- what is refused, and how
+# --- errors
 
 
 @pytest.mark.parametrize(
@@ -434,12 +437,12 @@ def test_the_relation_frequency_is_what_the_training_cells_show():
         ({"folds": 1}, "folds must be at least 2, got 1"),
         ({"folds": True}, "folds must be at least 2, got True"),
         ({"folds": 5000}, "folds must not exceed the 1200 observed cells, got 5000"),
-        ({"folds": []}, "folds must be a number, or hold at least one set of cells"),
+        ({"folds": []}, "folds must be a number, or contain at least one set of cells"),
         ({"folds": [np.zeros((0, 3), int)]}, r"a fold must be a non-empty \(m, 3\) array of cells, got shape \(0, 3\)"),
         ({"folds": [np.zeros((4, 2), int)]}, r"a fold must be a non-empty \(m, 3\) array of cells, got shape \(4, 2\)"),
         ({"n_jobs": 0}, "n_jobs must be at least 1, got 0"),
-        ({"search": []}, "search must hold at least one setting"),
-        ({"search": {"rank": []}}, "search must hold at least one setting"),
+        ({"search": []}, "search must contain at least one setting"),
+        ({"search": {"rank": []}}, "search must contain at least one setting"),
         ({"search": {"rank": [1, 2]}, "folds": 2}, "search needs at least 3 folds, got 2"),
     ],
     ids=str,
@@ -451,7 +454,7 @@ def test_a_wrong_argument_is_named_with_its_value(settings, message):
 
 def test_a_fold_may_not_hold_unobserved_or_unknown_cells():
     facts = random_facts(20, 3, 60, unobserved=10)
-    with pytest.raises(InputError, match="a fold holds cells whose truth is unobserved; leave them out"):
+    with pytest.raises(InputError, match="a fold contains unobserved cells; leave them out"):
         cross_validate(ALS, facts, folds=[facts.unobserved[:1]])
     with pytest.raises(UnknownNameError, match="unknown entity id 20: ids run from 0 to 19"):
         cross_validate(ALS, facts, folds=[[[20, 0, 1]]])

@@ -152,7 +152,7 @@ def test_something_else_than_facts_is_refused(name):
 
 
 @each_model
-def test_progress_is_told(name):
+def test_progress_is_reported(name):
     said = []
     clone(MODELS[name]).fit(FACTS, progress=lambda *news: said.append(news))
     assert said

@@ -1,4 +1,4 @@
-"""Settings are found, by seed and within the time; where nothing can be judged, the defaults are taken."""
+"""Settings are found by seed and within the time; without scores the defaults are taken."""
 
 import signal
 
@@ -7,9 +7,12 @@ import pytest
 
 import relatent
 from relatent.errors import FitError, InputError
+from relatent.evaluation import folds as folds_module
 from relatent.evaluation import tuning
-from relatent.evaluation.tuning import held_out_parts, search
-from relatent.evaluation.tuning_report import FOLDING, METRICS, Candidate, Trial, Tuned
+from relatent.evaluation.folds import stratified_folds
+from relatent.evaluation.search_space import SPACES, Candidate, candidates
+from relatent.evaluation.tuning import models_to_try, search
+from relatent.evaluation.tuning_report import METRICS, Trial, Tuned
 from relatent.fit.solvers.als import Als
 from relatent.model.fold_in import can_fold
 from worlds import NO_FACTS, blocks, chain, cliques, random_facts
@@ -21,16 +24,16 @@ def choices(report):
     return [(trial.to_dict()["settings"], trial.round, trial.score) for trial in report.trials]
 
 
-def test_the_choice_predicts_a_plain_world_that_a_poor_setting_does_not():
+def test_the_chosen_settings_predict_a_plain_world_that_poor_settings_do_not():
     report = relatent.tune(blocks(48, groups=12), trials=12, models=["als"])  # of rank 12
     assert report.judged[0].score > 0.95
-    assert report.best.rank >= 12
+    assert report.unfitted_estimator.rank >= 12
     assert min(trial.score for trial in report.judged) < 0.9
-    assert report.factors_.rank == report.best.rank
-    assert not hasattr(report.best, "factors_")
+    assert report.factors_.rank == report.unfitted_estimator.rank
+    assert not hasattr(report.unfitted_estimator, "factors_")
 
 
-def test_the_best_is_found_on_the_farthest_round_by_the_mean_of_its_parts():
+def test_the_best_trial_has_the_best_mean_score_in_the_last_round():
     report = search(blocks(), trials=12, models=["als"])
     assert [trial.round for trial in report.trials] == sorted((t.round for t in report.trials), reverse=True)
     assert [sum(trial.round >= number for trial in report.trials) for number in (1, 2, 3)] == [12, 4, 2]
@@ -40,19 +43,19 @@ def test_the_best_is_found_on_the_farthest_round_by_the_mean_of_its_parts():
     assert first.score >= second.score
 
 
-def test_a_number_of_trials_and_a_seed_tell_everything():
+def test_the_number_of_trials_and_the_seed_determine_the_result():
     first, second = (search(blocks(), trials=5, random_state=3) for _ in range(2))
     assert choices(first) == choices(second)
     assert choices(first) != choices(search(blocks(), trials=5, random_state=4))
 
 
-def test_several_processes_choose_as_one_does():
+def test_several_processes_give_the_same_result_as_one():
     first, second = (search(blocks(), trials=3, models=["als"], n_jobs=jobs) for jobs in (1, 2))
     assert choices(first) == choices(second)
 
 
 def test_the_defaults_of_every_model_are_among_the_first():
-    made = tuning.candidates(blocks(), ["logit", "als"], 0)
+    made = candidates(blocks(), ["logit", "als"], 0)
     assert [next(made) for _ in range(2)] == [("logit", {}), ("als", {})]
     drawn = [next(made) for _ in range(100)]
     assert [candidate.model for candidate in drawn[:4]] == ["logit", "als"] * 2
@@ -60,68 +63,68 @@ def test_the_defaults_of_every_model_are_among_the_first():
     assert {candidate.settings.get("bias") for candidate in drawn} == {True, False, None}
 
 
-def test_every_part_has_facts_and_zeros_and_mirrors_stay_together():
+def test_every_fold_has_facts_and_zeros_and_mirrors_stay_together():
     facts = cliques()
-    parts = held_out_parts(facts, "auc_pr", 0)
-    assert len(parts) == 10
-    assert sum(len(part.cells) for part in parts) == facts.n_cells
-    for part in parts:
-        assert 0 < part.truth.sum() < len(part.truth)
-        cells = {tuple(cell) for cell in part.cells.tolist()}
+    folds = stratified_folds(facts, 10, 0, facts_only=False)
+    assert len(folds) == 10
+    assert sum(len(fold.cells) for fold in folds) == facts.n_cells
+    for fold in folds:
+        assert 0 < fold.truth.sum() < len(fold.truth)
+        cells = {tuple(cell) for cell in fold.cells.tolist()}
         assert cells == {cell[::-1] for cell in cells}
 
 
-def test_a_held_out_cell_is_unknown_to_the_fit_and_for_ranking_a_held_out_fact_is_false():
+def test_held_out_cells_are_unobserved_in_the_fit_and_for_ranking_held_out_facts_are_false():
     facts = random_facts()
-    judge = tuning._judge(facts, "auc_pr", None, 0)
-    assert judge.training(0).is_unobserved(judge.cuts[0].cells).all()
-    judge = tuning._judge(facts, "mrr", None, 0)
-    assert judge.cuts[0].truth.all()
-    assert not judge.training(0).is_unobserved(judge.cuts[0].cells).any()
-    assert not judge.training(0).contains(judge.cuts[0].cells).any()
+    judge = tuning._make_judge(facts, "auc_pr", None, 0)
+    assert judge.training(0).is_unobserved(judge.folds[0].cells).all()
+    judge = tuning._make_judge(facts, "mrr", None, 0)
+    assert judge.folds[0].truth.all()
+    assert not judge.training(0).is_unobserved(judge.folds[0].cells).any()
+    assert not judge.training(0).contains(judge.folds[0].cells).any()
 
 
-def test_where_there_are_many_cells_zeros_are_sampled(monkeypatch):
-    monkeypatch.setattr(tuning, "ALL_CELLS", 100)
+def test_zeros_are_sampled_where_there_are_many_cells(monkeypatch):
+    monkeypatch.setattr(folds_module, "MAX_FOLD_CELLS", 100)
     report = search(blocks(), trials=1, models=["als"])
     assert "zeros sampled" in report.protocol
     assert report.judged
 
 
 @pytest.mark.parametrize(("metric", "better"), [("log_loss", min), ("auc_pr", max), ("mrr", max)])
-def test_every_metric_is_taken_in_its_own_direction(metric, better):
+def test_every_metric_is_compared_in_its_own_direction(metric, better):
     report = search(blocks(), trials=6, models=["als"], metric=metric)
     last = [trial.score for trial in report.judged if trial.round == report.trials[0].round]
     assert report.trials[0].score == better(last)
 
 
-def test_relations_that_compete_are_tried_where_a_pair_has_one():
+def test_exclusive_relations_are_tried_where_a_pair_has_at_most_one():
     apart = relatent.Facts.from_arrays([0, 1, 2, 3], [0, 1, 0, 1], [1, 2, 3, 0])
-    assert tuning.check(apart, 1, "auc_pr", None, None) == ["logit", "als", "categorical"]
-    assert tuning.check(blocks(), 1, "auc_pr", None, None) == ["logit", "als"]
-    assert tuning.check(blocks(), 1, "mrr", None, None) == ["logit", "als", "softmax"]
+    assert models_to_try(apart, 1, "auc_pr", None, None) == ["logit", "als", "categorical"]
+    assert models_to_try(blocks(), 1, "auc_pr", None, None) == ["logit", "als"]
+    assert models_to_try(blocks(), 1, "mrr", None, None) == ["logit", "als", "softmax"]
 
 
-def test_softmax_is_searched_by_its_own_penalty():
-    made = tuning.candidates(blocks(), ["softmax"], 0)
+def test_softmax_is_searched_with_dura():
+    made = candidates(blocks(), ["softmax"], 0)
     tried = [next(made) for _ in range(3)]
     assert len({candidate.settings["penalty"].weight for candidate in tried}) == 3
     assert all("DURA" in str(candidate) for candidate in tried)
-    judge = tuning._judge(blocks(9), "mrr", None, 0)
-    _, _, (value, _, note) = tuning._try(0, 0, tried[0], False, judge, 0, None)
-    assert (value > 0.2, note) == (True, "")
+    judge = tuning._make_judge(blocks(9), "mrr", None, 0)
+    _, _, outcome = tuning._try(0, 0, tried[0], False, judge, 0, None)
+    assert (outcome.score > 0.2, outcome.note) == (True, "")
 
 
-def test_validation_facts_judge_in_place_of_held_out_cells():
+def test_validation_facts_replace_held_out_cells():
     train, valid = relatent.split(blocks(), test_size=0.1)
     report = search(train, trials=4, models=["als"], validation=valid)
-    assert report.protocol == "judged by validation data"
+    assert report.protocol == "measured on validation data"
     assert [len(trial.scores) for trial in report.judged] == [1] * len(report.judged)
     assert report.trials[0].round == 2
     assert np.isnan(report.trials[0].spread)
 
 
-# --- where little can be done
+# --- little data, little time, failures
 
 
 @pytest.mark.parametrize(
@@ -145,7 +148,7 @@ def test_tiny_data_give_a_model_and_a_sentence(facts, metric):
 
 def test_a_time_too_short_for_one_trial_gives_the_defaults_and_says_so():
     report = relatent.tune(blocks(), 1e-9)
-    assert report.chosen == Candidate("logit", {})
+    assert report.chosen_candidate == Candidate("logit", {})
     assert "no time to try a single setting" in report.sentence
     assert report.factors_.rank == 24
 
@@ -164,7 +167,7 @@ def now(monkeypatch):
     return now
 
 
-def test_a_fit_is_broken_off_when_its_time_is_over(now):
+def test_a_fit_ends_when_its_time_is_over(now):
     report = search(blocks(), 100.0, models=["als"], n_jobs=1)
     assert report.judged
     assert report.seconds <= 100.0 + 1  # one step
@@ -179,7 +182,7 @@ def test_a_constant_is_not_chosen_for_its_ties():
     assert report.trials[0].judged
 
 
-def test_a_setting_that_diverges_is_passed_over(monkeypatch):
+def test_a_setting_that_diverges_is_not_chosen(monkeypatch):
     fit = relatent.RescalALS.fit
 
     def diverging(self, *arguments, **options):
@@ -189,18 +192,18 @@ def test_a_setting_that_diverges_is_passed_over(monkeypatch):
 
     monkeypatch.setattr(relatent.RescalALS, "fit", diverging)
     report = search(blocks(), trials=4, models=["als"], n_jobs=1)
-    assert report.chosen.settings
+    assert report.chosen_candidate.settings
     assert report.trials[-1].note.startswith("the objective became nan")
     assert report.trials[-1].to_dict()["score"] is None
 
 
-def test_where_all_diverge_the_sentence_says_what_happened(monkeypatch):
+def test_if_all_fits_diverge_the_sentence_says_so(monkeypatch):
     def diverging(self, *_, **__):
         raise FitError("the objective became nan")
 
     monkeypatch.setattr(relatent.RescalALS, "fit", diverging)
     report = search(blocks(), trials=2, models=["als"], n_jobs=1)
-    assert "no other could be judged (the objective became nan)" in report.sentence
+    assert "no other setting has a score (the objective became nan)" in report.sentence
 
 
 def test_ctrl_c_keeps_the_best_so_far(monkeypatch):
@@ -227,77 +230,79 @@ def test_factors_need_a_fit():
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"metric": "f1"}, "metric must be one of auc_pr, log_loss, mrr, got 'f1'"),
         ({"time": 0}, "time must be a number of seconds above 0, got 0"),
         ({"time": float("nan")}, "time must be a number of seconds above 0, got nan"),
         ({"trials": 0}, "trials must be a whole number of at least 1, got 0"),
         ({"models": ["irm"]}, "models must be among logit, als, categorical, softmax, got 'irm'"),
-        ({"models": ["softmax"]}, "softmax gives no probabilities; take metric 'mrr'"),
-        ({"models": ["categorical"]}, "there are pairs with several relations"),
+        ({"models": ["softmax"]}, "softmax gives no probabilities; use metric='mrr'"),
+        ({"models": ["categorical"]}, "some pairs of entities have several relations"),
     ],
 )
-def test_what_cannot_be_asked_for_is_named(options, told):
-    with pytest.raises(InputError, match=told.replace("(", r"\(")):
+def test_impossible_arguments_are_refused(options, message):
+    with pytest.raises(InputError, match=message.replace("(", r"\(")):
         relatent.tune(blocks(), **options)
 
 
-def test_something_else_than_facts_is_refused():
+def test_anything_but_facts_is_refused():
     with pytest.raises(InputError, match="tune takes Facts, got list"):
         relatent.tune([])
     with pytest.raises(InputError, match="no facts to learn from"):
         relatent.tune(relatent.Facts.from_arrays(*NO_FACTS, n_entities=3, n_relations=1))
 
 
-def test_progress_ends_where_the_work_does():
-    told = []
-    search(blocks(), trials=9, models=["als"], progress=lambda *one: told.append(one))
-    assert [done for done, _, _ in told] == list(range(1, len(told) + 1))
-    assert told[-1][0] <= told[-1][1] == 9 + 3 * 2 + 3
-    assert "best als" in told[-1][2]
+def test_progress_counts_up_to_the_last_fit():
+    reports = []
+    search(blocks(), trials=9, models=["als"], progress=lambda *report: reports.append(report))
+    assert [done for done, _, _ in reports] == list(range(1, len(reports) + 1))
+    assert reports[-1][0] <= reports[-1][1] == 9 + 3 * 2 + 3
+    assert "best als" in reports[-1][2]
 
 
-def test_progress_of_a_search_by_time_is_told_in_seconds(now):
-    told = []
-    search(chain(5), 60.0, models=["als"], n_jobs=1, progress=lambda *one: told.append((now[0], *one)))
-    assert len(told) > 1
-    assert [(done, total) for _, done, total, _ in told] == [(min(int(at), 60), 60) for at, *_ in told]
-    assert 0 < told[0][1] < told[-1][1]
+def test_progress_of_a_timed_search_is_in_seconds(now):
+    reports = []
+    search(chain(5), 60.0, models=["als"], n_jobs=1, progress=lambda *report: reports.append((now[0], *report)))
+    assert len(reports) > 1
+    assert [(done, total) for _, done, total, _ in reports] == [(min(int(at), 60), 60) for at, *_ in reports]
+    assert 0 < reports[0][1] < reports[-1][1]
 
 
-def test_spread_is_over_parts_and_none_for_one():
+def test_spread_is_over_folds_and_nan_for_one():
     trial = Trial(Candidate("als", {}), 2, {0: 0.5, 1: 0.7, 2: float("nan")})
     assert (trial.score, trial.spread) == (pytest.approx(0.6), pytest.approx(0.1))
     assert np.isnan(Trial(Candidate("als", {}), 1, {0: 0.5}).spread)
 
 
-def test_rivals_no_farther_away_than_parts_differ_are_told():
+def test_a_rival_within_the_fold_to_fold_spread_is_mentioned():
     near = [Trial(Candidate("als", {"rank": r}), 3, {0: v, 1: v + 0.02}) for r, v in ((5, 0.9), (6, 0.895))]
     report = Tuned(near, "auc_pr", "", 0, 1.0)
     assert report.sentence == (
         "Chosen: als, rank 5, because its AUC-PR on held-out data, 0.9100 ± 0.0100, is the best of 2 settings; "
-        "next is als, rank 6 with 0.9050, no farther away than parts differ."
+        "next is als, rank 6 with 0.9050, within the fold-to-fold spread."
     )
 
 
-def tried(model, value, parts=5, round=3, **settings):
-    """A trial whose figures differ by ± 0.01 from part to part."""
-    scores = {part: value + 0.01 * (-1) ** part for part in range(parts)}
+def trial_of(model, value, folds=5, round=3, **settings):
+    """A trial whose scores differ by ± 0.01 from fold to fold."""
+    scores = {fold: value + 0.01 * (-1) ** fold for fold in range(folds)}
     return Trial(Candidate(model, settings), round, scores)
 
 
-def told(*trials, metric="auc_pr"):
+def tuned(*trials, metric="auc_pr"):
     return Tuned(list(trials), metric, "", 0, 1.0)
 
 
-def test_of_models_as_good_as_each_other_one_that_gives_reasons_is_chosen_and_the_sentence_says_so():
-    report = told(tried("categorical", 0.91, 4), tried("categorical", 0.906, 4, rank=5), tried("logit", 0.905, 4))
-    assert report.chosen == Candidate("logit", {})
+def test_of_equally_good_models_one_that_folds_in_is_chosen_and_the_sentence_says_so():
+    report = tuned(
+        trial_of("categorical", 0.91, 4), trial_of("categorical", 0.906, 4, rank=5), trial_of("logit", 0.905, 4)
+    )
+    assert report.chosen_candidate == Candidate("logit", {})
     assert report.sentence == (
-        "Chosen: logit, default settings, because its AUC-PR on held-out data, 0.9050 ± 0.0100, is no farther away "
-        "than parts differ from categorical, default settings with 0.9100, the best of 3 settings, and logit gives "
-        "reasons and folds in newcomers, which categorical does not."
+        "Chosen: logit, default settings, because its AUC-PR on held-out data, 0.9050 ± 0.0100, is within the "
+        "fold-to-fold spread of categorical, default settings with 0.9100, the best of 3 settings, and logit can "
+        "explain predictions and fold in new entities, which categorical cannot."
     )
     assert report.caveat is None
     found = report.to_dict()
@@ -305,57 +310,78 @@ def test_of_models_as_good_as_each_other_one_that_gives_reasons_is_chosen_and_th
     assert [trial["model"] for trial in found["trials"]] == ["categorical", "categorical", "logit"]  # best first
 
 
-def test_a_model_that_is_plainly_better_is_chosen_without_reasons_and_one_line_names_the_remedy():
-    report = told(tried("categorical", 0.95), tried("logit", 0.9))
-    assert report.chosen.model == "categorical"
+def test_a_clearly_better_model_is_chosen_although_it_cannot_fold_in_and_the_caveat_says_so():
+    report = tuned(trial_of("categorical", 0.95), trial_of("logit", 0.9))
+    assert report.chosen_candidate.model == "categorical"
     assert report.caveat == (
-        "categorical gives no reasons and folds in no newcomers; for these: --model logit --model als"
+        "categorical cannot explain predictions or fold in new entities; to do so use --model logit --model als"
     )
     assert report.to_dict()["caveat"] == report.caveat
 
 
 @pytest.mark.parametrize(("apart", "model"), [(0.005, "als"), (0.05, "categorical")])
-def test_near_is_judged_in_the_direction_of_the_metric(apart, model):
-    assert told(tried("categorical", 0.1), tried("als", 0.1 + apart), metric="log_loss").chosen.model == model
+def test_the_spread_is_compared_in_the_direction_of_the_metric(apart, model):
+    assert (
+        tuned(trial_of("categorical", 0.1), trial_of("als", 0.1 + apart), metric="log_loss").chosen_candidate.model
+        == model
+    )
 
 
-def test_a_whole_fit_of_an_earlier_round_is_compared_on_the_parts_both_have():
+def test_complete_fits_of_different_rounds_are_compared_on_common_folds():
     first = Trial(Candidate("categorical", {}), 3, {0: 0.80, 1: 0.82, 2: 0.95, 3: 0.95, 4: 0.95})
     logit = Trial(Candidate("logit", {}), 2, {0: 0.79, 1: 0.81})
-    assert told(first, logit).chosen.model == "logit"
+    assert tuned(first, logit).chosen_candidate.model == "logit"
     logit.round = 1  # few steps
-    assert told(first, logit).chosen.model == "categorical"
+    assert tuned(first, logit).chosen_candidate.model == "categorical"
 
 
-def test_one_part_does_not_tell_how_parts_differ_so_only_a_tie_is_near():
-    first = tried("categorical", 0.9, 1, 1)
-    assert told(first, tried("als", 0.9, 1, 1)).chosen.model == "als"
-    assert told(first, tried("als", 0.8999, 1, 1)).chosen.model == "categorical"
+def test_with_one_fold_only_a_tie_is_within_the_spread():
+    first = trial_of("categorical", 0.9, 1, 1)
+    assert tuned(first, trial_of("als", 0.9, 1, 1)).chosen_candidate.model == "als"
+    assert tuned(first, trial_of("als", 0.8999, 1, 1)).chosen_candidate.model == "categorical"
 
 
-def test_among_models_that_give_reasons_the_best_is_chosen():
-    assert told(tried("als", 0.91), tried("logit", 0.909)).chosen.model == "als"
+def test_among_models_that_fold_in_the_best_is_chosen():
+    assert tuned(trial_of("als", 0.91), trial_of("logit", 0.909)).chosen_candidate.model == "als"
 
 
 def test_the_models_that_are_preferred_are_those_that_fold_in():
     facts = relatent.Facts.from_arrays([0, 1, 2, 3], [0, 1, 0, 1], [1, 2, 3, 0])
-    for model in tuning.MODELS:
-        estimator = Candidate(model, {**tuning._fixed(model), "rank": 2, "max_iter": 2}).estimator(0)
-        assert can_fold(estimator.fit(facts).factors_) == (model in FOLDING)
+    for model, space in SPACES.items():
+        estimator = Candidate(model, {**space.fixed, "rank": 2, "max_iter": 2}).estimator(0)
+        assert can_fold(estimator.fit(facts).factors_) == space.folds_in
 
 
-def test_settings_without_a_figure_are_counted_and_the_reason_told():
+def test_trials_without_a_score_are_counted_with_the_reason():
     nothing = [Trial(Candidate("als", {"rank": r}), 1, {0: float("nan")}, note=tuning.VANISHED) for r in (2, 3)]
-    text = told(tried("als", 0.9), tried("logit", 0.8), *nothing).sentence
-    assert "the best of 2 settings (2 more were tried and could not be judged: the factors shrank to nothing)" in text
+    text = tuned(trial_of("als", 0.9), trial_of("logit", 0.8), *nothing).sentence
+    assert "the best of 2 settings (2 more were tried without a score: the factors shrank to nothing)" in text
     odd = Trial(Candidate("als", {"rank": 4}), 1, {0: float("nan")}, note="the objective became nan")
-    text = told(tried("als", 0.9), *nothing, odd).sentence
-    assert "the best of 1 setting (3 more were tried and could not be judged: mostly because the factors shrank" in text
+    text = tuned(trial_of("als", 0.9), *nothing, odd).sentence
+    assert "the best of 1 setting (3 more were tried without a score: mostly because the factors shrank" in text
 
 
-def test_the_protocol_tells_of_parts_that_were_used():
-    judge = tuning._judge(blocks(), "auc_pr", None, 0)
+def test_the_protocol_names_the_folds_that_were_used():
+    judge = tuning._make_judge(blocks(), "auc_pr", None, 0)
     assert judge.protocol(0) == "no setting was tried to the end"
-    assert judge.protocol(1) == "1 of 10 parts of the cells held out, masked"
-    assert judge.protocol(5) == "up to 5 of 10 parts of the cells held out, masked"
+    assert judge.protocol(1) == "1 of 10 folds of the cells held out, masked"
+    assert judge.protocol(5) == "up to 5 of 10 folds of the cells held out, masked"
     assert search(blocks(), 1e-9).protocol == judge.protocol(0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("choice", "chosen_trial"), ("chosen", "chosen_candidate"), ("best", "unfitted_estimator")]
+)
+def test_old_names_of_the_choice_warn(old, new):
+    report = tuned(trial_of("als", 0.9))
+    with pytest.warns(DeprecationWarning, match=f"Tuned.{old} is now called {new}"):
+        assert str(getattr(report, old)) == str(getattr(report, new))
+
+
+def test_trials_become_rows_of_a_data_frame():
+    report = tuned(trial_of("als", 0.9, rank=3), trial_of("logit", 0.8))
+    table = report.to_pandas()
+    assert table.model.tolist() == ["als", "logit"]
+    assert table.score.tolist() == [trial.score for trial in report.trials]
+    assert table.folds.tolist() == [5, 5]
+    assert report.to_dict()["trials"][0]["parts"] == 5  # the old name of folds

@@ -33,6 +33,7 @@ from ..fit.estimators.als import RescalALS
 from ..json_values import to_json
 from ..model.factors import Factors
 from ..progress import Progress, reporting, silent
+from ..random_state import RandomState, to_seed
 from .duplicate_features import FEATURE_SIGNS, HALVES_BY_COUNTS, MIN_FACTS, CandidatePairs, candidate_pairs
 
 if TYPE_CHECKING:
@@ -51,7 +52,12 @@ MAX_ENTITIES = 50_000  # all pairs are compared
 
 
 class DuplicatePair(NamedTuple):
-    """Two entities and the probability that they are the same."""
+    """Two entities and the probability that they are the same.
+
+    >>> pair = DuplicatePair("Al Gore", "Albert Gore", 0.9, shared=3, joined=False)
+    >>> Duplicates([pair], merges=[]).to_dict()["pairs"][0]["probability"]
+    0.9
+    """
 
     name: str
     other: str
@@ -61,7 +67,11 @@ class DuplicatePair(NamedTuple):
 
 
 class Merge(NamedTuple):
-    """An entity that should take another's name."""
+    """An entity that should take another's name.
+
+    >>> Merge("Albert Gore", into="Al Gore", probability=0.9, facts=2).into
+    'Al Gore'
+    """
 
     name: str
     into: str
@@ -70,7 +80,12 @@ class Merge(NamedTuple):
 
 
 class Duplicates(NamedTuple):
-    """Pairs that may be the same, best first, and the proposed merges; the result of `duplicates`."""
+    """Pairs that may be the same, best first, and the proposed merges; the result of `duplicates`.
+
+    >>> pair = DuplicatePair("Al Gore", "Albert Gore", 0.9, shared=3, joined=False)
+    >>> Duplicates([pair], [Merge("Albert Gore", "Al Gore", 0.9, 2)]).to_pandas().shape
+    (1, 5)
+    """
 
     pairs: list[DuplicatePair]
     merges: list[Merge]
@@ -114,7 +129,7 @@ def duplicates(
     threshold: float = 0.5,
     prior: float = 0.1,
     shared: float | None = None,
-    random_state: int = 0,
+    random_state: RandomState = 0,
     progress: bool | Progress | None = None,
 ) -> Duplicates:
     """Find pairs of entities that may be the same, best first, and propose which to merge.
@@ -145,7 +160,7 @@ def duplicates(
     with reporting(progress, "duplicates") as report:
         report(0, _n_rounds(facts) + 1, "comparing entities")
         pairs = candidate_pairs(_least_squares_model(factors, facts), facts)
-        classifiers = learn_classifiers(factors, facts, shared, random_state, report)
+        classifiers = learn_classifiers(factors, facts, shared, to_seed(random_state), report)
     p = pair_probabilities(pairs, classifiers, prior)
     order = np.argsort(-p, kind="stable")
     if entity_id is not None:

@@ -22,7 +22,11 @@ EXAMPLES_PER_COMPONENT = 3  # entities named on each side
 
 
 class Reason(NamedTuple):
-    """A known fact and its influence on the score."""
+    """A known fact and its influence on the score.
+
+    >>> Reason("Bill Clinton", "vicePresident", "Al Gore", 1.5).influence
+    1.5
+    """
 
     subject: str
     relation: str
@@ -31,7 +35,11 @@ class Reason(NamedTuple):
 
 
 class LatentComponent(NamedTuple):
-    """One latent component of the score, and other entities with large values in it."""
+    """One latent component of the score, and other entities with large values in it.
+
+    >>> LatentComponent(0.5, subjects=["Joe Biden"], objects=["Republican Party"]).contribution
+    0.5
+    """
 
     contribution: float  # to θ
     subjects: list[str]
@@ -39,7 +47,11 @@ class LatentComponent(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Why a cell has its score."""
+    """Why a cell has its score.
+
+    >>> Explanation("Al Gore", "party", "Democratic Party", 1.0, 0.73, 0.0, [], [], "…").to_dict()["probability"]
+    0.73
+    """
 
     subject: str
     relation: str

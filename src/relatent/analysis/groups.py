@@ -14,6 +14,7 @@ from ..errors import InputError
 from ..json_values import to_json
 from ..model.factors import Factors
 from ..progress import Progress, silent
+from ..random_state import RandomState, to_seed
 from .similarity import profiles
 
 METHODS = ("k-means", "hierarchical", "hdbscan")
@@ -25,7 +26,12 @@ MIN_PROBABILITY_GAIN = 0.01  # of a typical fact over the same fact for the aver
 
 
 class TypicalFact(NamedTuple):
-    """A fact that members of a group are more likely to have than other entities."""
+    """A fact that members of a group are more likely to have than other entities.
+
+    >>> fact = TypicalFact("party", "subject", "Democratic Party", probability=0.9, elsewhere=0.25)
+    >>> fact.probability > fact.elsewhere
+    True
+    """
 
     relation: str
     role: str  # of the members: "subject" or "object"
@@ -35,7 +41,11 @@ class TypicalFact(NamedTuple):
 
 
 class EntityGroup(NamedTuple):
-    """A group of similar entities, the most central first."""
+    """A group of similar entities, the most central first.
+
+    >>> EntityGroup(0, ["uk", "usa"], typical=[]).to_dict()
+    {'number': 0, 'names': ['uk', 'usa'], 'typical': []}
+    """
 
     number: int
     names: list[str]
@@ -48,7 +58,7 @@ class EntityGroup(NamedTuple):
 
 @renamed_arguments(typical="k")
 def groups(
-    factors: Factors, method: str = "k-means", n_groups: int | None = None, *, k: int = 5, random_state: int = 0
+    factors: Factors, method: str = "k-means", n_groups: int | None = None, *, k: int = 5, random_state: RandomState = 0
 ) -> list[EntityGroup]:
     """Cluster the entities by similarity; largest group first, each with its k most typical facts.
 
@@ -67,7 +77,7 @@ def groups(
     B = profiles(factors)
     return [
         EntityGroup(number, [factors.entities[i] for i in members.tolist()], typical_facts(factors, members, k))
-        for number, members in enumerate(group_members(B, cluster(B, method, n_groups, random_state)))
+        for number, members in enumerate(group_members(B, cluster(B, method, n_groups, to_seed(random_state) % (1 << 32))))
     ]
 
 

@@ -24,7 +24,11 @@ from ..model.factors import Factors, best_first
 
 
 class SimilarEntity(NamedTuple):
-    """An entity and its similarity to the given one."""
+    """An entity and its similarity to the given one.
+
+    >>> SimilarEntity("uk", 0.75).to_dict()
+    {'name': 'uk', 'similarity': 0.75}
+    """
 
     name: str
     similarity: float  # cosine, at most 1

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # printing must not wait for what it does not need
     from ..analysis.groups import EntityGroup
     from ..evaluation.ranking import Ranking
     from ..evaluation.report import Report
-    from ..evaluation.table1 import Row
+    from ..evaluation.table1 import Table1Row
 
 WIDTH_WITHOUT_TERMINAL = 120
 MEMBERS = 12  # shown of a group
@@ -106,7 +106,7 @@ def ranking(title: str, found: Ranking) -> list[Any]:
     return [table(title, ("question", "n", "MRR", *hits, "mean rank"), rows, numbers=range(1, 4 + len(hits))), note]
 
 
-def table1(rows: Iterable[Row]) -> Table:
+def table1(rows: Iterable[Table1Row]) -> Table:
     """The paper's table, ours beside it."""
     lines = []
     for row in rows:

@@ -116,7 +116,7 @@ def _fit(found: Tuned, facts: Facts) -> bool:
     from ..progress import bar
 
     try:
-        with bar(f"fitting {found.chosen}", at_most=True, note="looking for a start") as progress:
+        with bar(f"fitting {found.chosen_candidate}", at_most=True, note="looking for a start") as progress:
             found.fit(facts, progress=progress)
     except KeyboardInterrupt:
         if not hasattr(found.estimator_, "factors_"):
@@ -132,8 +132,8 @@ def _tables(data: str, output: Path, found: Tuned) -> list[Any]:
 
     tried = [trial for trial in found.trials if trial.round]
     shown = tried[:SHOWN]
-    if found.choice in tried[SHOWN:]:
-        shown[-1] = found.choice
+    if found.chosen_trial in tried[SHOWN:]:
+        shown[-1] = found.chosen_trial
     rows = [
         (
             str(trial.candidate),
@@ -141,7 +141,7 @@ def _tables(data: str, output: Path, found: Tuned) -> list[Any]:
             show.figure(trial.score, 4),
             show.figure(trial.spread, 4),
             f"{trial.seconds:.1f}",
-            "chosen" if trial is found.choice and trial.judged else trial.note,
+            "chosen" if trial is found.chosen_trial and trial.judged else trial.note,
         )
         for trial in shown
     ]

@@ -1,4 +1,4 @@
-"""Probabilities that mean what they say, for any model: the map to them is learned from held-out cells.
+"""Calibrated probabilities for any model, by a map from scores to probabilities learned on held-out cells.
 
 Platt, "Probabilistic outputs for support vector machines", 1999. Zadrozny and Elkan, "Transforming classifier scores
 into accurate multiclass probability estimates", 2002.
@@ -22,9 +22,11 @@ from ..backend.memory import MemoryEstimate
 from ..data.facts import Facts
 from ..data.heldout import HeldOut, log_loss
 from ..data.shard import Shard
+from ..deprecation import renamed_arguments, renamed_property
 from ..errors import InputError
 from ..fit.checkpoint import Checkpoint
 from ..fit.estimators.base import Estimator
+from ..json_values import to_json
 from ..model.links import IsotonicLink, Link, PlattLink
 from ..progress import Progress
 from ..random_state import RandomState
@@ -32,38 +34,39 @@ from .cross_validation import cross_predict
 from .metrics import Predicted, pooled
 from .reliability import ABOVE, expected_calibration_error
 
-NOISE = 1e-6  # scores that differ by less are rounding
-MOST_KNOTS = 200  # of an isotonic map, which is kept in the header of the model file
+MIN_SCORE_RANGE = 1e-6  # smaller differences between scores are rounding errors
+MAX_KNOTS = 200  # of an isotonic map, which is stored in the header of the model file
 
 
 class Calibrated(Estimator):
-    """An estimator whose probabilities agree with the share of true cells.
+    """An estimator whose probabilities agree with the fraction of true cells.
 
-    Observed cells are dealt into folds; fits that had a fold masked score its cells, and from those scores and their
-    truth a rising map to probabilities is learned. The fit on all facts then gets that map for its link. Scores, and
-    so every ranking, stay as they are.
+    Observed cells are divided into folds; fits with one fold masked score its cells, and an increasing map from those
+    scores to probabilities is learned from their truth. It becomes the link of the fit to all facts. Scores, and so all
+    rankings, stay as they are.
 
     Parameters
     ----------
-    estimator : RescalALS, RescalLogit, …; its settings are reached as `estimator__rank` and so on
-    method : "isotonic", any rising map, or "platt", the two numbers of σ(slope·θ + intercept), for few facts
-    folds : into how many parts the cells are dealt; a fit for calibration has all but one of them
-    parts : how many of the folds are held out in turn, each costing a fit; None is all of them
+    estimator : RescalALS, RescalLogit, …; its settings are `estimator__rank` and so on
+    method : "isotonic", any increasing map; or "platt", σ(slope·θ + intercept), for few facts
+    folds : the number of folds; a calibration fit uses all but one of them
+    heldout_folds : how many of the folds are held out in turn, one fit each; None: all of them
     random_state : seed of the folds
 
     >>> import relatent
     >>> from relatent.evaluation.calibration import Calibrated
     >>> facts = relatent.load_dataset("kinships")
-    >>> model = Calibrated(relatent.RescalALS(rank=10), parts=1).fit(facts).factors_
+    >>> model = Calibrated(relatent.RescalALS(rank=10), heldout_folds=1).fit(facts).factors_
     >>> model.link.name, model.about["model"]
     ('isotonic', 'RescalALS')
-    >>> told = model.about["calibration"]
-    >>> told["log_loss"] < told["log_loss_before"]
+    >>> found = model.about["calibration"]
+    >>> found["log_loss"] < found["log_loss_before"]
     True
     """
 
     _unsupported = ("workers",)
 
+    @renamed_arguments(parts="heldout_folds")
     def __init__(
         self,
         estimator: Any = None,
@@ -71,13 +74,20 @@ class Calibrated(Estimator):
         folds: int = 5,
         random_state: RandomState = 0,
         *,
-        parts: int | None = None,
+        heldout_folds: int | None = None,
     ):
         self.estimator = estimator
         self.method = method
         self.folds = folds
         self.random_state = random_state
-        self.parts = parts
+        self.heldout_folds = heldout_folds
+
+    parts = renamed_property("parts", "heldout_folds")
+
+    @renamed_arguments(parts="heldout_folds")
+    def set_params(self, **params: Any) -> Calibrated:
+        """Set settings by name, as in scikit-learn."""
+        return super().set_params(**params)  # type: ignore[no-any-return]
 
     def estimate_memory(self, facts: Facts) -> MemoryEstimate:
         """Memory and model file of the estimator inside."""
@@ -104,58 +114,49 @@ class Calibrated(Estimator):
                 facts,
                 self.folds,
                 self.seed_,
-                parts=self.parts,
+                heldout_folds=self.heldout_folds,
                 validation=validation,
                 progress=progress,
             )
         )
         scores = predicted.scores
-        if np.ptp(scores) < NOISE:  # factors that have shrunk to zero: what is left tells nothing but the base rate
+        if np.ptp(scores) < MIN_SCORE_RANGE:  # the factors have shrunk to zero: only the base rate is left to learn
             scores = np.zeros_like(scores)
         link = MAPS[self.method](scores, predicted.heldout.truth, predicted.heldout.weights)
-        self.estimator_ = clone(self.estimator).fit(facts, **_given(validation, progress, checkpoint))
+        given = {"validation": validation, "progress": progress, "checkpoint": checkpoint}
+        options = {name: value for name, value in given.items() if value is not None}  # an estimator may lack others
+        self.estimator_ = clone(self.estimator).fit(facts, **options)
         factors = self.estimator_.factors_
-        about = {**factors.about, "calibration": self._told(predicted, link)}
+        about = {**factors.about, "calibration": self._about(predicted, link)}
         self.factors_ = dataclasses.replace(factors, link=link, about=about)
         self.trace_ = self.estimator_.trace_
         self.n_iter_ = len(self.trace_)
 
-    def _told(self, predicted: Predicted, link: Link) -> dict[str, Any]:
-        """What the model file says of the calibration; figures are of the cells the map was learned from."""
+    def _about(self, predicted: Predicted, link: Link) -> dict[str, Any]:
+        """What the model file says about the calibration, measured on the cells the map was learned from."""
         cells, truth, weights = predicted.heldout.cells, predicted.heldout.truth, predicted.heldout.weights
         after = link.probability(predicted.scores)
         return {
             "method": self.method,
             "folds": int(self.folds),
-            "parts": int(self.folds if self.parts is None else self.parts),
+            "heldout_folds": int(self.folds if self.heldout_folds is None else self.heldout_folds),
             "random_state": self.seed_,
             "cells": len(cells),
             "log_loss_before": log_loss(truth, predicted.probabilities, weights),
             "log_loss": log_loss(truth, after, weights),
-            "ece_before": _error(truth, predicted.probabilities, weights),
-            "ece": _error(truth, after, weights),
+            "ece_before": to_json(expected_calibration_error(truth, predicted.probabilities, weights, above=ABOVE)),
+            "ece": to_json(expected_calibration_error(truth, after, weights, above=ABOVE)),
         }
-
-
-def _given(*values: Any) -> dict[str, Any]:
-    """What the caller gave: an estimator need not know the rest."""
-    names = ("validation", "progress", "checkpoint")
-    return {name: value for name, value in zip(names, values, strict=True) if value is not None}
-
-
-def _error(truth: Mask, probabilities: Vector, weights: Vector | None) -> float | None:
-    error = expected_calibration_error(truth, probabilities, weights, above=ABOVE)
-    return None if np.isnan(error) else error
 
 
 # --- the maps
 
 
 def fit_platt(scores: Vector, truth: Mask, weights: Vector | None = None) -> PlattLink:
-    """Minimises Σ w [softplus(z) − t z], z = slope·θ + intercept, slope ≥ 0.
+    """Minimise Σ w [softplus(z) − t z], z = slope·θ + intercept, slope ≥ 0.
 
-    t is not quite 1 and 0 but (n₁ + 1)/(n₁ + 2) and 1/(n₀ + 2), Platt's, so that cells told apart without a mistake do
-    not ask for an infinite slope.
+    t is not 1 and 0 but Platt's (n₁ + 1)/(n₁ + 2) and 1/(n₀ + 2), so that perfectly separated cells do not need an
+    infinite slope.
     """
     theta, x, w = _checked(scores, truth, weights)
     n1, n0 = int(x.sum()), int((~x).sum())
@@ -164,7 +165,7 @@ def fit_platt(scores: Vector, truth: Mask, weights: Vector | None = None) -> Pla
     w = w / w.sum()
     U = np.stack([(theta - centre) / spread, np.ones(len(theta))])  # (2, n)
     rate = float(w @ target)
-    start = np.array([0.0, np.log(rate / (1 - rate))])  # the best of all level maps
+    start = np.array([0.0, np.log(rate / (1 - rate))])  # the best constant map
 
     def loss(ab: Vector) -> tuple[float, Vector]:
         z = ab @ U
@@ -180,9 +181,9 @@ def fit_platt(scores: Vector, truth: Mask, weights: Vector | None = None) -> Pla
 
 
 def fit_isotonic(scores: Vector, truth: Mask, weights: Vector | None = None) -> IsotonicLink:
-    """The rising steps that minimise squared error and log loss alike, joined by a line through their centres.
+    """The increasing steps that minimise both squared error and log loss, joined by lines through their centres.
 
-    A step gets half a true and half a false cell more than it has, so that none says never or always.
+    Half a true and half a false cell are added to each step, so that no probability is 0 or 1.
     """
     theta, x, w = _checked(scores, truth, weights)
     values, same = np.unique(theta, return_inverse=True)
@@ -190,12 +191,12 @@ def fit_isotonic(scores: Vector, truth: Mask, weights: Vector | None = None) -> 
     step = np.cumsum(np.diff(isotonic_regression(ones / mass, sample_weight=mass), prepend=-1) > 0) - 1
     first = np.flatnonzero(np.diff(step, prepend=-1))
     last = np.append(first[1:], len(step)) - 1
-    moment, mass, ones = (np.bincount(step, each) for each in (mass * values, mass, ones))
-    centres = np.clip(moment / mass, values[first], values[last])  # rounding must not carry one into the next step
-    # Half a cell is half of what a cell of its kind stands for: among sampled zeros, none seen is not none there.
+    moment, mass, ones = (np.bincount(step, column) for column in (mass * values, mass, ones))
+    centres = np.clip(moment / mass, values[first], values[last])  # rounding must not move a centre into the next step
+    # Half a cell is half the mean weight of its kind: a sample without zeros does not mean that there are none.
     true, false = w[x].mean() / 2, w[~x].mean() / 2
     p = isotonic_regression((ones + true) / (mass + true + false), sample_weight=mass)
-    kept = np.unique(np.linspace(0, len(p) - 1, min(len(p), MOST_KNOTS)).round().astype(np.int64))
+    kept = np.unique(np.linspace(0, len(p) - 1, min(len(p), MAX_KNOTS)).round().astype(np.int64))
     return IsotonicLink(tuple(centres[kept].tolist()), tuple(p[kept].tolist()))
 
 

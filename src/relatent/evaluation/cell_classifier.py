@@ -1,4 +1,4 @@
-"""A door for scikit-learn: cells as rows of X, their truth as y."""
+"""An adapter for scikit-learn: cells as rows of X, their truth as y."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from ..data.cell_keys import cell_keys, cells_of
 from ..data.facts import Facts
 from ..errors import InputError
 
-MOST_UNLISTED = 20_000_000  # cells not in X are listed one by one as unobserved
+MAX_CELLS_UNOBSERVED = 20_000_000  # cells not in X are listed one by one as unobserved
 
 
 class CellClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """An estimator of relatent as a scikit-learn classifier of cells.
+    """A relatent estimator as a scikit-learn classifier of cells.
 
     X is an (n, 3) array of ids (subject, relation, object), y the truth of each cell. Cells that are not in X are
-    unobserved to the fit, so `cross_val_score` and `GridSearchCV` hold cells out masked.
+    unobserved in the fit, so `cross_val_score` and `GridSearchCV` mask the cells they hold out.
 
     Parameters
     ----------
-    estimator : RescalALS, RescalLogit, …; its settings are reached as `estimator__rank` and so on
-    n_entities, n_relations : size of the world, which a fold of X may not show; by default what X shows
-    unlisted : "unobserved", or "zero": cells not in X are false, as a knowledge graph with few listed cells wants it
+    estimator : RescalALS, RescalLogit, …; its settings are `estimator__rank` and so on
+    n_entities, n_relations : size of the graph; None: the largest ids in X, which a fold of X may lack
+    unlisted : "unobserved", or "zero": cells not in X are false, for knowledge graphs that list only true cells
 
     >>> import numpy as np, relatent
     >>> X = np.array([[s, 0, o] for s in range(4) for o in range(4)])
@@ -50,7 +50,7 @@ class CellClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.unlisted = unlisted
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> CellClassifier:
-        """Learn from cells and their truth."""
+        """Fit the estimator to cells and their truth."""
         if self.estimator is None:
             raise InputError("estimator must be given, for example CellClassifier(RescalLogit(rank=10))")
         cells, truth = _checked_cells(X), _checked_truth(y)
@@ -71,17 +71,17 @@ class CellClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"a cell cannot be both true and false, got {cells[both][0].tolist()}")
         if self.unlisted == "zero":
             return facts
-        if facts.n_cells > MOST_UNLISTED:
+        if facts.n_cells > MAX_CELLS_UNOBSERVED:
             raise InputError(
                 f"{facts.n_cells:,} cells are too many to list those not in X as unobserved; use unlisted='zero'"
             )
-        hidden = np.setdiff1d(np.arange(facts.n_cells), cell_keys(cells, facts.n_entities))
-        return facts.hold_out(cells_of(hidden, facts.n_entities), masked=True)
+        unlisted = np.setdiff1d(np.arange(facts.n_cells), cell_keys(cells, facts.n_entities))
+        return facts.hold_out(cells_of(unlisted, facts.n_entities), masked=True)
 
     def _size(self, column: int, cells: Triples) -> int:
-        announced = self.n_relations if column else self.n_entities
-        shown = cells[:, 1] if column else cells[:, [0, 2]]
-        return announced if announced is not None else int(shown.max()) + 1
+        given = self.n_relations if column else self.n_entities
+        ids = cells[:, 1] if column else cells[:, [0, 2]]
+        return given if given is not None else int(ids.max()) + 1
 
     def decision_function(self, X: ArrayLike) -> Vector:
         """θ of each cell."""
@@ -89,15 +89,15 @@ class CellClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.estimator_.factors_.score(*_checked_cells(X).T)  # type: ignore[no-any-return]
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probability of false and of true for each cell, (n, 2)."""
+        """The probabilities of false and true of each cell, (n, 2)."""
         check_is_fitted(self)
         p = np.asarray(self.estimator_.factors_.probability(*_checked_cells(X).T), np.float64)
         return np.stack([1 - p, p], axis=1)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The likelier truth value of each cell."""
-        likelier = (self.predict_proba(X)[:, 1] > 0.5).astype(int)
-        return self.classes_[likelier]  # type: ignore[no-any-return]
+        """The more likely truth value of each cell."""
+        predicted = (self.predict_proba(X)[:, 1] > 0.5).astype(int)
+        return self.classes_[predicted]  # type: ignore[no-any-return]
 
 
 def _checked_cells(X: ArrayLike) -> Triples:
@@ -105,14 +105,14 @@ def _checked_cells(X: ArrayLike) -> Triples:
     if cells.ndim != 2 or cells.shape[1] != 3 or not len(cells):
         raise InputError(f"X must be a non-empty (n, 3) array of cells, got shape {cells.shape}")
     if cells.dtype.kind not in "iu":
-        raise InputError(f"X must hold ids, whole numbers from 0, got values of type {cells.dtype}")
+        raise InputError(f"X must contain ids, whole numbers from 0, got values of type {cells.dtype}")
     return cells
 
 
 def _checked_truth(y: ArrayLike) -> Mask:
     truth = np.asarray(y)
     if truth.ndim != 1 or not np.isin(truth, (0, 1)).all():
-        raise InputError("y must hold the truth of each cell: 0 or 1, False or True")
+        raise InputError("y must contain the truth of each cell: 0 or 1, False or True")
     if len(np.unique(truth)) < 2:
-        raise InputError("y must hold both true and false cells, got only one kind")
+        raise InputError("y must contain both true and false cells, got only one kind")
     return truth.astype(bool)

@@ -1,8 +1,8 @@
-"""Figures for predictions of true and false cells.
+"""Metrics of predictions of true and false cells.
 
-AUC-PR is given twice. The trapezoid is what the paper reports; it interpolates between precisions and starts at
-precision 1, so ties are rewarded: a constant score gets (1 + base rate) / 2. Average precision is the step-wise sum;
-a constant score gets the base rate.
+The area under the precision-recall curve is given twice. The trapezoid is what the paper reports; it interpolates
+between precisions and starts at precision 1, so it rewards ties: a constant score gets (1 + base rate) / 2. Average
+precision is the step-wise sum; a constant score gets the base rate.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from ..errors import InputError
 
 
 class Predicted(NamedTuple):
-    """Held-out cells and what a fit without them says of each."""
+    """Held-out cells with the scores and probabilities of a fit without them."""
 
     heldout: HeldOut
-    scores: Vector  # (n,) what to rank by
+    scores: Vector  # (n,) to rank by
     probabilities: Vector  # (n,)
 
 
 def pooled(parts: Sequence[Predicted]) -> Predicted:
-    """The held-out cells of several fits, one after the other."""
-    cuts = [part.heldout for part in parts]
-    weights = [cut.weights for cut in cuts if cut.weights is not None]  # zeros are sampled for all of them or for none
+    """The held-out cells of several fits, concatenated."""
+    folds = [part.heldout for part in parts]
+    weights = [fold.weights for fold in folds if fold.weights is not None]  # zeros are sampled in all folds or in none
     return Predicted(
         HeldOut(
-            np.concatenate([cut.cells for cut in cuts]),
-            np.concatenate([cut.truth for cut in cuts]),
+            np.concatenate([fold.cells for fold in folds]),
+            np.concatenate([fold.truth for fold in folds]),
             np.concatenate(weights) if weights else None,
         ),
         np.concatenate([part.scores for part in parts]),
@@ -42,7 +42,11 @@ def pooled(parts: Sequence[Predicted]) -> Predicted:
 
 
 class Metrics(NamedTuple):
-    """How well scores and probabilities of cells agree with their truth."""
+    """How well scores and probabilities of cells agree with their truth.
+
+    >>> Metrics(0.9, 0.89, 0.95, 0.05, 0.2, n_cells=100, n_true=10).n_true
+    10
+    """
 
     auc_pr: float
     average_precision: float
@@ -54,11 +58,18 @@ class Metrics(NamedTuple):
 
 
 def measure(truth: Mask, scores: Vector, probabilities: Vector, weights: Vector | None = None) -> Metrics:
-    """All figures; NaN for those that need both true and false cells where there is only one kind."""
-    for what, values in (("scores", scores), ("probabilities", probabilities)):
+    """All metrics; NaN for curves without both true and false cells.
+
+    >>> import numpy as np
+    >>> from relatent.evaluation.metrics import measure
+    >>> p = np.array([0.9, 0.2, 0.6])
+    >>> measure(np.array([True, False, True]), p, p).auc_roc
+    1.0
+    """
+    for name, values in (("scores", scores), ("probabilities", probabilities)):
         if not np.isfinite(values).all():
             raise InputError(
-                f"{what} must be finite, got {np.sum(~np.isfinite(values))} that are not; did the fit diverge?"
+                f"{name} must be finite, got {np.sum(~np.isfinite(values))} that are not; did the fit diverge?"
             )
     truth = np.asarray(truth, bool)
     n_true = int(truth.sum())

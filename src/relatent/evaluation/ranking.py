@@ -41,7 +41,11 @@ Counts = NDArray[np.int64]
 
 
 class RankSummary(NamedTuple):
-    """The usual figures of a set of ranks."""
+    """The usual figures of a set of ranks.
+
+    >>> RankSummary(n=2, mrr=0.75, mean_rank=1.5, hits={1: 0.5, 3: 1.0}).hits[1]
+    0.5
+    """
 
     n: int
     mrr: float

@@ -1,4 +1,4 @@
-"""Every model by its short name, as the command line and Table 1 call it."""
+"""Every model by its short name, as used on the command line and in Table 1."""
 
 from __future__ import annotations
 

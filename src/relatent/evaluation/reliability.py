@@ -1,4 +1,4 @@
-"""Whether probabilities mean what they say: of cells given 70 %, are 70 % true?"""
+"""Reliability of probabilities: of the cells with probability 70 %, are 70 % true?"""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ import numpy as np
 from ..arrays import Mask, Vector
 from ..errors import InputError
 
-ABOVE = 0.05  # reports tell the calibration of cells more likely than that: of the others nearly all are false
+ABOVE = 0.05  # reports measure calibration on cells with a larger probability: nearly all others are false
 
 
 class Reliability(NamedTuple):
-    """Cells in bins of about equal mass, from the least to the most likely."""
+    """Cells in bins of about equal mass, in order of probability.
+
+    >>> import numpy as np
+    >>> Reliability(np.array([0.25, 0.75]), np.array([0.25, 0.5]), mass=np.array([1, 1])).error
+    0.125
+    """
 
     predicted: Vector  # (bins,) mean probability
-    observed: Vector  # (bins,) share of true cells
+    observed: Vector  # (bins,) fraction of true cells
     mass: Vector  # (bins,) cells, or the sum of their weights
 
     @property
@@ -29,10 +34,16 @@ class Reliability(NamedTuple):
 def reliability(
     truth: Mask, probabilities: Vector, weights: Vector | None = None, bins: int = 10, above: float = 0.0
 ) -> Reliability:
-    """Mean probability beside the share of true cells, over cells with a probability above `above`.
+    """Mean probability and fraction of true cells per bin, over cells with a probability above `above`.
 
-    Cells of the same probability share a bin, the one their middle falls into, so that the order of cells does not
-    matter; where many are alike there are fewer bins than asked for.
+    Cells of equal probability share the bin that their middle falls into, so the order of cells does not matter; with
+    many ties there are fewer than `bins` bins.
+
+    >>> import numpy as np
+    >>> from relatent.evaluation.reliability import reliability
+    >>> curve = reliability(np.array([True, False, True, True]), np.array([0.5, 0.5, 0.75, 0.75]))
+    >>> curve.predicted.tolist(), curve.observed.tolist(), curve.error
+    ([0.5, 0.75], [0.5, 1.0], 0.125)
     """
     _check(truth, probabilities, weights, bins)
     keep = np.asarray(probabilities) > above
@@ -52,7 +63,7 @@ def reliability(
 def expected_calibration_error(
     truth: Mask, probabilities: Vector, weights: Vector | None = None, bins: int = 10, above: float = 0.0
 ) -> float:
-    """Mean gap between probability and share of true cells, over bins of equal mass; see `reliability`."""
+    """The mean gap between probability and fraction of true cells, over the bins of `reliability`."""
     return reliability(truth, probabilities, weights, bins, above).error
 
 

@@ -1,12 +1,13 @@
-"""What cross-validation found: figures with their protocol beside them."""
+"""The result of cross-validation: metrics with the protocol they were measured under."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,15 +15,26 @@ from ..arrays import Vector
 from ..data.heldout import HeldOut
 from ..data.names import Names
 from ..deprecation import warn_renamed
+from ..json_values import to_json
 from .metrics import Metrics, Predicted, measure, pooled
 from .reliability import ABOVE, Reliability, reliability
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FIGURES = ("auc_pr", "average_precision", "auc_roc", "brier", "log_loss")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fold:
-    """One fold: its figures, the settings used, and every prediction."""
+    """One fold: its metrics, the settings used, and every prediction.
+
+    >>> import relatent
+    >>> report = relatent.cross_validate(relatent.RescalALS(rank=2), relatent.load_dataset("nations"), folds=2)
+    >>> fold = report.folds[0]
+    >>> len(fold.scores) == len(fold.heldout.cells) == fold.to_dict()["n_cells"]
+    True
+    """
 
     metrics: Metrics
     baselines: dict[str, Metrics]
@@ -45,13 +57,26 @@ class Fold:
         """Area under the precision-recall curve, step-wise."""
         return self.metrics.average_precision
 
+    def to_dict(self) -> dict[str, Any]:
+        """Everything except the single predictions, as JSON values."""
+        fields = {name: getattr(self, name) for name in ("steps", "converged", "vanished", "seconds")}
+        return to_json({**self.metrics._asdict(), "settings": settings_to_json(self.settings), **fields})  # type: ignore[no-any-return]
+
     def __repr__(self) -> str:
         return f"Fold(auc_pr {self.auc_pr:.3f}, average_precision {self.average_precision:.3f}, {self.settings})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report:
-    """Means over folds, spread, baselines, and the protocol they were measured under."""
+    """Means and spread over folds, baselines, and the protocol; the result of `cross_validate`.
+
+    >>> import relatent
+    >>> report = relatent.cross_validate(relatent.RescalALS(rank=5), relatent.load_dataset("nations"), folds=3)
+    >>> sorted(report.baselines)
+    ['base rate', 'relation frequency']
+    >>> report.to_pandas().shape
+    (3, 12)
+    """
 
     folds: tuple[Fold, ...]
     relations: Names
@@ -60,7 +85,7 @@ class Report:
     random_state: int
     sampled_zeros: bool
     leaky: bool
-    searched: int  # settings tried inside each training fold, 0 without a search
+    searched: int  # settings tried inside each training fold; 0 without a search
     metric: str
 
     def _mean(self, figure: str) -> float:
@@ -99,12 +124,12 @@ class Report:
 
     @property
     def ece(self) -> float:
-        """Expected calibration error: the mean gap of `reliability`; NaN if no cell has p > 0.05."""
+        """Expected calibration error: the mean gap in `reliability`; NaN if no cell has p > 0.05."""
         return self.reliability.error
 
     @cached_property
     def reliability(self) -> Reliability:
-        """Predicted probability beside the share of true cells, over held-out cells of all folds with p > 0.05."""
+        """Predicted probability and fraction of true cells, over the held-out cells of all folds with p > 0.05."""
         heldout, _, probabilities = self._pooled
         return reliability(heldout.truth, probabilities, heldout.weights, above=ABOVE)
 
@@ -119,12 +144,12 @@ class Report:
 
     @property
     def seconds(self) -> float:
-        """Seconds of the fits on the folds, added up; a search comes on top."""
+        """Total seconds of the fits on the folds, without a search."""
         return sum(fold.seconds for fold in self.folds)
 
     @cached_property
     def per_relation(self) -> dict[str, Metrics]:
-        """Figures of each relation over the held-out cells of all folds together."""
+        """Metrics of each relation over the held-out cells of all folds together."""
         heldout, scores, probabilities = self._pooled
         cells, truth, w = heldout.cells, heldout.truth, heldout.weights
         rows = {k: cells[:, 1] == k for k in np.unique(cells[:, 1]).tolist()}
@@ -135,7 +160,7 @@ class Report:
 
     @property
     def baselines(self) -> dict[str, dict[str, float]]:
-        """Mean figures of what needs no model."""
+        """Mean metrics of predictions that need no model."""
         names = self.folds[0].baselines
         return {
             name: {
@@ -146,7 +171,7 @@ class Report:
 
     @property
     def protocol(self) -> str:
-        """One line that says what the figures mean."""
+        """One line that says how the metrics were measured."""
         parts = [
             f"{len(self.folds)} folds",
             "held-out cells masked" if self.heldout == "masked" else "held-out cells set to zero",
@@ -155,7 +180,7 @@ class Report:
         if self.sampled_zeros:
             parts.append("zeros sampled and re-weighted")
         if self.leaky:
-            parts.append("LEAKY: a symmetric relation's (i, j) tells (j, i)")
+            parts.append("LEAKY: a symmetric relation's (i, j) gives away (j, i)")
         if self.searched:
             parts.append(f"best of {self.searched} settings by {self.metric} inside each training fold")
         return ", ".join([*parts, f"seed {self.random_state}"])
@@ -164,50 +189,39 @@ class Report:
         return f"Report(auc_pr {self.auc_pr:.3f} ± {self.auc_pr_std:.3f}; {self.protocol})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the single predictions, ready for JSON."""
-        return {
+        """Everything except the single predictions, as JSON values."""
+        found = {
             "protocol": self.protocol,
             "heldout": self.heldout,
             "scores": self.scores,
             "random_state": self.random_state,
             "sampled_zeros": self.sampled_zeros,
             "leaky": self.leaky,
-            **{figure: _json(self._mean(figure)) for figure in FIGURES},
-            "auc_pr_std": _json(self.auc_pr_std),
-            "ece": _json(self.ece),
+            **{figure: self._mean(figure) for figure in FIGURES},
+            "auc_pr_std": self.auc_pr_std,
+            "ece": self.ece,
             "reliability": [
                 dict(zip(Reliability._fields, row, strict=True)) for row in np.stack(self.reliability, axis=1).tolist()
             ],
-            "folds": [
-                {
-                    **{figure: _json(getattr(fold.metrics, figure)) for figure in FIGURES},
-                    "n_cells": fold.metrics.n_cells,
-                    "n_true": fold.metrics.n_true,
-                    "settings": {name: _json(value) for name, value in fold.settings.items()},
-                    "steps": fold.steps,
-                    "converged": fold.converged,
-                    "vanished": fold.vanished,
-                    "seconds": fold.seconds,
-                }
-                for fold in self.folds
-            ],
-            "per_relation": {
-                name: {key: _json(value) for key, value in metrics._asdict().items()}
-                for name, metrics in self.per_relation.items()
-            },
-            "baselines": {
-                name: {key: _json(value) for key, value in figures.items()} for name, figures in self.baselines.items()
-            },
+            "folds": [fold.to_dict() for fold in self.folds],
+            "per_relation": self.per_relation,
+            "baselines": self.baselines,
         }
+        return to_json(found)  # type: ignore[no-any-return]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The folds as a data frame, one row each; needs pandas."""
+        import pandas as pd
+
+        return pd.DataFrame([fold.to_dict() for fold in self.folds])
+
+
+def settings_to_json(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as JSON values; penalties, optimisers and factors by their repr."""
+    scalars = (bool, int, float, str, np.generic, type(None))
+    return {name: to_json(value) if isinstance(value, scalars) else repr(value) for name, value in settings.items()}
 
 
 def _nan_mean(values: list[float]) -> float:
     known = [value for value in values if not np.isnan(value)]
     return float(np.mean(known)) if known else float("nan")
-
-
-def _json(value: Any) -> Any:
-    value = value.item() if isinstance(value, np.generic) else value
-    if value is not None and not isinstance(value, (bool, int, float, str)):
-        return repr(value)
-    return None if isinstance(value, float) and np.isnan(value) else value

@@ -1,11 +1,11 @@
-"""Table 1 of the paper, run again: the published figure, ours, and the protocol of each row.
+"""Table 1 of the paper, computed again: the published figure, ours, and the protocol of each row.
 
 The paper does not say whether held-out cells were masked or set to zero, nor how Kinships was scored. The authors'
 published example sets them to zero and divides the scores of a pair by their norm; the rows "as published" do the
 same. Settings are chosen inside each training fold.
 
 The paper quotes MLN and IRM from earlier work. Its "MLN" is almost certainly MRC (Kok & Domingos 2007), a clustering
-model in second-order Markov logic; both that and clausal Markov logic stand beside the figure.
+model in second-order Markov logic; the table has rows of both MRC and clausal Markov logic next to that figure.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from ..data.catalog import load_dataset
 from ..data.facts import Facts
 from ..data.split import presidents_folds
 from ..errors import InputError
-from ..progress import Progress
+from ..json_values import to_json
+from ..progress import Progress, reporting
 from .calibration import Calibrated
 from .cross_validation import cross_validate
-from .metrics import measure
+from .metrics import Metrics, measure
 from .registry import MODELS as ESTIMATORS
 from .report import Report
 
@@ -56,19 +57,19 @@ MODELS = (
     "irm",
     "vote",
 )
-SEEDS = {"presidents": 5, "vice presidents": 3}  # folds hold four persons each: one division says little
+N_SEEDS = {"presidents": 5, "vice presidents": 3}  # a fold has four persons: a single partition says little
 
 Settings = dict[str, Any]
 
 
-def _both(values: Sequence[float], **fixed: Any) -> list[Settings]:
+def _l2_settings(values: Sequence[float], **fixed: Any) -> list[Settings]:
     """λ_A = λ_R = each value."""
     return [{"l2_entities": value, "l2_relations": value, **fixed} for value in values]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One row of the table: data, model, protocol, and the settings that may be chosen."""
+    """One row of the table: data, model, protocol, and the settings to choose from."""
 
     dataset: str
     model: str
@@ -78,8 +79,8 @@ class Experiment:
     task: str = "all cells"
     as_published: bool = False
     note: str = ""
-    inner: int = 2  # folds that judge the settings for each fold
-    metric: str = "auc_pr"  # by which they are chosen
+    inner: int = 2  # folds that measure the settings for each fold
+    metric: str = "auc_pr"  # by which settings are chosen
 
     @property
     def paper(self) -> float | None:
@@ -88,7 +89,7 @@ class Experiment:
 
     @property
     def title(self) -> str:
-        """A few words to tell the row by."""
+        """A few words that identify the row."""
         task = "" if self.task == "all cells" else f", {self.task}"
         return f"{self.dataset}{task}: {self.model}, {self.heldout}, {self.scores}"
 
@@ -98,24 +99,24 @@ class Experiment:
         if self.model == "categorical":
             return ESTIMATORS["rescal"](loss="categorical")
         if self.model == "logit+calibration":
-            return Calibrated(ESTIMATORS["logit"](rank=50), folds=10, parts=1)
+            return Calibrated(ESTIMATORS["logit"](rank=50), folds=10, heldout_folds=1)
         return ESTIMATORS[self.model.removesuffix("+attributes")]()
 
 
 def _experiments() -> Iterator[Experiment]:
-    kinships_als = tuple(_both((1, 2, 3, 5, 7, 10), rank=100))
-    kinships_logit = tuple(_both((0.5, 1), rank=50) + _both((0.5, 1), rank=100))
+    kinships_als = tuple(_l2_settings((1, 2, 3, 5, 7, 10), rank=100))
+    kinships_logit = tuple(_l2_settings((0.5, 1), rank=50) + _l2_settings((0.5, 1), rank=100))
     for heldout, scores, published in (("zero", "pair-normalised", True), ("masked", "raw", False)):
         yield Experiment("kinships", "als", heldout, scores, kinships_als, as_published=published)
         yield Experiment("kinships", "logit", heldout, scores, kinships_logit, as_published=published)
-    calibrated = tuple({f"estimator__{name}": value for name, value in s.items()} for s in _both((1, 2, 3)))
+    calibrated = tuple({f"estimator__{name}": value for name, value in s.items()} for s in _l2_settings((1, 2, 3)))
     isotonic = "isotonic map learned on a tenth of the training cells"
     yield Experiment("kinships", "logit+calibration", "masked", "raw", calibrated, note=isotonic, metric="log_loss")
     exclusive = "a pair has one relation: softmax over relations and none"
-    kinships_categorical = tuple(_both((0.5, 1), rank=40))
+    kinships_categorical = tuple(_l2_settings((0.5, 1), rank=40))
     for heldout in ("zero", "masked"):
         yield Experiment("kinships", "categorical", heldout, "raw", kinships_categorical, note=exclusive)
-    parts = tuple(_both((0.3, 1), rank=40))
+    parts = tuple(_l2_settings((0.3, 1), rank=40))
     yield Experiment("kinships", "nonnegative", "masked", "raw", parts)
     others: dict[str, tuple[Settings, ...]] = {
         "mrc": ({},),
@@ -124,41 +125,41 @@ def _experiments() -> Iterator[Experiment]:
     }
     for model, grid in others.items():
         yield Experiment("kinships", model, "masked", "raw", grid)
-    nations_als = tuple(_both((1, 2, 3, 5, 8, 10, 12, 15), rank=14))
-    nations_logit = tuple(s for bias in (False, True) for s in _both((1, 3, 6, 10), rank=14, bias=bias))
+    nations_als = tuple(_l2_settings((1, 2, 3, 5, 8, 10, 12, 15), rank=14))
+    nations_logit = tuple(s for bias in (False, True) for s in _l2_settings((1, 3, 6, 10), rank=14, bias=bias))
     attributes = tuple(
-        {**s, "l2_attributes": value} for s in _both((1, 2, 3, 10, 12), rank=14) for value in (1, 10, 100)
+        {**s, "l2_attributes": value} for s in _l2_settings((1, 2, 3, 10, 12), rank=14) for value in (1, 10, 100)
     )
     for heldout in ("zero", "masked"):
         published = heldout == "zero"
         yield Experiment("nations", "als", heldout, "raw", nations_als, as_published=published)
         yield Experiment("nations", "logit", heldout, "raw", nations_logit, as_published=published)
         yield Experiment("nations", "als+attributes", heldout, "raw", attributes, note="111 attributes of the nations")
-    nations_parts = tuple(s for rank in (4, 5, 7) for s in _both((0.3, 1, 3), rank=rank))
+    nations_parts = tuple(s for rank in (4, 5, 7) for s in _l2_settings((0.3, 1, 3), rank=rank))
     yield Experiment("nations", "nonnegative", "masked", "raw", nations_parts)
     others["mln"] = ({"each_z": False}, {"each_z": True})  # where relations are dense it matters
     for model, grid in others.items():
         yield Experiment("nations", model, "masked", "raw", grid)
-    presidents_als = tuple(s for rank in (5, 10, 20) for s in _both((0.1, 1), rank=rank))
-    presidents_logit = tuple(s for rank in (5, 10, 20) for s in _both((1, 2), rank=rank, bias=False))
+    presidents_als = tuple(s for rank in (5, 10, 20) for s in _l2_settings((0.1, 1), rank=rank))
+    presidents_logit = tuple(s for rank in (5, 10, 20) for s in _l2_settings((1, 2), rank=rank, bias=False))
     for task in ("party of presidents", "party of vice presidents"):
         for heldout in ("zero", "masked"):
             published = heldout == "zero"
             for model, settings in (("als", presidents_als), ("logit", presidents_logit)):
-                # A fold holds four persons: all other folds together judge the settings.
+                # A fold has four persons: all other folds together measure the settings.
                 yield Experiment("presidents", model, heldout, "raw", settings, task, published, inner=9)
         yield Experiment("presidents", "vote", "zero", "raw", ({},), task, note="no model: the running mates' parties")
     stand_in = "stand-in for Bacteriome (paper .927 and .938): not comparable"
-    ecoli_als = tuple(_both((1, 3, 10), rank=20) + _both((3, 10), rank=100))
-    ecoli_logit = tuple(_both((2, 5, 10), rank=10) + _both((5, 10), rank=30))
+    ecoli_als = tuple(_l2_settings((1, 3, 10), rank=20) + _l2_settings((3, 10), rank=100))
+    ecoli_logit = tuple(_l2_settings((2, 5, 10), rank=10) + _l2_settings((5, 10), rank=30))
     for heldout in ("zero", "masked"):
         yield Experiment("ecoli-ppi", "als", heldout, "raw", ecoli_als, note=stand_in)
         yield Experiment("ecoli-ppi", "logit", heldout, "raw", ecoli_logit, note=stand_in)
 
 
 @dataclass(frozen=True)
-class Row:
-    """What one experiment gave."""
+class Table1Row:
+    """The result of one experiment."""
 
     experiment: Experiment
     auc_pr: float
@@ -173,9 +174,9 @@ class Row:
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as JSON has it."""
+        """The row as JSON values."""
         e = self.experiment
-        return {
+        found = {
             "dataset": e.dataset,
             "task": e.task,
             "model": e.model,
@@ -196,21 +197,22 @@ class Row:
             "note": e.note,
             "seconds": self.seconds,
         }
+        return to_json(found)  # type: ignore[no-any-return]
 
 
 def select(datasets: Sequence[str] = (), models: Sequence[str] = ()) -> list[Experiment]:
-    """The experiments of the table, or those on some data or of some models."""
-    for what, given, known in (("dataset", datasets, DATASETS), ("model", models, MODELS)):
-        for name in given:
+    """The experiments of the table, all or those of the given data sets and models."""
+    for what, names, known in (("dataset", datasets, DATASETS), ("model", models, MODELS)):
+        for name in names:
             if name not in known:
                 raise InputError(f"table1 has no {what} {name!r}; it has {', '.join(known)}")
     chosen = [
         e for e in _experiments() if (not datasets or e.dataset in datasets) and (not models or e.model in models)
     ]
     if not chosen:
-        there = dict.fromkeys(e.model for e in _experiments() if e.dataset in datasets)
+        available = dict.fromkeys(e.model for e in _experiments() if e.dataset in datasets)
         raise InputError(
-            f"table1 has no row of {', '.join(models)} on {', '.join(datasets)}; it has {', '.join(there)}"
+            f"table1 has no row of {', '.join(models)} on {', '.join(datasets)}; it has {', '.join(available)}"
         )
     return chosen
 
@@ -221,61 +223,63 @@ def run(
     folds: int = 10,
     random_state: int = 0,
     n_jobs: int | None = None,
-    progress: Progress | None = None,
-) -> Row:
+    progress: bool | Progress | None = None,
+) -> Table1Row:
     """Cross-validate one row."""
     started = time.perf_counter()
     facts = load_dataset(experiment.dataset)
     if experiment.model != "als+attributes":
         facts = facts.without_attributes()
     if experiment.dataset != "presidents":
-        repeats: list[int | list[Triples]] = [folds]
         seeds = [random_state]
+        repeats: list[list[Triples]] = []
     else:
         persons: Any = experiment.task.removeprefix("party of ")
-        seeds = [random_state + repeat for repeat in range(SEEDS[persons])]
+        seeds = [random_state + repeat for repeat in range(N_SEEDS[persons])]
         repeats = [presidents_folds(facts, persons=persons, folds=folds, random_state=seed) for seed in seeds]
     if experiment.model == "vote":
-        marks = [measure(facts.contains(c), *([_vote(facts, c)] * 2)) for cut in repeats for c in cut]  # type: ignore[union-attr]
-        return _vote_row(experiment, marks, folds, len(seeds), time.perf_counter() - started)
-    reports = [
-        cross_validate(
-            experiment.estimator,
-            facts,
-            folds=cut,
-            heldout=experiment.heldout,
-            scores=experiment.scores,
-            random_state=seed,
-            search=experiment.settings,
-            metric=experiment.metric,
-            inner=min(experiment.inner, folds - 1),
-            n_jobs=n_jobs,
-            progress=None if progress is None else _part(progress, number, len(seeds)),
-        )
-        for number, (cut, seed) in enumerate(zip(repeats, seeds, strict=True))
-    ]
-    return _row(experiment, reports, folds, time.perf_counter() - started)
+        votes = [(cells, _vote(facts, cells)) for heldout in repeats for cells in heldout]
+        metrics = [measure(facts.contains(cells), share, share) for cells, share in votes]
+        return _vote_row(experiment, metrics, folds, len(seeds), time.perf_counter() - started)
+    with reporting(progress, experiment.title) as report:
+        reports = [
+            cross_validate(
+                experiment.estimator,
+                facts,
+                folds=repeats[number] if repeats else folds,
+                heldout=experiment.heldout,
+                scores=experiment.scores,
+                random_state=seed,
+                search=experiment.settings,
+                metric=experiment.metric,
+                inner=min(experiment.inner, folds - 1),
+                n_jobs=n_jobs,
+                progress=_repeat_progress(report, number, len(seeds)),
+            )
+            for number, seed in enumerate(seeds)
+        ]
+    return _mean_row(experiment, reports, folds, time.perf_counter() - started)
 
 
-def _part(progress: Progress, number: int, of: int) -> Progress:
-    """Progress of one repeat as part of the whole row."""
-    return lambda done, total, what: progress(number * total + done, of * total, what)
+def _repeat_progress(progress: Progress, number: int, n_repeats: int) -> Progress:
+    """Report the progress of one repeat as part of the whole row."""
+    return lambda done, total, note: progress(number * total + done, n_repeats * total, note)
 
 
-def _row(experiment: Experiment, reports: list[Report], folds: int, seconds: float) -> Row:
-    """Means over the repeats; the spread is over folds, or over repeats where there are several."""
+def _mean_row(experiment: Experiment, reports: list[Report], folds: int, seconds: float) -> Table1Row:
+    """Means over the repeats; the spread is over repeats if there are several, else over folds."""
     means = [report.auc_pr for report in reports]
     baselines = {
         name: {key: float(np.mean([report.baselines[name][key] for report in reports])) for key in figures}
         for name, figures in reports[0].baselines.items()
     }
-    return Row(
+    return Table1Row(
         experiment=experiment,
         auc_pr=float(np.mean(means)),
         auc_pr_std=float(np.std(means)) if len(reports) > 1 else reports[0].auc_pr_std,
         average_precision=float(np.mean([report.average_precision for report in reports])),
         log_loss=float(np.mean([report.log_loss for report in reports])),
-        ece=_known(np.mean([report.ece for report in reports])),
+        ece=to_json(float(np.mean([report.ece for report in reports]))),
         folds=folds,
         repeats=len(reports),
         baselines=baselines,
@@ -284,17 +288,13 @@ def _row(experiment: Experiment, reports: list[Report], folds: int, seconds: flo
     )
 
 
-def _known(value: Any) -> float | None:
-    return None if np.isnan(value) else float(value)
-
-
-def _vote_row(experiment: Experiment, marks: list[Any], folds: int, repeats: int, seconds: float) -> Row:
-    by_repeat = np.array([mark.auc_pr for mark in marks]).reshape(repeats, -1).mean(axis=1)
-    return Row(
+def _vote_row(experiment: Experiment, metrics: list[Metrics], folds: int, repeats: int, seconds: float) -> Table1Row:
+    by_repeat = np.array([fold.auc_pr for fold in metrics]).reshape(repeats, -1).mean(axis=1)
+    return Table1Row(
         experiment=experiment,
         auc_pr=float(by_repeat.mean()),
         auc_pr_std=float(by_repeat.std()),
-        average_precision=float(np.mean([mark.average_precision for mark in marks])),
+        average_precision=float(np.mean([fold.average_precision for fold in metrics])),
         log_loss=None,
         ece=None,
         folds=folds,
@@ -306,7 +306,7 @@ def _vote_row(experiment: Experiment, marks: list[Any], folds: int, repeats: int
 
 
 def _vote(facts: Facts, cells: Triples) -> Vector:
-    """For each cell (person, party, p): the share in p of the person's running mates whose party is known."""
+    """For each cell (person, party, p): of the person's running mates with a known party, the fraction in p."""
     train = facts.hold_out(cells, masked=False)
     party = facts.relations.id("party")
     X = np.stack([train.matrix(k).toarray() for k in range(facts.n_relations)])  # (K, N, N), small

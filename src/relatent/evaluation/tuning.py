@@ -1,9 +1,10 @@
-"""The search for settings that somebody else would have to choose: model, rank, λ and bias.
+"""A search for the settings that a user would otherwise have to choose: model, rank, λ and bias.
 
-Successive halving. Round one tries many settings, one tenth of the cells held out and few steps each; the best third
-goes on to whole fits on two tenths, the best third of those to five. Settings come from a Halton sequence, so that
-however many there is time for, they lie evenly; the defaults of every model are among the first. A clock may end a
-round: then those further down its list are left out. With `trials` there is no clock, and the seed tells everything.
+Successive halving. Round one tries many settings with a tenth of the cells held out and few steps per fit; the best
+third goes on to complete fits on two folds, the best third of those to five. Candidates follow a Halton sequence, so
+they cover the space evenly however many there is time for; the defaults of every model are among the first. When time
+runs out in a round, the candidates at the end of its list are left out. With `trials` there is no time limit, and the
+seed alone determines the result.
 """
 
 from __future__ import annotations
@@ -12,73 +13,42 @@ import itertools
 import multiprocessing
 import signal
 import time as clock
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import qmc
 
-from ..data.cell_keys import cell_keys, cells_of
 from ..data.facts import Facts
-from ..data.heldout import ZEROS_PER_FACT, HeldOut
+from ..data.heldout import HeldOut
 from ..errors import FitError, InputError, VanishedWarning
-from ..fit.optimisers import Adam
-from ..fit.penalties import Dura
 from ..model.factors import Factors
-from ..progress import Progress
-from .cross_validation import (
-    ALL_CELLS,
-    SMALL,
-    Protocol,
-    deal,
-    own_warnings,
-    processes,
-    results_of,
-    sampled_folds,
-    threads,
-)
+from ..progress import Progress, reporting
+from ..random_state import RandomState, to_seed
+from .cross_validation import EvaluationProtocol
+from .folds import stratified_folds
 from .metrics import measure
+from .parallel import captured_warnings, fit_threads, n_processes, run_tasks, threads_for
 from .ranking import evaluate
-from .tuning_report import METRICS, NOTHING_HELD_OUT, Candidate, Trial, Tuned, sign_of
+from .search_space import SPACES, Candidate, candidates, why_unsuitable
+from .tuning_report import METRICS, NOTHING_HELD_OUT, Trial, Tuned, sign_of
 
-MODELS = ("logit", "als", "categorical", "softmax")
-TENTHS = 10  # parts the cells are dealt into
-MOST = 300  # settings of the first round: more would only find what is flattered most
-FEW_STEPS = {"als": 15}  # of the first round
-FEW = 40  # the same for likelihoods
-KEPT = 3  # one of so many goes on
-MOST_PARTS = 5  # that settings are judged by
+N_FOLDS = 10
+MAX_TRIALS = 300  # candidates of the first round: more would only select for luck
+REDUCTION_FACTOR = 3  # one candidate in 3 goes on to the next round
 VANISHED = "the factors shrank to nothing"
 NOT_TRIED = "no setting was tried to the end"
 
 
 class Round(NamedTuple):
-    """One round of the halving."""
+    """One round of successive halving."""
 
-    parts: int  # tenths that are held out, one after the other
-    whole: bool  # fits to the end
-    until: float  # share of the time by which it ends
-
-
-ROUNDS = (Round(1, False, 0.35), Round(2, True, 0.7), Round(MOST_PARTS, True, 0.95))
+    folds: int  # held out one after the other
+    complete: bool  # fits run until they converge
+    time_share: float  # the fraction of the time by which the round ends
 
 
-@dataclass(frozen=True)
-class Space:
-    """What may be chosen for one model; λ and rank are drawn evenly on a logarithmic scale."""
-
-    penalty: tuple[float, float]  # least and largest λ, or weight of DURA
-    rank: tuple[int, int] = (4, 100)
-    bias: bool = True  # whether there is one to choose
-
-
-SPACES = {
-    "logit": Space((0.05, 12.0)),
-    "als": Space((0.1, 30.0), bias=False),
-    "categorical": Space((0.05, 12.0), (4, 60)),
-    "softmax": Space((0.005, 0.5), (16, 128), bias=False),
-}
+ROUNDS = (Round(1, False, 0.35), Round(2, True, 0.7), Round(5, True, 0.95))
 
 
 def tune(
@@ -89,29 +59,30 @@ def tune(
     models: Sequence[str] | None = None,
     validation: Facts | HeldOut | None = None,
     trials: int | None = None,
-    random_state: int = 0,
+    random_state: RandomState = 0,
     n_jobs: int | None = None,
-    progress: Progress | None = None,
+    progress: bool | Progress | None = None,
 ) -> Tuned:
-    """Choose model, rank, λ and bias by held-out cells, then fit the choice to all facts.
-
-    Parameters
-    ----------
-    time : seconds for search and fit together; a share is kept back for the fit, which is not broken off
-    metric : "auc_pr", "log_loss", or "mrr" of held-out facts among all entities (filtered)
-    models : some of "logit", "als", "categorical" (pairs have one relation at most), "softmax" (for "mrr"); None:
-        all that suit facts and metric
-    validation : facts or cells to judge by, over the same vocabulary; None: tenths of the cells, masked in the fit
-        (mirrored cells of symmetric relations together; facts beside sampled zeros where there are very many cells;
-        for "mrr" the facts alone, which then count as false, as in the usual benchmarks)
-    trials : how many settings to begin with; then there is no limit of time, and the seed alone decides
-    n_jobs : processes; None chooses
+    """Choose model, rank, λ and bias on held-out cells, then fit the choice to all facts.
 
     Ctrl-C ends the search: the best so far is fitted, and `stopped` is true.
 
+    Parameters
+    ----------
+    time : seconds for search and fit together; part of it is reserved for the fit, which is not interrupted
+    metric : "auc_pr", "log_loss", or "mrr" of held-out facts among all entities (filtered)
+    models : some of "logit", "als", "categorical" (pairs have at most one relation), "softmax" (for "mrr"); None:
+        all that suit the facts and the metric
+    validation : facts or cells to measure on, over the same vocabulary; None: tenths of the cells, masked in the fit
+        (mirrored cells of symmetric relations together; facts and sampled zeros where there are very many cells; for
+        "mrr" the facts alone, which then count as false, as in the usual benchmarks)
+    trials : the number of settings to begin with; there is then no time limit, and the seed determines the result
+    n_jobs : processes; None chooses
+    progress : True for a bar, or a function called with (done, total, note)
+
     >>> import relatent
-    >>> report = relatent.tune(relatent.load_dataset("presidents"), trials=1, models=["als"])
-    >>> report.chosen.model, report.factors_.rank > 0
+    >>> found = relatent.tune(relatent.load_dataset("presidents"), trials=1, models=["als"])
+    >>> found.chosen_candidate.model, found.factors_.rank > 0
     ('als', True)
     """
     return search(
@@ -135,31 +106,34 @@ def search(
     models: Sequence[str] | None = None,
     validation: Facts | HeldOut | None = None,
     trials: int | None = None,
-    random_state: int = 0,
+    random_state: RandomState = 0,
     n_jobs: int | None = None,
-    progress: Progress | None = None,
+    progress: bool | Progress | None = None,
 ) -> Tuned:
     """The search of `tune`, without the fit to all facts."""
-    began = clock.time()
-    chosen = check(facts, time, metric, models, trials)
-    judge = _judge(facts, metric, validation, random_state)
-    queue = candidates(facts, chosen, random_state)
-    found = [Trial(candidate) for candidate in itertools.islice(queue, trials or MOST)]
-    board = _Board(found, metric, began, None if trials else time, progress)
-    jobs = processes(n_jobs, facts)
+    began, seed = clock.time(), to_seed(random_state)
+    chosen_models = models_to_try(facts, time, metric, models, trials)
+    judge = _make_judge(facts, metric, validation, seed)
+    sequence = candidates(facts, chosen_models, seed)
+    found = [Trial(candidate) for candidate in itertools.islice(sequence, trials or MAX_TRIALS)]
+    jobs = n_processes(n_jobs, facts)
     stopped = False
-    try:
-        for number in range(1, len(ROUNDS) + 1):
-            if judge.parts >= 1 and (number < 3 or judge.parts > ROUNDS[1].parts):
-                _play(number, board, judge, random_state, jobs)
-    except KeyboardInterrupt:
-        stopped = True
+    with reporting(progress, "searching", at_most=True) as report:
+        state = _SearchState(found, metric, began, None if trials else time, report)
+        try:
+            for number in range(1, len(ROUNDS) + 1):
+                if judge.n_folds >= 1 and (number < 3 or judge.n_folds > ROUNDS[1].folds):
+                    _run_round(number, state, judge, seed, jobs)
+        except KeyboardInterrupt:
+            stopped = True
     protocol = judge.protocol(max(len(trial.scores) for trial in found))
-    return Tuned(board.ranked(), metric, protocol, random_state, clock.time() - began, stopped)
+    return Tuned(state.ranked(), metric, protocol, seed, clock.time() - began, stopped)
 
 
-def check(facts: Facts, time: float, metric: str, models: Sequence[str] | None, trials: int | None) -> list[str]:
-    """The models to try, everything asked for being possible."""
+def models_to_try(
+    facts: Facts, time: float, metric: str, models: Sequence[str] | None, trials: int | None
+) -> list[str]:
+    """Check the arguments of `tune` and return the models to try."""
     if not isinstance(facts, Facts):
         raise InputError(f"tune takes Facts, got {type(facts).__name__}; see relatent.read and Facts.from_arrays")
     if not len(facts):
@@ -170,246 +144,177 @@ def check(facts: Facts, time: float, metric: str, models: Sequence[str] | None, 
         raise InputError(f"time must be a number of seconds above 0, got {time!r}")
     if trials is not None and (isinstance(trials, bool) or not isinstance(trials, int) or trials < 1):
         raise InputError(f"trials must be a whole number of at least 1, got {trials!r}")
-    for name in models or ():
-        if name not in MODELS:
-            raise InputError(f"models must be among {', '.join(MODELS)}, got {name!r}")
-        if why := _unsuitable(name, facts, metric, asked=True):
-            raise InputError(f"{name} cannot be tried: {why}")
-    return list(dict.fromkeys(models or [name for name in MODELS if not _unsuitable(name, facts, metric, asked=False)]))
+    for model in models or ():
+        if model not in SPACES:
+            raise InputError(f"models must be among {', '.join(SPACES)}, got {model!r}")
+        if reason := why_unsuitable(model, facts, metric, requested=True):
+            raise InputError(f"{model} cannot be tried: {reason}")
+    suitable = [model for model in SPACES if not why_unsuitable(model, facts, metric, requested=False)]
+    return list(dict.fromkeys(models or suitable))
 
 
-def _unsuitable(model: str, facts: Facts, metric: str, *, asked: bool) -> str:
-    """Why a model is no candidate, or nothing."""
-    if model == "softmax" and metric != "mrr":
-        return "softmax gives no probabilities; take metric 'mrr'"
-    if model == "categorical" and not one_relation_a_pair(facts):
-        return "there are pairs with several relations"
-    if model == "categorical" and not asked and (facts.n_relations == 1 or facts.n_cells > ALL_CELLS):
-        return "it would not differ, or take long"
-    return ""
-
-
-def one_relation_a_pair(facts: Facts) -> bool:
-    """Whether no two facts have subject and object in common."""
-    pairs = facts.subjects.astype(np.int64) * facts.n_entities + facts.objects
-    return len(np.unique(pairs)) == len(pairs)
-
-
-# --- what is tried
-
-
-def candidates(facts: Facts, models: Sequence[str], random_state: int) -> Iterator[Candidate]:
-    """Settings without end, the models taking turns, the defaults of each first."""
-    for model in models:
-        yield Candidate(model, _fixed(model))
-    draws = [_drawn(model, facts.n_entities, random_state) for model in models]
-    yield from itertools.chain.from_iterable(zip(*draws, strict=True))
-
-
-def _fixed(model: str) -> dict[str, Any]:
-    """What is not searched. Softmax ranks well with DURA and Adam (docs/guide.md), not with λ."""
-    if model != "softmax":
-        return {}
-    return {"penalty": Dura(0.05), "optimiser": Adam(0.03), "init": "small", "max_iter": 60, "bias": False}
-
-
-def _drawn(model: str, n_entities: int, random_state: int) -> Iterator[Candidate]:
-    """Settings of one model that lie evenly in its space."""
-    space = SPACES[model]
-    most = min(space.rank[1], n_entities)
-    ranks = (min(space.rank[0], most), most)
-    halton = qmc.Halton(3, rng=np.random.default_rng([random_state, MODELS.index(model)]))
-    while True:
-        u_rank, u_penalty, u_bias = halton.random(1)[0].tolist()
-        settings = {**_fixed(model), "rank": round(_between(ranks, u_rank))}
-        weight = float(f"{_between(space.penalty, u_penalty):.2g}")
-        if model == "softmax":
-            settings["penalty"] = Dura(weight)
-        else:
-            settings |= {"l2_entities": weight, "l2_relations": weight}
-        if space.bias:
-            settings["bias"] = u_bias < 0.5
-        yield Candidate(model, settings)
-
-
-def _between(limits: tuple[float, float], u: float) -> float:
-    """The point a share u of the way along, on a logarithmic scale."""
-    return float(limits[0] * (limits[1] / limits[0]) ** u)
-
-
-# --- how it is judged
+# --- held-out data
 
 
 @dataclass(frozen=True)
 class _Judge:
-    """Held-out parts, and what a fit may know that is judged by one."""
+    """The held-out folds, and the training facts that belong to each."""
 
     facts: Facts
     metric: str
-    cuts: tuple[HeldOut, ...]
-    given: bool  # as validation data, which the facts do not hold
+    folds: tuple[HeldOut, ...]
+    is_validation: bool  # the user's validation data, which is not among the facts
 
     @property
-    def parts(self) -> int:
-        return len(self.cuts)
+    def n_folds(self) -> int:
+        return len(self.folds)
 
-    def protocol(self, used: int) -> str:
-        """How settings were judged, by so many parts at most."""
-        if not self.cuts:
+    def protocol(self, n_used: int) -> str:
+        """How settings were measured, with at most so many folds each."""
+        if not self.folds:
             return NOTHING_HELD_OUT
-        if not used:
+        if not n_used:
             return NOT_TRIED
-        if self.given:
-            return "judged by validation data"
-        of = f"{'up to ' if used > 1 else ''}{used} of {self.parts} parts of the"
+        if self.is_validation:
+            return "measured on validation data"
+        prefix = f"{'up to ' if n_used > 1 else ''}{n_used} of {self.n_folds} folds of the"
         if self.metric == "mrr":
-            return f"{of} facts held out"
-        sampled = ", zeros sampled and re-weighted" if self.cuts[0].weights is not None else ""
-        return f"{of} cells held out, masked{sampled}"
+            return f"{prefix} facts held out"
+        sampled = ", zeros sampled and re-weighted" if self.folds[0].weights is not None else ""
+        return f"{prefix} cells held out, masked{sampled}"
 
-    def training(self, part: int) -> Facts:
-        if self.given:
+    def training(self, fold: int) -> Facts:
+        if self.is_validation:
             return self.facts
-        protocol = Protocol(self.facts, masked=self.metric != "mrr", scores="raw", with_mirrors=True)
-        return protocol.training([self.cuts[part]])
+        protocol = EvaluationProtocol(self.facts, masked=self.metric != "mrr", scores="raw", with_mirrors=True)
+        return protocol.training([self.folds[fold]])
 
-    def figure(self, factors: Factors, part: int) -> float:
-        """What the model has on a part, in the metric's own direction."""
-        cut = self.cuts[part]
+    def score(self, factors: Factors, fold: int) -> float:
+        """The metric on a fold, in its own direction."""
+        heldout = self.folds[fold]
         if self.metric == "mrr":
-            test = cut.facts(self.facts)
+            test = heldout.facts(self.facts)
             return evaluate(factors, test, known=[self.facts, test]).mrr if len(test) else float("nan")
-        theta = np.asarray(factors.score(*cut.cells.T), np.float64)
+        theta = np.asarray(factors.score(*heldout.cells.T), np.float64)
         probabilities = np.asarray(factors.link.probability(theta), np.float64)
-        return float(getattr(measure(cut.truth, theta, probabilities, cut.weights), self.metric))
+        return float(getattr(measure(heldout.truth, theta, probabilities, heldout.weights), self.metric))
 
 
-def _judge(facts: Facts, metric: str, validation: Facts | HeldOut | None, random_state: int) -> _Judge:
+def _make_judge(facts: Facts, metric: str, validation: Facts | HeldOut | None, random_state: int) -> _Judge:
     if validation is not None:
-        return _Judge(facts, metric, (HeldOut.of(validation, facts, random_state),), given=True)
-    return _Judge(facts, metric, tuple(held_out_parts(facts, metric, random_state)), given=False)
-
-
-def held_out_parts(facts: Facts, metric: str, random_state: int) -> list[HeldOut]:
-    """Tenths of the cells, or fewer parts where there are fewer facts; none for a single fact.
-
-    Facts and zeros are dealt apart, so that every part has its share of both.
-    """
-    n, rng = facts.n_entities, np.random.default_rng(random_state)
-    parts = min(TENTHS, len(facts))
-    if parts < 2:
-        return []
-    if metric == "mrr":
-        dealt = deal(facts, facts.keys, parts, rng, False)
-        return [HeldOut(cells_of(keys, n), np.ones(len(keys), bool)) for keys in dealt if len(keys)]
-    if facts.n_cells > ALL_CELLS:
-        return sampled_folds(facts, parts, random_state, False, ZEROS_PER_FACT)
-    zeros = np.setdiff1d(np.arange(facts.n_cells), facts.keys, assume_unique=True)
-    zeros = np.setdiff1d(zeros, cell_keys(facts.unobserved, n), assume_unique=True)
-    both = zip(deal(facts, facts.keys, parts, rng, False), deal(facts, zeros, parts, rng, False), strict=True)
-    cells = [cells_of(np.sort(np.concatenate(keys)), n) for keys in both if len(keys[0])]
-    return [HeldOut(part, facts.contains(part)) for part in cells]
+        return _Judge(facts, metric, (HeldOut.of(validation, facts, random_state),), is_validation=True)
+    folds = stratified_folds(facts, N_FOLDS, random_state, facts_only=metric == "mrr")
+    return _Judge(facts, metric, tuple(folds), is_validation=False)
 
 
 # --- rounds
 
 
 @dataclass
-class _Board:
-    """All trials, the clock, and who tells of the progress."""
+class _SearchState:
+    """All trials, the clock and the progress callback."""
 
     trials: list[Trial]
     metric: str
     began: float
     time: float | None
-    progress: Progress | None
-    done: int = 0
+    progress: Progress
+    n_fits: int = 0
 
-    def deadline(self, share: float, kept_back: float = 0.0) -> float | None:
-        return None if self.time is None else self.began + max(0.0, min(share * self.time, self.time - kept_back))
+    def deadline(self, time_share: float, reserved: float = 0.0) -> float | None:
+        return None if self.time is None else self.began + max(0.0, min(time_share * self.time, self.time - reserved))
 
     def ranked(self) -> list[Trial]:
-        """Farthest round first, then the best figure; what could not be judged last, in the order of the draw."""
+        """The last round first, then the best score; trials without a score last, in the order of the candidates."""
         judged = [trial for trial in self.trials if trial.judged]
         others = [trial for trial in self.trials if not trial.judged]
         return sorted(judged, key=lambda trial: (-trial.round, -sign_of(self.metric) * trial.score)) + others
 
-    def tell(self) -> None:
-        self.done += 1
-        if self.progress is None:
-            return
+    def report_fit(self) -> None:
+        self.n_fits += 1
         best = self.ranked()[0]
-        note = f"{self.done} fits, best {best.candidate}: {best.score:.4f}" if best.judged else f"{self.done} fits"
+        note = f"{self.n_fits} fits" + (f", best {best.candidate}: {best.score:.4f}" if best.judged else "")
         if self.time is None:
-            self.progress(self.done, _fits(len(self.trials)), note)
+            self.progress(self.n_fits, _max_fits(len(self.trials)), note)
         else:
             self.progress(min(int(clock.time() - self.began), int(self.time)), max(1, int(self.time)), note)
 
 
-def _fits(n: int) -> int:
-    """How many fits n settings lead to, at most."""
-    second = -(-n // KEPT)
-    return n + second * ROUNDS[1].parts + -(-second // KEPT) * (ROUNDS[2].parts - ROUNDS[1].parts)
+def _max_fits(n: int) -> int:
+    """The number of fits that n candidates lead to, at most."""
+    second = -(-n // REDUCTION_FACTOR)
+    return n + second * ROUNDS[1].folds + -(-second // REDUCTION_FACTOR) * (ROUNDS[2].folds - ROUNDS[1].folds)
 
 
-def _play(number: int, board: _Board, judge: _Judge, random_state: int, jobs: int) -> None:
-    """One round: those that go on, each on the held-out parts it has not been judged by."""
-    play = ROUNDS[number - 1]
-    parts = min(play.parts, judge.parts)
-    entered = [trial for trial in board.ranked() if trial.round == number - 1 and (number == 1 or trial.judged)]
-    playing = entered if number == 1 else entered[: -(-len(entered) // KEPT)]
-    longest = max((trial.longest for trial in playing), default=0.0)
-    deadline = board.deadline(play.until, kept_back=1.5 * longest if number == len(ROUNDS) else 0.0)
-    open_parts = {id(trial): list(range(parts)) for trial in playing}
-    got: dict[int, dict[int, float]] = {id(trial): {} for trial in playing}
-    if number > 2:  # whole fits of the round before count on
-        for trial in playing:
-            got[id(trial)] = dict(trial.scores)
-            open_parts[id(trial)] = [part for part in range(parts) if part not in trial.scores]
-    tasks = [(place, part) for place, trial in enumerate(playing) for part in open_parts[id(trial)]]
-    work = ((place, part, playing[place].candidate, play.whole, judge, random_state, deadline) for place, part in tasks)
-    for place, part, outcome in results_of(_try, work, min(jobs, max(1, len(tasks))), in_order=False):
-        trial = playing[place]
+def _run_round(number: int, state: _SearchState, judge: _Judge, random_state: int, jobs: int) -> None:
+    """Fit the candidates that reached this round on the held-out folds that they have no score for."""
+    round_ = ROUNDS[number - 1]
+    n_folds = min(round_.folds, judge.n_folds)
+    entered = [trial for trial in state.ranked() if trial.round == number - 1 and (number == 1 or trial.judged)]
+    trials = entered if number == 1 else entered[: -(-len(entered) // REDUCTION_FACTOR)]
+    longest = max((trial.longest for trial in trials), default=0.0)
+    deadline = state.deadline(round_.time_share, reserved=1.5 * longest if number == len(ROUNDS) else 0.0)
+    # The scores of complete fits count on in the next round; round one runs few steps, so its scores do not.
+    scores = [dict(trial.scores) if number > 2 else {} for trial in trials]
+    tasks = [(place, fold) for place in range(len(trials)) for fold in range(n_folds) if fold not in scores[place]]
+    calls = (
+        (place, fold, trials[place].candidate, round_.complete, judge, random_state, deadline) for place, fold in tasks
+    )
+    for place, fold, outcome in run_tasks(_try, calls, min(jobs, max(1, len(tasks))), in_order=False):
         if outcome is None:
             continue
-        value, seconds, note = outcome
-        trial.seconds += seconds
-        trial.longest = max(trial.longest, seconds)
-        trial.note = note or trial.note
-        got[id(trial)][part] = value
-        if len(got[id(trial)]) == parts:
-            trial.round, trial.scores = number, dict(sorted(got[id(trial)].items()))
-        board.tell()
+        trial = trials[place]
+        trial.seconds += outcome.seconds
+        trial.longest = max(trial.longest, outcome.seconds)
+        trial.note = outcome.note or trial.note
+        scores[place][fold] = outcome.score
+        if len(scores[place]) == n_folds:
+            trial.round, trial.scores = number, dict(sorted(scores[place].items()))
+        state.report_fit()
+
+
+class TrialOutcome(NamedTuple):
+    """The result of one fit."""
+
+    score: float
+    seconds: float
+    note: str  # what went wrong
 
 
 class _OutOfTimeError(Exception):
-    """Raised in the middle of a fit when its time is over."""
+    """Raised during a fit when its time is over."""
 
 
 def _try(
-    place: int, part: int, candidate: Candidate, whole: bool, judge: _Judge, random_state: int, deadline: float | None
-) -> tuple[int, int, tuple[float, float, str] | None]:
-    """One fit and its figure, seconds and what went wrong; nothing if the time was over before it ended."""
+    place: int,
+    fold: int,
+    candidate: Candidate,
+    complete: bool,
+    judge: _Judge,
+    random_state: int,
+    deadline: float | None,
+) -> tuple[int, int, TrialOutcome | None]:
+    """One fit and its score on a fold; None if time ran out before it ended."""
     if multiprocessing.parent_process() is not None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the process that started this one
     started = clock.time()
 
-    def in_time(*_: Any) -> None:
+    def check_time(*_: Any) -> None:
         if deadline is not None and clock.time() > deadline:
             raise _OutOfTimeError
 
     estimator = candidate.estimator(random_state)
-    if not whole:
-        estimator.set_params(max_iter=min(estimator.max_iter, FEW_STEPS.get(candidate.model, FEW)))
+    if not complete:
+        estimator.set_params(max_iter=min(estimator.max_iter, SPACES[candidate.model].first_round_steps))
     try:
-        in_time()
-        with own_warnings() as said, threads(1 if judge.facts.n_entities <= SMALL else None):
-            estimator.fit(judge.training(part), progress=in_time)
-            value, note = judge.figure(estimator.factors_, part), ""
-        if judge.metric != "log_loss" and any(issubclass(kind, VanishedWarning) for kind in said):
-            value, note = float("nan"), VANISHED  # a constant, whose ties the trapezoid would reward
+        check_time()
+        with captured_warnings() as categories, fit_threads(threads_for(judge.facts)):
+            estimator.fit(judge.training(fold), progress=check_time)
+            score, note = judge.score(estimator.factors_, fold), ""
+        if judge.metric != "log_loss" and any(issubclass(category, VanishedWarning) for category in categories):
+            score, note = float("nan"), VANISHED  # a constant, whose ties the trapezoid would reward
     except _OutOfTimeError:
-        return place, part, None
-    except (FitError, InputError, MemoryError) as problem:  # this setting is of no use; others may be
-        value, note = float("nan"), " ".join(str(problem).split())
-    return place, part, (value, clock.time() - started, note)
+        return place, fold, None
+    except (FitError, InputError, MemoryError) as problem:  # these settings do not work; others may
+        score, note = float("nan"), " ".join(str(problem).split())
+    return place, fold, TrialOutcome(score, clock.time() - started, note)

@@ -1,215 +1,217 @@
-"""What a search for settings found: settings, how each did on held-out cells, and why one of them was chosen."""
+"""The result of a search for settings: each trial with its scores, and why one of them was chosen."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..data.facts import Facts
+from ..deprecation import renamed_property
 from ..errors import InputError
-from ..fit.estimators.als import RescalALS
-from ..fit.estimators.rescal import Rescal, RescalLogit
+from ..json_values import to_json
 from ..model.factors import Factors
-from ..progress import Progress
+from ..progress import Progress, reporting
+from .report import settings_to_json
+from .search_space import FOLD_IN_MODELS, Candidate
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 METRICS = {"auc_pr": "AUC-PR", "log_loss": "log loss", "mrr": "filtered MRR"}
-FOLDING = ("logit", "als")  # models that give reasons and fold in newcomers (`model.folding.can_fold`)
 NOTHING_HELD_OUT = "there are too few facts to hold any out"
-ONE_KIND = "held-out parts need true and false cells"
+ONE_KIND = "held-out folds need true and false cells"
 
 
 def sign_of(metric: str) -> int:
-    """1 if more of it is better, −1 if less is."""
+    """1 if larger is better, −1 if smaller is."""
     return -1 if metric == "log_loss" else 1
-
-
-class Candidate(NamedTuple):
-    """Settings to be tried."""
-
-    model: str
-    settings: dict[str, Any]
-
-    def estimator(self, random_state: int) -> Any:
-        """The estimator that has them, not fitted."""
-        kind = {"als": RescalALS, "logit": RescalLogit}.get(self.model)
-        made = Rescal(loss=self.model) if kind is None else kind()
-        return made.set_params(random_state=random_state, **self.settings)
-
-    def __str__(self) -> str:
-        words = {"l2_entities": "λ", "rank": "rank", "penalty": "DURA"}
-        shown = {**self.settings, "penalty": getattr(self.settings.get("penalty"), "weight", None)}
-        told = [f"{word} {shown[name]:g}" for name, word in words.items() if shown.get(name) is not None]
-        if "bias" in self.settings:
-            told.append("bias" if self.settings["bias"] else "no bias")
-        return ", ".join([self.model, *(told or ["default settings"])])
 
 
 @dataclass
 class Trial:
-    """Settings and how they did on held-out cells."""
+    """Settings and their scores on held-out folds.
+
+    >>> trial = Trial(Candidate("als", {"rank": 5}), round=2, scores={0: 0.5, 1: 0.75})
+    >>> trial.score, trial.to_dict()["folds"]
+    (0.625, 2)
+    """
 
     candidate: Candidate
-    round: int = 0  # the last one it took part in, from 1; 0: there was no time to end one
-    scores: dict[int, float] = field(default_factory=dict)  # held-out part → figure, of that round
+    round: int = 0  # the last round it completed, from 1; 0: none, for lack of time
+    scores: dict[int, float] = field(default_factory=dict)  # fold → score, in that round
     seconds: float = 0.0  # of all its fits
-    longest: float = 0.0  # of one of them
+    longest: float = 0.0  # seconds of its longest fit
     note: str = ""  # what went wrong
 
     @property
     def score(self) -> float:
-        """Mean of the figure over held-out parts; NaN if no part could be judged."""
-        return float(np.mean(self._figures)) if self._figures else float("nan")
+        """The mean score over folds; NaN if no fold has one."""
+        return float(np.mean(self._finite_scores)) if self._finite_scores else float("nan")
 
     @property
     def spread(self) -> float:
-        """Standard deviation over held-out parts; NaN if there is only one."""
-        return float(np.std(self._figures)) if len(self._figures) > 1 else float("nan")
+        """The standard deviation over folds; NaN if there is only one."""
+        return float(np.std(self._finite_scores)) if len(self._finite_scores) > 1 else float("nan")
 
     @property
     def judged(self) -> bool:
-        """Whether its figure may be compared."""
+        """Whether the trial has a score that can be compared."""
         return self.round > 0 and not self.note and not np.isnan(self.score)
 
     def to_dict(self) -> dict[str, Any]:
-        """The trial as JSON has it."""
-        settings = self.candidate.settings.items()
-        plain = {name: v if isinstance(v, (bool, int, float, str)) else repr(v) for name, v in settings}
-        return {
+        """The trial as JSON values."""
+        found = {
             "model": self.candidate.model,
-            "settings": plain,
+            "settings": settings_to_json(self.candidate.settings),
             "round": self.round,
-            "parts": len(self.scores),
-            "score": _known(self.score),
-            "spread": _known(self.spread),
+            "folds": len(self.scores),
+            "parts": len(self.scores),  # the old name of folds, for one release
+            "score": self.score,
+            "spread": self.spread,
             "seconds": self.seconds,
             **({"note": self.note} if self.note else {}),
         }
+        return to_json(found)  # type: ignore[no-any-return]
 
     @property
-    def _figures(self) -> list[float]:
+    def _finite_scores(self) -> list[float]:
         return [value for value in self.scores.values() if not np.isnan(value)]
 
 
 @dataclass
 class Tuned:
-    """What a search found; after `fit` also the model."""
+    """The result of `tune`: all trials, the chosen one, and after `fit` the model.
+
+    >>> import relatent
+    >>> found = relatent.tune(relatent.load_dataset("presidents"), trials=2, models=["als"])
+    >>> found.chosen_candidate.model, found.chosen_trial is found.trials[0], len(found.to_pandas())
+    ('als', True, 2)
+    >>> found.factors_.rank > 0
+    True
+    """
 
     trials: list[Trial]  # best first
     metric: str
     protocol: str
     random_state: int
     seconds: float  # of the search
-    stopped: bool = False  # by Ctrl-C
+    stopped: bool = False  # interrupted by Ctrl-C
     estimator_: Any = None  # fitted to all facts
 
     @property
-    def choice(self) -> Trial:
-        """The best, or one no farther away than parts differ if that one folds in and the best does not."""
+    def chosen_trial(self) -> Trial:
+        """The best trial, or one within its fold-to-fold spread if that one can fold in and the best cannot."""
         first = self.trials[0]
-        if not first.judged or first.candidate.model in FOLDING:
+        if not first.judged or first.candidate.folds_in:
             return first
-        near = (trial for trial in self.judged if trial.candidate.model in FOLDING and self._is_near(trial))
+        near = (trial for trial in self.judged if trial.candidate.folds_in and self._is_near(trial))
         return next(near, first)
 
     @property
-    def chosen(self) -> Candidate:
-        """The settings of the choice; the first model's defaults if none could be judged."""
-        return self.choice.candidate
+    def chosen_candidate(self) -> Candidate:
+        """The model and settings of the chosen trial; the first model's defaults if no trial has a score."""
+        return self.chosen_trial.candidate
+
+    @property
+    def unfitted_estimator(self) -> Any:
+        """A new, unfitted estimator with the chosen settings."""
+        return self.chosen_candidate.estimator(self.random_state)
+
+    choice = renamed_property("choice", "chosen_trial")
+    chosen = renamed_property("chosen", "chosen_candidate")
+    best = renamed_property("best", "unfitted_estimator")
 
     @property
     def judged(self) -> list[Trial]:
-        """Trials with a figure, best first."""
+        """Trials with a score, best first."""
         return [trial for trial in self.trials if trial.judged]
-
-    @property
-    def best(self) -> Any:
-        """An estimator with the chosen settings, not fitted."""
-        return self.chosen.estimator(self.random_state)
 
     @property
     def factors_(self) -> Factors:
         """The model fitted to all facts."""
         if self.estimator_ is None:
-            raise InputError("the chosen estimator has not been fitted to all facts; call fit")
+            raise InputError("the chosen estimator is not fitted to all facts yet; call fit(facts)")
         factors: Factors = self.estimator_.factors_
         return factors
 
-    def fit(self, facts: Facts, *, progress: Progress | None = None) -> Tuned:
-        """Fit the chosen settings to all facts; after Ctrl-C `factors_` are those so far, as in any fit."""
-        self.estimator_ = self.best
-        self.estimator_.fit(facts, progress=progress)
+    def fit(self, facts: Facts, *, progress: bool | Progress | None = None) -> Tuned:
+        """Fit the chosen settings to all facts. After Ctrl-C `factors_` is the model so far, as after any fit."""
+        self.estimator_ = self.unfitted_estimator
+        with reporting(progress, "fitting", at_most=True) as report:
+            self.estimator_.fit(facts, progress=report)
         return self
 
     @property
     def sentence(self) -> str:
         """What was chosen and why."""
         if not self.judged:
-            return f"Chosen: {self.chosen}, because {self._why_none()}."
-        first, choice = self.judged[0], self.choice
-        figure, told = METRICS[self.metric], f"{choice.score:.4f}"
-        if not np.isnan(choice.spread):
-            told += f" ± {choice.spread:.4f}"
-        text = f"Chosen: {self.chosen}, because its {figure} on held-out data, {told}, is "
-        if choice is not first:
+            return f"Chosen: {self.chosen_candidate}, because {self._why_no_score()}."
+        best, chosen = self.judged[0], self.chosen_trial
+        score = f"{chosen.score:.4f}"
+        if not np.isnan(chosen.spread):
+            score += f" ± {chosen.spread:.4f}"
+        text = f"Chosen: {chosen.candidate}, because its {METRICS[self.metric]} on held-out data, {score}, is "
+        if chosen is not best:
             return (
-                f"{text}no farther away than parts differ from {first.candidate} with {first.score:.4f}, the best of "
-                f"{self._compared()}, and {choice.candidate.model} gives reasons and folds in newcomers, which "
-                f"{first.candidate.model} does not."
+                f"{text}within the fold-to-fold spread of {best.candidate} with {best.score:.4f}, the best of "
+                f"{self._n_compared()}, and {chosen.candidate.model} can explain predictions and fold in new entities, "
+                f"which {best.candidate.model} cannot."
             )
-        text += f"the best of {self._compared()}"
-        rivals = [trial for trial in self.judged[1:] if trial.round == first.round]
+        text += f"the best of {self._n_compared()}"
+        rivals = [trial for trial in self.judged[1:] if trial.round == best.round]
         if rivals:
             text += f"; next is {rivals[0].candidate} with {rivals[0].score:.4f}"
-            text += ", no farther away than parts differ" if self._is_near(rivals[0]) else ""
+            text += ", within the fold-to-fold spread" if self._is_near(rivals[0]) else ""
         return text + "."
 
     @property
     def caveat(self) -> str | None:
-        """What a model with the chosen settings cannot do, and what to ask for instead."""
-        if self.chosen.model in FOLDING:
+        """What a model with the chosen settings cannot do, and which models can."""
+        if self.chosen_candidate.folds_in:
             return None
-        instead = " ".join(f"--model {name}" for name in FOLDING)
-        return f"{self.chosen.model} gives no reasons and folds in no newcomers; for these: {instead}"
+        options = " ".join(f"--model {name}" for name in FOLD_IN_MODELS)
+        return (
+            f"{self.chosen_candidate.model} cannot explain predictions or fold in new entities; to do so use {options}"
+        )
 
     def _is_near(self, trial: Trial) -> bool:
-        """Whether a trial is no farther from the best than the best's parts differ, on parts both were judged by."""
+        """Whether a trial is within the best trial's spread, on the folds that both have."""
         best = self.judged[0]
-        if trial.round < min(2, best.round):  # a fit of few steps beside whole ones
+        if trial.round < min(2, best.round):  # a fit of few steps is not compared with complete ones
             return False
         behind = [
-            sign_of(self.metric) * (best.scores[part] - trial.scores[part])
-            for part in best.scores.keys() & trial.scores.keys()
+            sign_of(self.metric) * (best.scores[fold] - trial.scores[fold])
+            for fold in best.scores.keys() & trial.scores.keys()
         ]
-        known = [value for value in behind if not np.isnan(value)]
-        return bool(known) and float(np.mean(known)) <= np.nan_to_num(best.spread)
+        finite = [value for value in behind if not np.isnan(value)]
+        return bool(finite) and float(np.mean(finite)) <= np.nan_to_num(best.spread)
 
-    def _compared(self) -> str:
-        """How many settings have a figure, and how many were tried that have none."""
+    def _n_compared(self) -> str:
+        """How many settings have a score, and how many were tried that have none."""
         n = len(self.judged)
-        others = [trial.note or ONE_KIND for trial in self.trials if trial.round and not trial.judged]
-        told = f"{n} settings" if n > 1 else "1 setting"
-        if not others:
-            return told
-        reasons = Counter(others).most_common()
+        notes = [trial.note or ONE_KIND for trial in self.trials if trial.round and not trial.judged]
+        text = f"{n} settings" if n > 1 else "1 setting"
+        if not notes:
+            return text
+        reasons = Counter(notes).most_common()
         mostly = "mostly because " if len(reasons) > 1 else ""
-        return f"{told} ({len(others)} more were tried and could not be judged: {mostly}{reasons[0][0]})"
+        return f"{text} ({len(notes)} more were tried without a score: {mostly}{reasons[0][0]})"
 
-    def _why_none(self) -> str:
-        """Why no setting has a figure."""
+    def _why_no_score(self) -> str:
         notes = [trial.note for trial in self.trials if trial.note]
         if self.protocol == NOTHING_HELD_OUT or notes:
-            return f"no other could be judged ({notes[0] if notes else self.protocol})"
+            return f"no other setting has a score ({notes[0] if notes else self.protocol})"
         if any(trial.round for trial in self.trials):
-            return f"no other could be judged ({ONE_KIND})"
+            return f"no other setting has a score ({ONE_KIND})"
         return "the search was stopped too early" if self.stopped else "there was no time to try a single setting"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the model, ready for JSON."""
+        """Everything except the model, as JSON values."""
         return {
-            "chosen": self.choice.to_dict(),
+            "chosen": self.chosen_trial.to_dict(),
             "why": self.sentence,
             "caveat": self.caveat,
             "metric": self.metric,
@@ -220,6 +222,8 @@ class Tuned:
             "trials": [trial.to_dict() for trial in self.trials],
         }
 
+    def to_pandas(self) -> pd.DataFrame:
+        """The trials as a data frame, best first; needs pandas."""
+        import pandas as pd
 
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else value
+        return pd.DataFrame([trial.to_dict() for trial in self.trials]).drop(columns="parts")

@@ -32,6 +32,7 @@ from . import links
 if TYPE_CHECKING:
     from .factors import Factors
 
+FOLD_IN_LOSSES = ("squared", "logistic")
 DEFAULT_L2 = 1.0  # where the factors do not say what they were fitted with
 ROUNDS = 4  # through entities that are joined by facts and folded in together
 ROWS = 1 << 15  # zeros summed one by one; of more, as many are drawn
@@ -160,7 +161,7 @@ def _loss_of(factors: Factors) -> str:
     """The loss the factors were fitted with; that of their link where it is unknown."""
     by_link = {links.LogisticLink.name: "logistic", links.SmoothLink.name: "squared"}
     loss = by_link.get(factors.link.name) if factors.loss is None else factors.loss.name
-    if loss not in ("squared", "logistic"):
+    if loss not in FOLD_IN_LOSSES:
         what = f"a {loss} loss" if loss else f"a {factors.link.name} link"
         raise InputError(
             "folding in, and reasons, are for least squares and the logistic likelihood, "

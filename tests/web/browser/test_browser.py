@@ -181,7 +181,7 @@ def test_known_answers_can_be_left_out(page, url):
 def test_a_whole_fact_shows_its_probability_and_reasons(page, url):
     page.goto(f"{url}/ask?subject=vice+2&relation=party&object=Red")
     page.get_by_text("Probability", exact=True).wait_for()
-    page.get_by_text("vice 2 party Red: no known fact speaks for it.").wait_for()
+    page.get_by_text("vice 2 party Red: no known fact supports it.").wait_for()
 
 
 def test_a_wrong_name_is_met_with_close_ones(page, url):
