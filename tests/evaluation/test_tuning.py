@@ -355,7 +355,7 @@ def test_the_models_that_are_preferred_are_those_that_fold_in():
 def test_trials_without_a_score_are_counted_with_the_reason():
     nothing = [Trial(Candidate("als", {"rank": r}), 1, {0: float("nan")}, note=tuning.VANISHED) for r in (2, 3)]
     text = tuned(trial_of("als", 0.9), trial_of("logit", 0.8), *nothing).sentence
-    assert "the best of 2 settings (2 more were tried without a score: the factors shrank to nothing)" in text
+    assert "the best of 2 settings (2 more were tried without a score: the factors shrank to zero)" in text
     odd = Trial(Candidate("als", {"rank": 4}), 1, {0: float("nan")}, note="the objective became nan")
     text = tuned(trial_of("als", 0.9), *nothing, odd).sentence
     assert "the best of 1 setting (3 more were tried without a score: mostly because the factors shrank" in text

@@ -77,7 +77,9 @@ def groups(
     B = profiles(factors)
     return [
         EntityGroup(number, [factors.entities[i] for i in members.tolist()], typical_facts(factors, members, k))
-        for number, members in enumerate(group_members(B, cluster(B, method, n_groups, to_seed(random_state) % (1 << 32))))
+        for number, members in enumerate(
+            group_members(B, cluster(B, method, n_groups, to_seed(random_state) % (1 << 32)))
+        )
     ]
 
 

@@ -36,7 +36,7 @@ from .tuning_report import METRICS, NOTHING_HELD_OUT, Trial, Tuned, sign_of
 N_FOLDS = 10
 MAX_TRIALS = 300  # candidates of the first round: more would only select for luck
 REDUCTION_FACTOR = 3  # one candidate in 3 goes on to the next round
-VANISHED = "the factors shrank to nothing"
+VANISHED = "the factors shrank to zero"
 NOT_TRIED = "no setting was tried to the end"
 
 
