@@ -31,6 +31,7 @@ test-torch: $(TORCH)
 lint: $(STAMP)
 	$(BIN)/ruff format --check src tests benchmarks tools
 	$(BIN)/ruff check src tests benchmarks tools
+	$(BIN)/oxlint src/relatent/web/static
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -38,12 +39,12 @@ types: $(STAMP)
 check: $(STAMP)
 	$(BIN)/python -m pytest
 
-# In a real browser: needs chromium (apt-get install chromium), or CHROMIUM=path to one.
+# The explorer in a real browser: needs chromium (apt-get install chromium), or CHROMIUM=path to one.
 test-browser: $(STAMP)
 	$(BIN)/python -m pip install --quiet playwright
-	$(BIN)/python -m pytest tests/web/test_browser.py
+	$(BIN)/python -m pytest tests/web/browser
 
-# The API asked all that its description allows, and all that it does not.
+# Random requests to the API, valid and invalid, generated from its OpenAPI document.
 test-fuzz: $(STAMP)
 	$(BIN)/python -m pip install --quiet schemathesis
 	$(BIN)/python -m pytest tests/web/test_fuzz.py

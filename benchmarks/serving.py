@@ -180,7 +180,7 @@ def _request(train: relatent.Facts, rng: np.random.Generator, kind: int) -> dict
     newcomer = json.dumps({"name": "Eve", "facts": [{"relation": k, "role": "subject", "partner": o}]}).encode()
     good = [
         {"path": f"/api/ask?subject={quote(s)}&relation={quote(k)}"},
-        {"path": f"/api/ask?object={quote(o)}&relation={quote(k)}&k=100&known=omit"},
+        {"path": f"/api/ask?object={quote(o)}&relation={quote(k)}&top=100&known=omit"},
         {"path": f"/api/ask?subject={quote(s)}&object={quote(o)}"},
         {"path": f"/api/entity?name={quote(s)}"},
         {"path": f"/api/search?q={quote(s[:4])}"},
@@ -190,7 +190,7 @@ def _request(train: relatent.Facts, rng: np.random.Generator, kind: int) -> dict
     ]
     bad = [
         {"path": f"/api/entity?name={quote(s)}nobody"},
-        {"path": f"/api/ask?subject={quote(s)}&relation={quote(k)}&k=1000000"},
+        {"path": f"/api/ask?subject={quote(s)}&relation={quote(k)}&top=1000000"},
         {"path": f"/api/ask?subject={quote(s)}"},
         {"path": "/api/nowhere%00"},
         {"path": "/api/ask", "method": "DELETE"},
@@ -223,7 +223,7 @@ def _first_page(port: int) -> dict[str, Any]:
     return {"seconds": summary(seconds), "kb": sizes[0] / 1e3}
 
 
-MODULES = tuple(f"/web/{name}.js" for name in ("dom", "server", "words", "combobox", "facts", "home"))
+MODULES = tuple(f"/web/{name}.js" for name in ("dom", "api", "format", "combobox", "facts", "home"))
 
 
 def _search(seed: int) -> dict[str, Any]:

@@ -29,7 +29,7 @@ MASKED = ("Al Gore",)  # whose party the model is not told
 PAGES = {
     "home": "/",
     "entity": "/entity?name=Al+Gore",
-    "ask": "/ask?relation=party&object=Democratic&k=25",
+    "ask": "/ask?relation=party&object=Democratic&top=25",
     "map": "/map?method=tsne",
     "group": "/group?number=0",
     "model": "/model",
@@ -97,7 +97,7 @@ def _picture(
     page = context.new_page()
     page.goto(url)
     page.wait_for_load_state("networkidle")
-    expect(page.locator("main .busy")).to_have_count(0, timeout=60_000)
+    expect(page.locator("main .loading")).to_have_count(0, timeout=60_000)
     if why:
         party = page.locator("section[data-relation=party][data-role=subject]")
         party.scroll_into_view_if_needed()

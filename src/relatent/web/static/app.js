@@ -1,11 +1,11 @@
-// The shell: one page, real addresses. A link is followed here, a page is a function that gives its elements.
+// The frame of the site: one HTML page with a URL per view. Each view is a module whose default export returns its elements.
 
 import { combobox } from "./combobox.js";
-import { fault, h, say } from "./dom.js";
-import { get } from "./server.js";
-import { count, entityHref } from "./words.js";
+import { announce, errorBox, h } from "./dom.js";
+import { get } from "./api.js";
+import { count, entityHref } from "./format.js";
 
-const PAGES = {
+const VIEWS = {
   "/": () => import("./home.js"),
   "/entity": () => import("./entity.js"),
   "/ask": () => import("./ask.js"),
@@ -19,53 +19,53 @@ const main = document.getElementById("main");
 let model = get("model");
 let leaving = new AbortController();
 
-/** Show what the address says. */
+/** Show the view of the current URL. */
 async function show({ focus = true } = {}) {
   leaving.abort();
   leaving = new AbortController();
   const { signal } = leaving;
-  model = model.catch(() => get("model")); // it may have failed while the server was away
-  model.catch(() => {}); // a page that needs it tells; until that page is fetched, nobody listens
+  model = model.catch(() => get("model")); // the first request may have failed
+  model.catch(() => {}); // the view reports the error; until its module is loaded, nothing else handles it
   const path = location.pathname;
-  const values = Object.fromEntries(new URLSearchParams(location.search));
+  const parameters = Object.fromEntries(new URLSearchParams(location.search));
   for (const link of document.querySelectorAll("nav a")) {
-    link.toggleAttribute("aria-current", link.pathname === path);
     if (link.pathname === path) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
   }
   document.body.dataset.page = path.slice(1) || "home";
   try {
-    const page = PAGES[path] ? await PAGES[path]() : null;
+    const view = VIEWS[path] ? await VIEWS[path]() : null;
     if (signal.aborted) return;
-    const { title, content } = page ? page.default(values, { signal, model, go }) : missing(path);
+    const { title, content } = view ? view.default(parameters, { signal, model, go }) : missing(path);
     document.title = title ? `${title} · relatent` : "relatent";
     main.replaceChildren(...content.filter(Boolean));
     if (focus) {
       scrollTo(0, 0);
       (main.querySelector("[autofocus]") ?? main).focus({ preventScroll: true });
-      say(title || "Home");
+      announce(title || "Home");
     } else {
       main.querySelector("[autofocus]")?.focus();
     }
   } catch (error) {
-    if (!signal.aborted) main.replaceChildren(fault(error));
+    if (!signal.aborted) main.replaceChildren(errorBox(error));
   }
 }
 
 function missing(path) {
-  const remedy = "use the search above, or the links beside it";
-  return { title: "No such page", content: [h("h1", {}, "No such page"), fault({ message: `there is no ${path}`, remedy })] };
+  const remedy = "use the search or the links at the top";
+  return { title: "Page not found", content: [h("h1", {}, "Page not found"), errorBox({ message: `there is no page ${path}`, remedy })] };
 }
 
-/** Go to an address of this site. */
-function go(href, { replace = false } = {}) {
-  history[replace ? "replaceState" : "pushState"](null, "", href);
+/** Go to a URL of this site. */
+function go(href) {
+  history.pushState(null, "", href);
   show();
 }
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.("a[href]");
-  const plain = event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey;
-  if (!link || plain || link.origin !== location.origin || link.dataset.plain !== undefined || event.defaultPrevented) return;
+  const modified = event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey;
+  if (!link || modified || link.origin !== location.origin || link.dataset.reload !== undefined || event.defaultPrevented) return;
   if (link.getAttribute("href").startsWith("#")) return;
   event.preventDefault();
   go(link.href);
@@ -73,11 +73,11 @@ document.addEventListener("click", (event) => {
 addEventListener("popstate", () => show({ focus: false }));
 
 const search = combobox({
-  placeholder: "Search  ( / )", label: "Search an entity", id: "q",
-  pick(name, first) {
+  placeholder: "Search  ( / )", label: "Search for an entity", id: "q",
+  pick(name, bestMatch) {
     search.value = "";
     search.input.blur();
-    go(entityHref(first ?? name));
+    go(entityHref(bestMatch ?? name));
   },
 });
 document.getElementById("search").append(search.box);
@@ -87,10 +87,10 @@ addEventListener("keydown", (event) => {
   (document.querySelector("main [data-search]") ?? search.input).focus();
 });
 
-// Light or dark: as the system has it, until one says otherwise.
+// Light or dark: the system's choice, until the button overrides it.
 const root = document.documentElement;
-const kept = localStorage.getItem("theme");
-if (kept) root.dataset.theme = kept;
+const savedTheme = localStorage.getItem("theme");
+if (savedTheme) root.dataset.theme = savedTheme;
 document.getElementById("theme").addEventListener("click", () => {
   const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = isDark ? "light" : "dark";
@@ -98,9 +98,8 @@ document.getElementById("theme").addEventListener("click", () => {
   dispatchEvent(new Event("theme"));
 });
 
-model.then((found) => {
-  const { entities, relations, rank } = found.sizes;
-  document.getElementById("served").textContent =
-    `${found.name}: ${found.kind}, ${count(entities, "entity", "entities")}, ${count(relations, "relation")}, rank ${rank}`;
+model.then(({ name, kind, sizes: { entities, relations, rank } }) => {
+  document.getElementById("summary").textContent =
+    `${name}: ${kind}, ${count(entities, "entity", "entities")}, ${count(relations, "relation")}, rank ${rank}`;
 }, () => {});
 show({ focus: false });

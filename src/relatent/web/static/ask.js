@@ -1,95 +1,92 @@
-// A question with one open place; with all three given, how likely that fact is, and why.
+// A question: two of subject, relation and object are given. If all three are given: the probability of that fact.
 
 import { among, combobox } from "./combobox.js";
 import { h, load } from "./dom.js";
-import { meter, reasons, row } from "./facts.js";
-import { get } from "./server.js";
-import { askHref, count, entityHref, percent } from "./words.js";
+import { answerRow, explanation, meter } from "./facts.js";
+import { get } from "./api.js";
+import { NO_EXPLANATIONS, askHref, count, entityHref, percent } from "./format.js";
 
 const PLACES = ["subject", "relation", "object"];
 
-export default function ask(values, { signal, model, go }) {
-  const given = Object.fromEntries(PLACES.map((place) => [place, values[place] ?? ""]));
-  const known = values.known ?? "mark", k = values.k ?? "10";
+export default function ask(parameters, { signal, model, go }) {
+  const given = Object.fromEntries(PLACES.map((place) => [place, parameters[place] ?? ""]));
+  const known = parameters.known ?? "mark", top = parameters.top ?? parameters.k ?? "10"; // k: the old name
   const answers = h("div", { class: "stack", "aria-live": "polite" });
   const fields = {};
   const form = h("form", { class: "card", onsubmit: submit }, h("div", { class: "asking" }));
   for (const place of PLACES) {
     fields[place] = combobox({
-      kind: place === "relation" ? "relation" : "entity", value: given[place], placeholder: "leave open: ?",
-      pick: (name) => { fields[place].value = name; if (open().length <= 1) submit(); },
+      kind: place === "relation" ? "relation" : "entity", value: given[place], placeholder: "leave empty to ask for it",
+      pick: (name) => { fields[place].value = name; if (emptyPlaces().length <= 1) submit(); },
       local: place === "relation" ? (text) => among(relations)(text) : undefined,
     });
     form.firstChild.append(h("label", {}, place[0].toUpperCase() + place.slice(1), fields[place].box));
   }
   let relations = [];
-  get("relations", {}, signal).then((found) => { relations = found.relations; }, () => {});
-  const treat = select("known", known, { mark: "known ones marked", omit: "known ones left out" });
-  const many = select("k", k, { 10: "10 answers", 25: "25 answers", 100: "100 answers" });
+  get("relations", {}, signal).then((list) => { relations = list.relations; }, () => {});
+  const knownSelect = select("Known answers", known, { mark: "mark known answers", omit: "leave out known answers" });
+  const topSelect = select("Number of answers", top, { 10: "10 answers", 25: "25 answers", 100: "100 answers" });
   form.firstChild.append(h("button", { class: "main", type: "submit" }, "Ask"));
-  form.append(h("div", { class: "under" }, treat, many));
+  form.append(h("div", { class: "under" }, knownSelect, topSelect));
 
-  function select(name, value, choices) {
-    const made = h("select", { name, "aria-label": name === "k" ? "How many answers" : "Known answers", onchange: () => PLACES.some((one) => given[one]) && submit() },
+  function select(label, value, choices) {
+    return h("select", { "aria-label": label, onchange: () => PLACES.some((place) => given[place]) && submit() },
       Object.entries(choices).map(([key, text]) => h("option", { value: key, selected: key === String(value) }, text)));
-    return made;
   }
 
-  function open() {
+  function emptyPlaces() {
     return PLACES.filter((place) => !fields[place].value);
   }
 
   function submit(event) {
     event?.preventDefault();
-    const asked = Object.fromEntries(PLACES.map((place) => [place, fields[place].value]).filter(([, name]) => name));
-    if (treat.value !== "mark") asked.known = treat.value;
-    if (many.value !== "10") asked.k = many.value;
-    go(askHref(asked));
+    const question = Object.fromEntries(PLACES.map((place) => [place, fields[place].value]).filter(([, name]) => name));
+    if (knownSelect.value !== "mark") question.known = knownSelect.value;
+    if (topSelect.value !== "10") question.top = topSelect.value;
+    go(askHref(question));
   }
 
   const filled = PLACES.filter((place) => given[place]);
-  if (filled.length === 3) one();
-  else if (filled.length === 2) several();
+  if (filled.length === 3) showFact();
+  else if (filled.length === 2) showAnswers();
   else {
     answers.append(h("p", { class: "note" }, filled.length
-      ? "Give one place more, and leave one open: that is the question."
-      : "Fill in two places and leave the third open. Fill in all three to see how likely one fact is."));
+      ? "Fill in one more field and leave one empty."
+      : "Fill in two fields to ask for the third. Fill in all three to see the probability of one fact."));
   }
 
-  function one() {
-    load(answers, Promise.all([get("fact", given, signal), model]), ([found, { can_explain, can_fold_in }]) => {
+  function showFact() {
+    load(answers, Promise.all([get("fact", given, signal), model]), ([fact, { can_explain, can_fold_in }]) => {
       const why = h("div", { class: "stack" });
-      if (can_explain) load(why, get("explain", given, signal), reasons);
-      else why.append(h("p", { class: "note" }, can_fold_in ? "For reasons start the server with --known DATA."
-        : "A model of this kind gives no reasons; fit one by least squares or the logistic likelihood (--model als or logit)."));
+      if (can_explain) load(why, get("explain", given, signal), explanation);
+      else why.append(h("p", { class: "note" }, can_fold_in ? "To see explanations, start the server with --known DATA." : NO_EXPLANATIONS));
       return h("section", { class: "card stack" },
-        h("h2", { class: "says" }, found.subject, " ", h("b", {}, found.relation), " ", found.object),
-        h("ul", { class: "rows narrow" }, h("li", { class: found.known ? "known" : "" },
-          h("span", { class: "name" }, found.known ? "Known to be true; the model's probability" : "Probability"),
-          meter(found.probability), h("span", { class: "number" }, percent(found.probability)))),
+        h("h2", { class: "statement" }, fact.subject, " ", h("b", {}, fact.relation), " ", fact.object),
+        h("ul", { class: "rows narrow" }, h("li", { class: fact.known ? "known" : "" },
+          h("span", { class: "name" }, fact.known ? "Known fact; probability in the model" : "Probability"),
+          meter(fact.probability), h("span", { class: "number" }, percent(fact.probability)))),
         why);
     });
   }
 
-  function several() {
-    load(answers, Promise.all([get("ask", { ...given, k, known }, signal), model]), ([found, { can_explain }]) => {
-      const gap = h("span", { class: "gap" }, "?");
-      const words = PLACES.map((place) => (place === found.open ? gap : place === "relation" ? h("b", {}, given[place])
-        : h("a", { href: entityHref(given[place]) }, given[place])));
-      const about = known === "omit" && found.n_known ? `${count(found.n_known, "known answer")} left out`
-        : found.n_known ? count(found.n_known, "known answer") : "";
+  function showAnswers() {
+    load(answers, Promise.all([get("ask", { ...given, top, known }, signal), model]), ([result, { can_explain }]) => {
+      const words = PLACES.map((place) => (place === result.open ? h("span", { class: "blank" }, "?")
+        : place === "relation" ? h("b", {}, given[place]) : h("a", { href: entityHref(given[place]) }, given[place])));
+      const note = result.n_known ? count(result.n_known, "known answer") + (known === "omit" ? " left out" : "") : "";
       return h("section", { class: "card" },
-        h("h2", { class: "says" }, words.flatMap((word) => [word, " "])),
-        about && h("p", { class: "note" }, about),
-        found.answers.length
-          ? h("ol", { class: "rows" }, found.answers.map((answer) => row(answer, {
-            href: found.open === "relation" ? askHref({ ...given, relation: answer.name }) : entityHref(answer.name),
-            fact: can_explain ? { ...given, [found.open]: answer.name } : null,
+        h("h2", { class: "statement" }, words.flatMap((word) => [word, " "])),
+        note && h("p", { class: "note" }, note),
+        result.answers.length
+          ? h("ol", { class: "rows" }, result.answers.map((answer) => answerRow(answer, {
+            href: result.open === "relation" ? askHref({ ...given, relation: answer.name }) : entityHref(answer.name),
+            explain: can_explain ? { ...given, [result.open]: answer.name } : null,
           })))
-          : h("p", { class: "note" }, "There is no other answer."));
+          : h("p", { class: "note" }, "No other answers."));
     });
   }
 
   const title = filled.length >= 2 ? PLACES.map((place) => given[place] || "?").join(" ") : "Ask";
-  return { title, content: [h("header", { class: "head" }, h("h1", {}, "Ask"), h("p", { class: "muted" }, "Subject, relation, object: leave one open.")), h("div", { class: "stack" }, form, answers)] };
+  const about = "Give two of subject, relation and object; the model ranks the answers for the third.";
+  return { title, content: [h("header", { class: "head" }, h("h1", {}, "Ask"), h("p", { class: "muted" }, about)), h("div", { class: "stack" }, form, answers)] };
 }

@@ -1,17 +1,19 @@
-// A field that suggests while one types: the ARIA combobox, by keyboard, mouse and touch.
+// A text field with suggestions: the ARIA combobox pattern, for keyboard, mouse and touch.
 
 import { h } from "./dom.js";
-import { get } from "./server.js";
+import { get } from "./api.js";
 
-let made = 0;
+const TYPING_PAUSE_MS = 60;
+let nComboboxes = 0;
 
 /**
- * kind: "entity" or "relation". pick(name) is called for a chosen suggestion; Enter without one calls it with the text.
- * local: a function (text) → [{ name, facts }] in place of a search on the server.
+ * kind: "entity" or "relation".
+ * pick(name): called with a chosen suggestion. Enter without a choice calls pick(text, best match).
+ * local: a function (text) → [{ name, facts }] that is used instead of a search on the server.
  */
 export function combobox({ kind = "entity", placeholder = "", value = "", label, pick = () => {}, local, id }) {
-  const number = (made += 1);
-  const listId = `list-${number}`;
+  nComboboxes += 1;
+  const listId = `list-${nComboboxes}`;
   const input = h("input", {
     type: "text", role: "combobox", placeholder, id, autocomplete: "off", autocapitalize: "off", spellcheck: "false",
     "aria-expanded": "false", "aria-controls": listId, "aria-autocomplete": "list", "aria-label": label ?? null,
@@ -19,17 +21,17 @@ export function combobox({ kind = "entity", placeholder = "", value = "", label,
   const list = h("ul", { id: listId, role: "listbox", hidden: true, "aria-label": "Suggestions" });
   const box = h("div", { class: "combo" }, input, list);
   input.value = value;
-  let chosen = -1, asked = null, timer = 0;
+  let selected = -1, request = null, timer = 0;
 
   async function suggest() {
-    asked?.abort();
+    request?.abort();
     const text = input.value.trim();
     if (!text && !local) return close();
-    asked = new AbortController();
-    const mine = asked.signal;
+    request = new AbortController();
+    const { signal } = request;
     try {
-      const matches = local ? local(text) : (await get("search", { q: text, kind, limit: 12 }, mine)).matches;
-      if (mine.aborted || document.activeElement !== input) return;
+      const matches = local ? local(text) : (await get("search", { q: text, kind, top: 12 }, signal)).matches;
+      if (signal.aborted || document.activeElement !== input) return;
       show(matches, text);
     } catch (error) {
       if (error.name !== "AbortError") close();
@@ -37,47 +39,47 @@ export function combobox({ kind = "entity", placeholder = "", value = "", label,
   }
 
   function show(matches, text) {
-    chosen = -1;
-    list.replaceChildren(...(matches.length ? matches.map(option(text)) : [h("li", { class: "none" }, "Nothing has that name")]));
+    selected = -1;
+    list.replaceChildren(...(matches.length ? matches.map(option(text)) : [h("li", { class: "none" }, "No matching names")]));
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");
     input.removeAttribute("aria-activedescendant");
   }
 
-  const option = (text) => ({ name, facts }, place) =>
-    h("li", { role: "option", id: `${listId}-${place}`, "aria-selected": "false", "data-name": name,
-      onpointerdown: (event) => { event.preventDefault(); take(name); } },
-      h("span", {}, marked(name, text)),
+  const option = (text) => ({ name, facts }, position) =>
+    h("li", { role: "option", id: `${listId}-${position}`, "aria-selected": "false", "data-name": name,
+      onpointerdown: (event) => { event.preventDefault(); choose(name); } },
+      h("span", {}, highlighted(name, text)),
       facts > 0 && h("span", {}, facts.toLocaleString("en"), facts === 1 ? " fact" : " facts"));
 
   function move(step) {
     const options = [...list.querySelectorAll("[role=option]")];
     if (!options.length) return;
-    chosen = (chosen + step + options.length + (chosen < 0 && step < 0 ? 1 : 0)) % options.length;
-    options.forEach((one, place) => one.setAttribute("aria-selected", String(place === chosen)));
-    input.setAttribute("aria-activedescendant", options[chosen].id);
-    options[chosen].scrollIntoView({ block: "nearest" });
+    selected = (selected + step + options.length + (selected < 0 && step < 0 ? 1 : 0)) % options.length;
+    options.forEach((item, position) => item.setAttribute("aria-selected", String(position === selected)));
+    input.setAttribute("aria-activedescendant", options[selected].id);
+    options[selected].scrollIntoView({ block: "nearest" });
   }
 
-  function take(name) {
+  function choose(name) {
     input.value = name;
     close();
     pick(name);
   }
 
   function close() {
-    asked?.abort();
+    request?.abort();
     clearTimeout(timer);
     list.hidden = true;
     list.replaceChildren();
-    chosen = -1;
+    selected = -1;
     input.setAttribute("aria-expanded", "false");
     input.removeAttribute("aria-activedescendant");
   }
 
   input.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(suggest, local ? 0 : 60);
+    timer = setTimeout(suggest, local ? 0 : TYPING_PAUSE_MS);
   });
   if (local) input.addEventListener("focus", suggest);
   input.addEventListener("blur", close);
@@ -91,10 +93,10 @@ export function combobox({ kind = "entity", placeholder = "", value = "", label,
       event.preventDefault();
       close();
     } else if (event.key === "Enter") {
-      const option = list.querySelector("[aria-selected=true]") ?? exact();
-      if (option) {
+      const choice = list.querySelector("[aria-selected=true]") ?? exactMatch();
+      if (choice) {
         event.preventDefault();
-        take(option.dataset.name);
+        choose(choice.dataset.name);
       } else if (input.value.trim()) {
         const first = list.querySelector("[role=option]");
         close();
@@ -103,30 +105,27 @@ export function combobox({ kind = "entity", placeholder = "", value = "", label,
     }
   });
 
-  function exact() {
+  function exactMatch() {
     const text = input.value.trim().toLowerCase();
-    return [...list.querySelectorAll("[role=option]")].find((one) => one.dataset.name.toLowerCase() === text);
+    return [...list.querySelectorAll("[role=option]")].find((item) => item.dataset.name.toLowerCase() === text);
   }
 
   return { box, input, get value() { return input.value.trim(); }, set value(text) { input.value = text; } };
 }
 
-/** The name with the typed part marked. */
-function marked(name, text) {
-  const at = text ? name.toLowerCase().indexOf(text.toLowerCase()) : -1;
-  if (at < 0) return [name];
-  return [name.slice(0, at), h("mark", {}, name.slice(at, at + text.length)), name.slice(at + text.length)];
+/** The name with the typed part highlighted. */
+function highlighted(name, text) {
+  const start = text ? name.toLowerCase().indexOf(text.toLowerCase()) : -1;
+  if (start < 0) return [name];
+  return [name.slice(0, start), h("mark", {}, name.slice(start, start + text.length)), name.slice(start + text.length)];
 }
 
-/** Suggestions from a list that is here already. */
+/** Suggestions from a list in memory, prefixes first. */
 export function among(items) {
   return (text) => {
     const wanted = text.toLowerCase();
-    const hits = items.filter((one) => one.name.toLowerCase().includes(wanted));
-    return hits.sort((a, b) => rank(a, wanted) - rank(b, wanted)).slice(0, 50);
+    const isPrefix = ({ name }) => name.toLowerCase().startsWith(wanted);
+    const matches = items.filter(({ name }) => name.toLowerCase().includes(wanted));
+    return matches.sort((a, b) => isPrefix(b) - isPrefix(a)).slice(0, 50);
   };
-}
-
-function rank(one, wanted) {
-  return one.name.toLowerCase().startsWith(wanted) ? 0 : 1;
 }

@@ -1,14 +1,14 @@
-// Elements without a framework: h("a", { href: "/" }, "text"). Texts are text, never markup.
+// DOM elements without a framework: h("a", { href: "/" }, "text"). Strings become text nodes, never markup.
 
 export function h(tag, props = {}, ...children) {
-  return filled(document.createElement(tag), props, children);
+  return fill(document.createElement(tag), props, children);
 }
 
 export function svg(tag, props = {}, ...children) {
-  return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), props, children);
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), props, children);
 }
 
-function filled(element, props, children) {
+function fill(element, props, children) {
   for (const [name, value] of Object.entries(props)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
@@ -19,44 +19,44 @@ function filled(element, props, children) {
   return element;
 }
 
-let spoken = 0;
+let nAnnouncements = 0;
 
-/** Tell those who hear the page. */
-export function say(text) {
-  const place = document.getElementById("said");
-  spoken += 1;
-  place.textContent = text + (spoken % 2 ? "" : "\u00a0"); // the same text twice is said twice
+/** Announce a text to users of screen readers. */
+export function announce(text) {
+  nAnnouncements += 1;
+  const padding = nAnnouncements % 2 ? "" : "\u00a0"; // a repeated text must differ to be read again
+  document.getElementById("announcer").textContent = text + padding;
 }
 
-/** A place that shows it is waiting, then what came, or what went wrong. */
-export async function load(place, promise, render) {
-  place.setAttribute("aria-busy", "true");
-  place.replaceChildren(h("p", { class: "busy" }, "One moment…"));
+/** Fill a container: "Loading…" until the promise settles, then its rendered result or the error. */
+export async function load(container, promise, render) {
+  container.setAttribute("aria-busy", "true");
+  container.replaceChildren(h("p", { class: "loading" }, "Loading…"));
   try {
-    const found = await promise;
-    place.replaceChildren(...[render(found)].flat());
+    const result = await promise;
+    container.replaceChildren(...[render(result)].flat());
   } catch (error) {
     if (error.name === "AbortError") return;
-    place.replaceChildren(fault(error));
+    container.replaceChildren(errorBox(error));
   } finally {
-    place.removeAttribute("aria-busy");
+    container.removeAttribute("aria-busy");
   }
 }
 
-/** What went wrong and what to do, with names that may have been meant. */
-export function fault(error) {
-  const kind = error.code === "unknown_relation" ? null : "/entity?name=";
+/** An error message with its remedy, or with links to similar names. */
+export function errorBox(error) {
+  const isRelation = error.code === "unknown_relation";
   const close = error.close ?? [];
-  say(error.message);
-  return h("div", { class: "fault" },
-    h("p", {}, h("b", {}, capital(error.message), ".")),
+  announce(error.message);
+  return h("div", { class: "error" },
+    h("p", {}, h("b", {}, sentence(error.message))),
     close.length
       ? h("p", { class: "muted" }, "Did you mean one of these?")
-      : h("p", { class: "muted" }, capital(error.remedy ?? "try again"), "."),
+      : h("p", { class: "muted" }, sentence(error.remedy ?? "try again")),
     close.length > 0 && h("p", { class: "chips" }, close.map((name) =>
-      kind ? h("a", { class: "chip", href: kind + encodeURIComponent(name) }, name) : h("span", { class: "chip" }, name))));
+      isRelation ? h("span", { class: "chip" }, name) : h("a", { class: "chip", href: `/entity?name=${encodeURIComponent(name)}` }, name))));
 }
 
-function capital(text) {
-  return text.slice(0, 1).toUpperCase() + text.slice(1).replace(/[.?]$/, "");
+function sentence(text) {
+  return text.slice(0, 1).toUpperCase() + text.slice(1) + (/[.?]$/.test(text) ? "" : ".");
 }

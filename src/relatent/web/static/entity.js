@@ -1,52 +1,52 @@
-// One entity: what is known, what is likely and why, who is like it, where it belongs.
+// One entity: known facts, predictions and their explanations, similar entities, its group.
 
-import { fault, h, load } from "./dom.js";
-import { alike, sections, typical } from "./facts.js";
-import { get, wait } from "./server.js";
-import { colour, count } from "./words.js";
+import { errorBox, h, load } from "./dom.js";
+import { entitySections, similarList, typicalFacts } from "./facts.js";
+import { get, wait } from "./api.js";
+import { NO_EXPLANATIONS, colour, count } from "./format.js";
 
 export default function entity({ name = "" }, { signal, model }) {
   if (!name) {
-    const told = { message: "no name is given", remedy: "search for one above" };
-    return { title: "Entity", content: [h("h1", {}, "Entity"), fault(told)] };
+    const error = { message: "no entity is given", remedy: "search for one above" };
+    return { title: "Entity", content: [h("h1", {}, "Entity"), errorBox(error)] };
   }
-  const facts = h("span", { class: "muted" }), belongs = h("span");
+  const nFacts = h("span", { class: "muted" }), groupLink = h("span");
   const body = h("div", { class: "stack" }), similar = h("div"), group = h("div");
   const side = h("aside", { class: "stack", hidden: true },
-    h("section", { class: "card" }, h("h2", {}, "Similar"), similar),
+    h("section", { class: "card" }, h("h2", {}, "Similar entities"), similar),
     h("section", { class: "card" }, h("h2", {}, "Group"), group));
 
-  load(body, Promise.all([get("entity", { name }, signal), model]), ([found, { can_explain, can_fold_in, calibrated, known }]) => {
-    if (known) facts.textContent = count(found.facts, "known fact");
+  load(body, Promise.all([get("entity", { name }, signal), model]), ([page, { can_explain, can_fold_in, calibrated, known }]) => {
+    if (known) nFacts.textContent = count(page.facts, "known fact");
     side.hidden = false;
-    load(similar, get("similar", { name, k: 8 }, signal), (answer) => alike(answer.similar));
+    load(similar, get("similar", { name, top: 8 }, signal), (result) => similarList(result.similar));
     showGroup();
     return [
-      ...sections(name, found.sections, { explain: can_explain, total: found.n_sections }),
+      ...entitySections(name, page.sections, { explain: can_explain, total: page.n_sections }),
       h("p", { class: "note" }, calibrated
-        ? "Probabilities are calibrated on cells the model had not seen."
-        : ["Probabilities are the model's own; ", h("a", { href: "/model" }, "how far they hold"), "."]),
-      !can_fold_in && h("p", { class: "note" }, "A model of this kind gives no reasons; fit one by least squares or the logistic likelihood (--model als or logit)."),
+        ? "Probabilities are calibrated on held-out cells."
+        : ["Probabilities are not calibrated; see ", h("a", { href: "/model" }, "how reliable they are"), "."]),
+      !can_fold_in && h("p", { class: "note" }, NO_EXPLANATIONS),
     ].filter(Boolean);
   });
 
   function showGroup() {
-    const busy = h("p", { class: "busy" }, "Groups are being found…");
-    const tell = ({ note }) => { busy.textContent = `Groups are being found: ${note}…`; };
-    load(group, wait("group", { entity: name, count: 9 }, signal, tell), ({ group: found, members }) => {
-      const href = `/group?number=${found.number}`;
-      belongs.replaceChildren(h("a", { class: "chip", href }, h("span", { class: "dot", "--c": colour(found.number) }), `Group ${found.number}`));
+    const loading = h("p", { class: "loading" }, "Finding groups…");
+    const report = ({ note }) => { loading.textContent = `Finding groups: ${note}…`; };
+    load(group, wait("group", { entity: name, count: 9 }, signal, report), ({ group: { number, size, typical }, members }) => {
+      const href = `/group?number=${number}`;
+      groupLink.replaceChildren(h("a", { class: "chip", href }, h("span", { class: "dot", "--c": colour(number) }), `Group ${number}`));
       return [
-        h("p", {}, h("a", { href }, `Group ${found.number}`), h("span", { class: "muted" }, ` of ${count(found.size, "entity", "entities")}`)),
-        h("p", { class: "small muted" }, members.filter((one) => one !== name).slice(0, 6).join(", ")),
-        found.typical.length > 0 && h("div", { class: "small muted" }, h("p", { class: "kind" }, "Typical of it"), typical(found.typical).map((one) => h("p", {}, one))),
+        h("p", {}, h("a", { href }, `Group ${number}`), h("span", { class: "muted" }, ` of ${count(size, "entity", "entities")}`)),
+        h("p", { class: "small muted" }, members.filter((member) => member !== name).slice(0, 6).join(", ")),
+        typical.length > 0 && h("div", { class: "small muted" }, h("p", { class: "caption" }, "Typical facts"), typicalFacts(typical)),
       ].filter(Boolean);
     });
-    group.replaceChildren(busy);
+    group.replaceChildren(loading);
   }
 
   return {
     title: name,
-    content: [h("header", { class: "head" }, h("h1", {}, name), facts, belongs), h("div", { class: "two" }, body, side)],
+    content: [h("header", { class: "head" }, h("h1", {}, name), nFacts, groupLink), h("div", { class: "two" }, body, side)],
   };
 }

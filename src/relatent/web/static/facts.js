@@ -1,29 +1,29 @@
-// Facts and predictions: rows with a probability, sections of an entity, and the reasons for a row.
+// Facts and predictions: rows with a probability, the sections of an entity, explanations.
 
 import { h, load } from "./dom.js";
-import { get } from "./server.js";
-import { askHref, entityHref, percent, signed } from "./words.js";
+import { get } from "./api.js";
+import { askHref, count, entityHref, percent, signed } from "./format.js";
 
-const LIKELY = 0.05; // a section whose best guess is less likely is put away
+const MIN_PROBABILITY = 0.05; // less likely predictions are collapsed
+const KNOWN_SHOWN = 6; // further known facts are collapsed
 
 export function meter(share) {
   return h("div", { class: "meter", "aria-hidden": "true" }, h("i", { "--p": Math.max(0, Math.min(1, share)) }));
 }
 
-/** One answer: name, bar, percent, and a button for the reasons if a fact is given. */
-export function row(answer, { href = entityHref(answer.name), fact = null, wide = false } = {}) {
-  const line = h("li", { class: answer.known ? "known" : "" },
+/** One answer: name, bar and probability; explain: the fact that the button "why?" explains, if any. */
+export function answerRow(answer, { href = entityHref(answer.name), explain = null } = {}) {
+  return h("li", { class: answer.known ? "known" : "" },
     h("span", { class: "name" },
       answer.known && h("span", { class: "tick", title: "known" }, "✓"),
-      answer.known && h("span", { class: "unseen" }, "known: "),
-      href ? h("a", { href }, answer.name) : answer.name),
+      answer.known && h("span", { class: "visually-hidden" }, "known: "),
+      h("a", { href }, answer.name)),
     meter(answer.probability),
     h("span", { class: "number" }, percent(answer.probability)),
-    fact ? why(fact) : wide ? null : h("span"));
-  return line;
+    explain ? whyButton(explain) : h("span"));
 }
 
-function why(fact) {
+function whyButton(fact) {
   const button = h("button", {
     class: "link", type: "button", "aria-expanded": "false",
     "aria-label": `Why ${fact.subject} ${fact.relation} ${fact.object}?`,
@@ -32,100 +32,95 @@ function why(fact) {
       const shown = line.querySelector(":scope > .why");
       button.setAttribute("aria-expanded", String(!shown));
       if (shown) return shown.remove();
-      const place = h("div", { class: "why" });
-      line.append(place);
-      load(place, get("explain", fact), reasons);
+      const container = h("div", { class: "why" });
+      line.append(container);
+      load(container, get("explain", fact), explanation);
     },
   }, "why?");
   return button;
 }
 
-/** Why a fact has its probability, in words, by known facts and by components. */
-export function reasons(found) {
-  const most = Math.max(...found.reasons.map((one) => Math.abs(one.influence)), 1e-9);
-  const adds = Math.max(...found.components.map((one) => Math.abs(one.contribution)), 1e-9);
+/** An explanation: a sentence, the known facts behind the score, and its components. */
+export function explanation({ sentence, subject, object, score, bias, reasons, components }) {
+  const maxInfluence = Math.max(...reasons.map(({ influence }) => Math.abs(influence)), 1e-9);
+  const maxContribution = Math.max(...components.map(({ contribution }) => Math.abs(contribution)), 1e-9);
+  const entityName = (name) => (name === subject || name === object ? name : h("a", { href: entityHref(name) }, name));
   return [
-    h("p", {}, found.sentence),
-    found.reasons.length > 0 && h("div", {},
-      h("p", { class: "kind" }, "Known facts that carry it, and what the score would lose without each"),
-      h("ul", { class: "rows" }, found.reasons.map((one) => h("li", { class: one.influence < 0 ? "less" : "" },
-        h("span", { class: "name" }, fact(one, found)), meter(Math.abs(one.influence) / most),
-        h("span", { class: "number" }, signed(one.influence)))))),
+    h("p", {}, sentence),
+    reasons.length > 0 && h("div", {},
+      h("p", { class: "caption" }, "Known facts behind it, and by how much the score falls without each"),
+      h("ul", { class: "rows" }, reasons.map((reason) => h("li", { class: reason.influence < 0 ? "less" : "" },
+        h("span", { class: "name" }, entityName(reason.subject), " ", h("span", { class: "muted" }, reason.relation), " ", entityName(reason.object)),
+        meter(Math.abs(reason.influence) / maxInfluence),
+        h("span", { class: "number" }, signed(reason.influence)))))),
     h("details", {},
-      h("summary", {}, `Components: score ${signed(found.score)}, of which ${signed(found.bias)} is the relation's own`),
-      h("ul", { class: "rows" }, found.components.map((one) => h("li", { class: one.contribution < 0 ? "less" : "" },
-        h("span", { class: "name small" }, h("span", { class: "muted" }, "such as "), names(one.subjects),
-          h("span", { class: "muted" }, " with "), names(one.objects)),
-        meter(Math.abs(one.contribution) / adds), h("span", { class: "number" }, signed(one.contribution)))))),
+      h("summary", {}, `Components of the score ${signed(score)} (relation bias ${signed(bias)})`),
+      h("ul", { class: "rows" }, components.map(({ contribution, subjects, objects }) => h("li", { class: contribution < 0 ? "less" : "" },
+        h("span", { class: "name small" }, h("span", { class: "muted" }, "subjects such as "), names(subjects),
+          h("span", { class: "muted" }, "; objects such as "), names(objects)),
+        meter(Math.abs(contribution) / maxContribution), h("span", { class: "number" }, signed(contribution)))))),
   ].filter(Boolean);
 }
 
-function fact(one, cell) {
-  const end = (name) => (name === cell.subject || name === cell.object ? name : h("a", { href: entityHref(name) }, name));
-  return [end(one.subject), " ", h("span", { class: "muted" }, one.relation), " ", end(one.object)];
-}
-
 function names(list) {
-  return list.length ? list.join(", ") : "nobody else";
+  return list.length ? list.join(", ") : "no others";
 }
 
-/** The sections of an entity; those in which nothing is known or likely are put away. */
-export function sections(name, found, { explain, link = true, total = found.length, least = 1 }) {
-  const telling = found.filter((one, place) => place < least || one.n_known || (one.predicted[0]?.probability ?? 0) >= LIKELY);
-  const others = found.filter((one) => !telling.includes(one));
-  const shown = telling.map((one) => section(name, one, explain, link));
-  if (others.length) {
-    const told = `${others.length} more ${others.length === 1 ? "place" : "places"} where nothing is likely`;
-    const more = h("details", {}, h("summary", {}, told));
-    more.addEventListener("toggle", () => more.childElementCount > 1
-      || more.append(h("div", { class: "stack" }, others.map((one) => section(name, one, explain, link)))));
-    shown.push(more);
+/** The sections of an entity; sections without known or likely facts are collapsed, except the first minShown. */
+export function entitySections(name, sections, { explain, link = true, total = sections.length, minShown = 1 }) {
+  const isShown = (section, position) => position < minShown || section.n_known || (section.predicted[0]?.probability ?? 0) >= MIN_PROBABILITY;
+  const shown = sections.filter(isShown);
+  const collapsed = sections.filter((section) => !shown.includes(section));
+  const elements = shown.map((section) => sectionCard(name, section, explain, link));
+  if (collapsed.length) {
+    const details = h("details", {}, h("summary", {}, `${count(collapsed.length, "more section")} without likely facts`));
+    details.addEventListener("toggle", () => details.childElementCount > 1
+      || details.append(h("div", { class: "stack" }, collapsed.map((section) => sectionCard(name, section, explain, link)))));
+    elements.push(details);
   }
-  if (total > found.length) {
-    shown.push(h("p", { class: "note" }, `${total - found.length} relations more are in the API.`));
+  if (total > sections.length) {
+    elements.push(h("p", { class: "note" }, `The API has ${count(total - sections.length, "more section")}.`));
   }
-  return shown;
+  return elements;
 }
 
-function section(name, { relation, role, n_known, known, predicted }, explain, link) {
-  const cell = (other) => (role === "subject"
-    ? { subject: name, relation, object: other } : { subject: other, relation, object: name });
-  const reason = (answer) => (explain ? cell(answer.name) : null);
-  const gap = h("span", { class: "gap" }, "?");
-  const own = h("span", {}, name), verb = h("b", {}, relation);
-  const shown = known.slice(0, 6), rest = known.slice(6);
+function sectionCard(name, { relation, role, n_known, known, predicted }, explain, link) {
+  const isSubject = role === "subject";
+  const factWith = (other) => (isSubject ? { subject: name, relation, object: other } : { subject: other, relation, object: name });
+  const rows = (answers) => h("ul", { class: "rows" }, answers.map((answer) => answerRow(answer, { explain: explain ? factWith(answer.name) : null })));
+  const blank = h("span", { class: "blank" }, "?"), own = h("span", {}, name), verb = h("b", {}, relation);
+  const rest = known.slice(KNOWN_SHOWN);
+  const more = n_known > known.length ? `${rest.length} more of ${n_known}` : `${rest.length} more`;
   return h("section", { class: "card", "data-relation": relation, "data-role": role },
-    h("h3", { class: "says" }, role === "subject" ? [own, " ", verb, " ", gap] : [gap, " ", verb, " ", own]),
+    h("h3", { class: "statement" }, isSubject ? [own, " ", verb, " ", blank] : [blank, " ", verb, " ", own]),
     n_known > 0 && [
-      h("p", { class: "kind" }, "Known"),
-      h("ul", { class: "rows" }, shown.map((one) => row(one, { fact: reason(one) }))),
-      rest.length > 0 && h("details", {}, h("summary", { class: "small" },
-        n_known > known.length ? `${rest.length} more of ${n_known}` : `${rest.length} more`),
-        h("ul", { class: "rows" }, rest.map((one) => row(one, { fact: reason(one) })))),
+      h("p", { class: "caption" }, "Known"),
+      rows(known.slice(0, KNOWN_SHOWN)),
+      rest.length > 0 && h("details", {}, h("summary", { class: "small" }, more), rows(rest)),
     ],
-    guesses(predicted, n_known, reason),
-    link && h("p", { class: "small" }, h("a", { href: askHref(role === "subject" ? { subject: name, relation } : { relation, object: name }) }, "All answers")));
+    predictions(predicted, n_known, rows),
+    link && h("p", { class: "small" }, h("a", { href: askHref(isSubject ? { subject: name, relation } : { relation, object: name }) }, "All answers")));
 }
 
-/** Predictions; those that are all unlikely are put away. */
-function guesses(predicted, n_known, reason) {
-  const likely = predicted.filter((one) => one.probability >= LIKELY);
-  const list = (some) => h("ul", { class: "rows" }, some.map((one) => row(one, { fact: reason(one) })));
-  if (likely.length) return [h("p", { class: "kind" }, n_known ? "Predicted" : "Predicted, none is known"), list(likely)];
+/** The likely predictions; if none is likely, all of them, collapsed. */
+function predictions(predicted, nKnown, rows) {
+  const likely = predicted.filter(({ probability }) => probability >= MIN_PROBABILITY);
+  if (likely.length) return [h("p", { class: "caption" }, nKnown ? "Predicted" : "Predicted (none known)"), rows(likely)];
   if (!predicted.length) return null;
-  return h("details", {}, h("summary", { class: "small" }, `${n_known ? "Others" : "Best guesses"}: at most ${percent(predicted[0].probability)}`), list(predicted));
+  const label = `${nKnown ? "Other answers" : "Best guesses"}: at most ${percent(predicted[0].probability)}`;
+  return h("details", {}, h("summary", { class: "small" }, label), rows(predicted));
 }
 
-/** Entities that are alike, in the margin. */
-export function alike(found) {
-  return h("ul", { class: "rows narrow" }, found.map((one) => h("li", {},
-    h("a", { class: "name", href: entityHref(one.name) }, one.name),
-    meter(one.similarity), h("span", { class: "number muted" }, one.similarity.toFixed(2).replace("-", "−")))));
+/** Similar entities, for the side column. */
+export function similarList(similar) {
+  return h("ul", { class: "rows narrow" }, similar.map(({ name, similarity }) => h("li", {},
+    h("a", { class: "name", href: entityHref(name) }, name),
+    meter(similarity), h("span", { class: "number muted" }, similarity.toFixed(2).replace("-", "−")))));
 }
 
-/** What sets a group apart, in words. */
-export function typical(found, most = 3) {
-  return found.slice(0, most).map((one) => h("small", {},
-    one.role === "subject" ? `${one.relation} ${one.neighbour}` : `${one.neighbour} ${one.relation} them`,
-    ` (${percent(one.probability)}, elsewhere ${percent(one.elsewhere)})`));
+/** Facts that are more probable for the members of a group than for other entities; "…" stands for the member. */
+export function typicalFacts(typical, nShown = 3) {
+  return typical.slice(0, nShown).map(({ role, relation, neighbour, probability, elsewhere }) => h("small", { class: "typical" },
+    role === "subject" ? `… ${relation} ${neighbour}` : `${neighbour} ${relation} …`,
+    ` (${percent(probability)}; other entities ${percent(elsewhere)})`));
 }

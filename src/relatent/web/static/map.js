@@ -1,110 +1,111 @@
-// The map: every entity a point, coloured by its group. The list of groups beside it says the same without a mouse.
+// The map: every entity is a point in the colour of its group. The list of groups has the same information as text.
 
-import { h, load, say } from "./dom.js";
-import { typical } from "./facts.js";
-import { Plane } from "./plane.js";
-import { get, wait } from "./server.js";
-import { colour, count, entityHref } from "./words.js";
+import { announce, h, load } from "./dom.js";
+import { typicalFacts } from "./facts.js";
+import { Scatter } from "./scatter.js";
+import { get, wait } from "./api.js";
+import { colour, count, entityHref } from "./format.js";
+
+const METHOD_LABELS = { pca: "Overview (PCA)", tsne: "Neighbours (t-SNE)" };
 
 export default function map({ group = "", method = "" }, { signal, go }) {
-  const tip = h("span", { class: "tip", hidden: true }), waiting = h("p", { class: "wait muted", role: "status" });
-  const points = h("canvas", { tabindex: "0", role: "img", "aria-label": "Map of the entities; the groups are listed beside it" });
+  const tip = h("span", { class: "tip", hidden: true }), status = h("p", { class: "wait muted", role: "status" });
+  const points = h("canvas", { tabindex: "0", role: "img", "aria-label": "Map of the entities; the list of groups has the same information" });
   const labels = h("canvas", { class: "labels", "aria-hidden": "true" });
-  const tool = (text, label, act) => h("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
-  const box = h("div", { class: "plane" }, points, labels, tip, waiting,
-    h("div", { class: "tools" }, tool("+", "Zoom in", () => plane.zoom(1.5)), tool("−", "Zoom out", () => plane.zoom(1 / 1.5)), tool("⤢", "Show all", () => plane.reset())));
-  const list = h("div", { class: "groups" }), ways = h("span", { class: "under" });
-  const names = new Names(signal);
+  const tool = (text, label, onclick) => h("button", { type: "button", "aria-label": label, title: label, onclick }, text);
+  const box = h("div", { class: "plane" }, points, labels, tip, status,
+    h("div", { class: "tools" }, tool("+", "Zoom in", () => scatter.zoom(1.5)), tool("−", "Zoom out", () => scatter.zoom(1 / 1.5)), tool("⤢", "Show all", () => scatter.reset())));
+  const list = h("div", { class: "groups" }), methods = h("span", { class: "under" });
+  const names = new NameCache(signal);
   let chosen = group === "" ? null : Number(group);
 
-  const plane = new Plane(points, labels, {
+  const scatter = new Scatter(points, labels, {
     signal,
-    name: (id) => names.at(id),
+    name: (id) => names.peek(id),
     fetchName: (id) => names.get(id),
     open: async (id) => go(entityHref(await names.get(id))),
-    hover: async (id, place) => {
+    hover: async (id, position) => {
       tip.hidden = id === null;
       if (id === null) return;
-      tip.style.left = `${place.x}px`;
-      tip.style.top = `${place.y}px`;
-      tip.textContent = names.at(id) ?? "…";
+      tip.style.left = `${position.x}px`;
+      tip.style.top = `${position.y}px`;
+      tip.textContent = names.peek(id) ?? "…";
       const name = await names.get(id);
-      if (plane.hovered === id) tip.textContent = name;
+      if (scatter.hovered === id) tip.textContent = name;
     },
   });
 
-  async function lay(way) {
-    const tell = ({ note }) => { waiting.textContent = `${note}…`; };
-    waiting.textContent = "Laying out…";
-    const found = await wait("map/points", { method: way }, signal, tell);
-    waiting.textContent = "";
-    plane.place(new Float32Array(found));
-    box.dataset.method = way;
-    box.dataset.painter = plane.gl ? "webgl" : "pixels";
+  async function place(chosenMethod) {
+    status.textContent = "Computing the layout…";
+    const coordinates = await wait("map/points", { method: chosenMethod }, signal, ({ note }) => { status.textContent = `${note}…`; });
+    status.textContent = "";
+    scatter.place(new Float32Array(coordinates));
+    box.dataset.method = chosenMethod;
+    box.dataset.painter = scatter.gl ? "webgl" : "pixels";
   }
 
   async function start() {
-    const about = await get("map", {}, signal);
-    const open = about.ways.filter((one) => one.available);
-    const radio = (one) => h("label", { class: "check" }, h("input", { type: "radio", name: "way", value: one.method, onchange: () => lay(one.method).catch(failed) }), one.method === "pca" ? "Overview (PCA)" : "Neighbours (t-SNE)");
-    if (open.length > 1) ways.append(...open.map(radio));
-    const first = open.some((one) => one.method === method) ? method : "pca";
-    const button = ways.querySelector(`[value=${first}]`);
+    const { ways, entities } = await get("map", {}, signal);
+    const available = ways.filter((way) => way.available).map((way) => way.method);
+    const radio = (value) => h("label", { class: "check" }, h("input", { type: "radio", name: "method", value, onchange: () => place(value).catch(showError) }), METHOD_LABELS[value]);
+    if (available.length > 1) methods.append(...available.map(radio));
+    const first = available.includes(method) ? method : "pca";
+    const button = methods.querySelector(`[value=${first}]`);
     if (button) button.checked = true;
-    await lay(first);
-    box.dataset.points = about.entities;
-    const numbers = await wait("map/groups", {}, signal, ({ done, total, note }) => { waiting.textContent = `Colours follow: ${note}${total ? ` (${done} of ${total})` : ""}…`; });
-    waiting.textContent = "";
-    plane.colours(new Uint16Array(numbers));
-    if (chosen !== null) plane.only(chosen);
+    await place(first);
+    box.dataset.points = entities;
+    const numbers = await wait("map/groups", {}, signal, ({ done, total, note }) => { status.textContent = `Finding groups: ${note}${total ? ` (${done} of ${total})` : ""}…`; });
+    status.textContent = "";
+    scatter.colour(new Uint16Array(numbers));
+    if (chosen !== null) scatter.select(chosen);
     box.dataset.coloured = "";
   }
 
-  function failed(error) {
-    if (error.name === "AbortError") return;
-    waiting.textContent = error.message;
+  function showError(error) {
+    if (error.name !== "AbortError") status.textContent = error.message;
   }
 
   load(list, wait("groups", {}, signal), ({ groups }) => {
-    say(count(groups.length, "group"));
-    return h("ul", {}, groups.map((one) => {
-      const line = h("li", { class: one.number === chosen ? "on" : "" },
-        h("button", { type: "button", "aria-pressed": String(one.number === chosen), onclick: () => choose(one.number, line) },
-          h("span", { class: "dot", "--c": colour(one.number) }),
-          h("span", {}, `Group ${one.number}`, h("small", {}, count(one.size, "entity", "entities"), ": ", one.members.slice(0, 3).join(", "), one.size > 3 ? " …" : ""), typical(one.typical, 1))),
-        h("a", { class: "small", href: `/group?number=${one.number}`, "aria-label": `Members of group ${one.number}` }, "open"));
+    announce(count(groups.length, "group"));
+    return h("ul", {}, groups.map(({ number, size, members, typical }) => {
+      const line = h("li", { class: number === chosen ? "on" : "" },
+        h("button", { type: "button", "aria-pressed": String(number === chosen), onclick: () => choose(number, line) },
+          h("span", { class: "dot", "--c": colour(number) }),
+          h("span", {}, `Group ${number}`, h("small", {}, count(size, "entity", "entities"), ": ", members.slice(0, 3).join(", "), size > 3 ? " …" : ""), typicalFacts(typical, 1))),
+        h("a", { class: "small", href: `/group?number=${number}`, "aria-label": `Members of group ${number}` }, "open"));
       return line;
     }));
   });
 
   function choose(number, line) {
     chosen = chosen === number ? null : number;
-    for (const one of list.querySelectorAll("li")) {
-      const on = one === line && chosen !== null;
-      one.classList.toggle("on", on);
-      one.querySelector("button").setAttribute("aria-pressed", String(on));
+    for (const item of list.querySelectorAll("li")) {
+      const isChosen = item === line && chosen !== null;
+      item.classList.toggle("on", isChosen);
+      item.querySelector("button").setAttribute("aria-pressed", String(isChosen));
     }
-    plane.only(chosen);
+    scatter.select(chosen);
   }
 
-  start().catch(failed);
+  start().catch(showError);
   return {
     title: "Map",
     content: [
-      h("header", { class: "head" }, h("h1", {}, "Map"), ways, h("p", { class: "muted small" }, "Near means: the model says alike things of both. Drag to move, scroll to zoom, click to open.")),
+      h("header", { class: "head" }, h("h1", {}, "Map"), methods, h("p", { class: "muted small" }, "Nearby entities have similar predictions. Drag to move, scroll to zoom, click to open.")),
       h("div", { class: "map" }, box, h("section", { "aria-label": "Groups" }, list)),
     ],
   };
 }
 
-/** Names by id, fetched in blocks when needed. */
-class Names {
+/** Names by id, fetched in blocks of 512. */
+class NameCache {
   constructor(signal) {
     this.signal = signal;
     this.blocks = new Map();
   }
 
-  at(id) {
+  /** The name, or null if it is not fetched yet. */
+  peek(id) {
     return this.blocks.get(id >> 9)?.names?.[id & 511] ?? null;
   }
 
@@ -112,11 +113,11 @@ class Names {
     const block = id >> 9;
     if (!this.blocks.has(block)) {
       const entry = { names: null };
-      entry.promise = get("names", { start: block << 9, count: 512 }, this.signal).then((found) => { entry.names = found.names; });
+      entry.promise = get("names", { start: block << 9, count: 512 }, this.signal).then((page) => { entry.names = page.names; });
       this.blocks.set(block, entry);
       entry.promise.catch(() => this.blocks.delete(block));
     }
     await this.blocks.get(block).promise;
-    return this.at(id);
+    return this.peek(id);
   }
 }

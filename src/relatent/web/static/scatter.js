@@ -1,11 +1,13 @@
-// Points on a plane: pan, zoom, and which point is under the pointer, fluid for a hundred thousand. Drawn by the graphics
-// card where there is one; otherwise into an array of pixels, which is several times faster than WebGL in software.
+// A scatter plot with pan, zoom and hover, fluid for a hundred thousand points. Drawn by WebGL on a graphics card;
+// without one, into an array of pixels, which is several times faster than WebGL in software.
 
-import { COLOURS } from "./words.js";
+import { COLOURS, NO_GROUP, NO_GROUP_COLOUR } from "./format.js";
 
-const GRID = 128; // cells a side, in which points are looked up
-const NEAR = 14; // pixels
-const FEW = 70; // points in sight that get their names written
+const GRID_SIDE = 128; // cells per side of the grid that finds points by position
+const HOVER_PIXELS = 14; // largest distance of the pointer to the point it selects
+const MAX_LABELS = 70;
+const MAX_CANDIDATES = 3 * MAX_LABELS; // visible points above which no labels are drawn
+const DIMMED_ALPHA = 0.10, ALPHA = 0.82;
 
 const VERTEX = `#version 300 es
 in vec2 point;
@@ -17,10 +19,9 @@ out vec4 colour;
 void main() {
   gl_Position = vec4(point * scale + shift, 0.0, 1.0);
   gl_PointSize = size;
-  bool known = group < 60000.0;
-  vec3 own = known ? palette[int(mod(group, ${COLOURS.length}.0))] : vec3(0.54, 0.56, 0.6);
+  vec3 own = group < 65535.0 ? palette[int(mod(group, ${COLOURS.length}.0))] : vec3(0.54, 0.56, 0.6);
   bool dim = only >= 0.0 && group != only;
-  colour = vec4(own, dim ? 0.10 : 0.82);
+  colour = vec4(own, dim ? ${DIMMED_ALPHA} : ${ALPHA});
 }`;
 
 const FRAGMENT = `#version 300 es
@@ -33,13 +34,13 @@ void main() {
   result = vec4(colour.rgb * a, a);
 }`;
 
-export class Plane {
-  /** name(id): a name if it is here already; fetchName(id): a promise of it. */
+export class Scatter {
+  /** name(id): the name, or null if it is not fetched yet; fetchName(id): a promise of it. */
   constructor(canvas, labels, { signal, name, fetchName, open, hover }) {
     Object.assign(this, { canvas, labels, name, fetchName, open, hover, signal });
     this.points = new Float32Array(0);
     this.groups = null;
-    this.chosen = -1;
+    this.selected = -1;
     this.hovered = null;
     this.view = { x: 0, y: 0, zoom: 1 };
     this.drawing = 0;
@@ -47,8 +48,9 @@ export class Plane {
     this.listen();
   }
 
-  // --- what is shown
+  // --- data and view
 
+  /** Set the coordinates: x and y of each point, from −1 to 1. */
   place(points) {
     this.points = points;
     this.index();
@@ -56,12 +58,13 @@ export class Plane {
     if (gl) {
       gl.bindBuffer(gl.ARRAY_BUFFER, this.pointBuffer);
       gl.bufferData(gl.ARRAY_BUFFER, points, gl.STATIC_DRAW);
-      if (!this.groups) this.colours(new Uint16Array(points.length / 2).fill(65535));
+      if (!this.groups) this.colour(new Uint16Array(points.length / 2).fill(NO_GROUP));
     }
     this.draw();
   }
 
-  colours(groups) {
+  /** Set the group of each point. */
+  colour(groups) {
     this.groups = groups;
     const gl = this.gl;
     if (gl) {
@@ -71,15 +74,16 @@ export class Plane {
     this.draw();
   }
 
-  only(group) {
-    this.chosen = group === null ? -1 : group;
+  /** Dim all groups but one; null: none. */
+  select(group) {
+    this.selected = group === null ? -1 : group;
     this.draw();
   }
 
   zoom(factor, at = { x: this.width / 2, y: this.height / 2 }) {
-    const before = this.toPlane(at);
+    const before = this.toData(at);
     this.view.zoom = Math.max(0.5, Math.min(400, this.view.zoom * factor));
-    const after = this.toPlane(at);
+    const after = this.toData(at);
     this.view.x += before.x - after.x;
     this.view.y += before.y - after.y;
     this.draw();
@@ -90,13 +94,14 @@ export class Plane {
     this.draw();
   }
 
-  // --- between the plane and the screen
+  // --- data coordinates and pixels
 
+  /** Pixels per unit of the coordinates. */
   get unit() {
-    return 0.46 * Math.min(this.width, this.height) * this.view.zoom; // pixels of a length of 1
+    return 0.46 * Math.min(this.width, this.height) * this.view.zoom;
   }
 
-  toPlane({ x, y }) {
+  toData({ x, y }) {
     return { x: this.view.x + (x - this.width / 2) / this.unit, y: this.view.y - (y - this.height / 2) / this.unit };
   }
 
@@ -110,9 +115,9 @@ export class Plane {
   // --- drawing
 
   prepare() {
-    const gl = (this.gl = hasCard() ? this.canvas.getContext("webgl2", { antialias: false }) : null);
+    const gl = (this.gl = hasGraphicsCard() ? this.canvas.getContext("webgl2", { antialias: false }) : null);
     if (!gl) {
-      this.flat = this.canvas.getContext("2d", { alpha: false });
+      this.context = this.canvas.getContext("2d", { alpha: false });
       return;
     }
     const program = gl.createProgram();
@@ -124,17 +129,17 @@ export class Plane {
     }
     gl.linkProgram(program);
     gl.useProgram(program);
-    this.at = Object.fromEntries(["scale", "shift", "size", "only", "palette"].map((name) => [name, gl.getUniformLocation(program, name)]));
+    this.uniforms = Object.fromEntries(["scale", "shift", "size", "only", "palette"].map((name) => [name, gl.getUniformLocation(program, name)]));
     const buffer = (name, size, kind) => {
-      const made = gl.createBuffer(), place = gl.getAttribLocation(program, name);
-      gl.bindBuffer(gl.ARRAY_BUFFER, made);
-      gl.enableVertexAttribArray(place);
-      gl.vertexAttribPointer(place, size, kind, false, 0, 0);
-      return made;
+      const created = gl.createBuffer(), location = gl.getAttribLocation(program, name);
+      gl.bindBuffer(gl.ARRAY_BUFFER, created);
+      gl.enableVertexAttribArray(location);
+      gl.vertexAttribPointer(location, size, kind, false, 0, 0);
+      return created;
     };
     this.pointBuffer = buffer("point", 2, gl.FLOAT);
     this.groupBuffer = buffer("group", 1, gl.UNSIGNED_SHORT);
-    gl.uniform3fv(this.at.palette, COLOURS.flatMap((hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16) / 255)));
+    gl.uniform3fv(this.uniforms.palette, COLOURS.flatMap((hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16) / 255)));
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
   }
@@ -147,11 +152,9 @@ export class Plane {
     const box = this.canvas.getBoundingClientRect(), ratio = Math.min(devicePixelRatio || 1, 2);
     this.width = box.width;
     this.height = box.height;
-    for (const one of [this.canvas, this.labels]) {
-      if (one.width !== Math.round(box.width * ratio) || one.height !== Math.round(box.height * ratio)) {
-        one.width = Math.round(box.width * ratio);
-        one.height = Math.round(box.height * ratio);
-      }
+    const width = Math.round(box.width * ratio), height = Math.round(box.height * ratio);
+    for (const canvas of [this.canvas, this.labels]) {
+      if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
     }
     this.ratio = ratio;
   }
@@ -161,68 +164,67 @@ export class Plane {
     const count = this.points.length / 2;
     if (!count || !this.width) return;
     const size = this.ratio * Math.max(2, Math.min(12, (11 - 1.7 * Math.log10(count)) * this.view.zoom ** 0.3));
-    if (this.gl) this.paintByWebgl(count, size);
-    else this.paintFlat(count, size);
+    if (this.gl) this.paintWebgl(count, size);
+    else this.paintPixels(count, size);
     this.label();
   }
 
-  paintByWebgl(count, size) {
+  paintWebgl(count, size) {
     const gl = this.gl, x = (2 * this.unit) / this.width, y = (2 * this.unit) / this.height;
     gl.viewport(0, 0, this.canvas.width, this.canvas.height);
     gl.clearColor(0, 0, 0, 0);
     gl.clear(gl.COLOR_BUFFER_BIT);
-    gl.uniform2f(this.at.scale, x, y);
-    gl.uniform2f(this.at.shift, -this.view.x * x, -this.view.y * y);
-    gl.uniform1f(this.at.size, size);
-    gl.uniform1f(this.at.only, this.chosen);
+    gl.uniform2f(this.uniforms.scale, x, y);
+    gl.uniform2f(this.uniforms.shift, -this.view.x * x, -this.view.y * y);
+    gl.uniform1f(this.uniforms.size, size);
+    gl.uniform1f(this.uniforms.only, this.selected);
     gl.drawArrays(gl.POINTS, 0, count);
   }
 
-  /** Where there is no graphics card: discs blended into an array of pixels. */
-  paintFlat(count, size) {
+  /** Without a graphics card: discs blended into an array of pixels. */
+  paintPixels(count, size) {
     const { width, height } = this.canvas, ratio = this.ratio, groups = this.groups, points = this.points;
-    if (this.image?.width !== width || this.image?.height !== height) this.image = this.flat.createImageData(width, height);
+    if (this.image?.width !== width || this.image?.height !== height) this.image = this.context.createImageData(width, height);
     const pixels = new Uint32Array(this.image.data.buffer), { side, cover } = disc(size);
     pixels.fill(packed(getComputedStyle(this.canvas.parentElement).backgroundColor));
     const unit = this.unit * ratio, x0 = width / 2 - this.view.x * unit - side / 2, y0 = height / 2 + this.view.y * unit - side / 2;
     for (let id = 0; id < count; id += 1) {
       const x = Math.round(x0 + points[2 * id] * unit), y = Math.round(y0 - points[2 * id + 1] * unit);
       if (x < 0 || y < 0 || x + side > width || y + side > height) continue;
-      const group = groups ? groups[id] : 65535, colour = group === 65535 ? GREY : PACKED[group % PACKED.length];
-      const alpha = this.chosen >= 0 && group !== this.chosen ? 26 : 210;
+      const group = groups ? groups[id] : NO_GROUP, colour = group === NO_GROUP ? PACKED_NO_GROUP : PACKED[group % PACKED.length];
+      const alpha = 256 * (this.selected >= 0 && group !== this.selected ? DIMMED_ALPHA : ALPHA);
       for (let row = 0, i = 0; row < side; row += 1) {
-        for (let place = (y + row) * width + x, stop = place + side; place < stop; place += 1, i += 1) {
+        for (let pixel = (y + row) * width + x, stop = pixel + side; pixel < stop; pixel += 1, i += 1) {
           const own = (cover[i] * alpha) >> 8;
-          if (own) pixels[place] = blended(pixels[place], colour, own);
+          if (own) pixels[pixel] = blended(pixels[pixel], colour, own);
         }
       }
     }
-    this.flat.putImageData(this.image, 0, 0);
+    this.context.putImageData(this.image, 0, 0);
   }
 
-  /** Names of the points in sight, where there are few, and none over another. */
+  /** Draw the names of the visible points if they are few; a name that would overlap another is left out. */
   label() {
-    const paper = this.labels.getContext("2d");
-    paper.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    paper.clearRect(0, 0, this.width, this.height);
-    const seen = this.inSight(FEW * 3);
-    if (!seen || seen.length > FEW * 3) return;
-    const missing = seen.find((id) => this.name(id) === null);
-    if (missing !== undefined) {
-      this.fetchNames(seen);
+    const context = this.labels.getContext("2d");
+    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    context.clearRect(0, 0, this.width, this.height);
+    const visible = this.visible(MAX_CANDIDATES);
+    if (!visible) return;
+    if (visible.some((id) => this.name(id) === null)) {
+      this.fetchNames(visible);
       return;
     }
-    paper.font = "12px system-ui, sans-serif";
-    paper.fillStyle = getComputedStyle(this.canvas).color;
+    context.font = "12px system-ui, sans-serif";
+    context.fillStyle = getComputedStyle(this.canvas).color;
     const taken = [];
-    for (const id of seen) {
-      if (this.chosen >= 0 && this.groups?.[id] !== this.chosen) continue;
+    for (const id of visible) {
+      if (this.selected >= 0 && this.groups?.[id] !== this.selected) continue;
       const { x, y } = this.toScreen(id), text = shortened(this.name(id));
-      const box = [x + 6, y - 8, x + 10 + paper.measureText(text).width, y + 8];
+      const box = [x + 6, y - 8, x + 10 + context.measureText(text).width, y + 8];
       if (box[2] > this.width || taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) continue;
       taken.push(box);
-      paper.fillText(text, x + 8, y + 4);
-      if (taken.length >= FEW) break;
+      context.fillText(text, x + 8, y + 4);
+      if (taken.length >= MAX_LABELS) break;
     }
   }
 
@@ -233,28 +235,28 @@ export class Plane {
     Promise.all(blocks.map((block) => this.fetchName(block << 9))).then(() => this.draw(), () => {}).finally(() => { this.fetching = false; });
   }
 
-  // --- which point is where
+  // --- points by position
 
-  /** Points by cell of a grid: counted, then dealt into one array. */
+  /** Sort the points by cell of the grid (counting sort). */
   index() {
-    const count = this.points.length / 2, starts = new Uint32Array(GRID * GRID + 1), cells = new Uint16Array(count);
+    const count = this.points.length / 2, starts = new Uint32Array(GRID_SIDE * GRID_SIDE + 1), cells = new Uint16Array(count);
     for (let id = 0; id < count; id += 1) {
-      cells[id] = cell(this.points[2 * id]) + GRID * cell(this.points[2 * id + 1]);
+      cells[id] = cell(this.points[2 * id]) + GRID_SIDE * cell(this.points[2 * id + 1]);
       starts[cells[id] + 1] += 1;
     }
-    for (let i = 0; i < GRID * GRID; i += 1) starts[i + 1] += starts[i];
+    for (let i = 0; i < GRID_SIDE * GRID_SIDE; i += 1) starts[i + 1] += starts[i];
     const next = starts.slice(), ids = new Uint32Array(count);
     for (let id = 0; id < count; id += 1) ids[next[cells[id]]++] = id;
     this.cells = { starts, ids };
   }
 
-  /** Ids in sight; null if there are more than `most`. */
-  inSight(most) {
-    const low = this.toPlane({ x: 0, y: this.height }), high = this.toPlane({ x: this.width, y: 0 });
+  /** Ids of the visible points; null if there are more than `most`. */
+  visible(most) {
+    const low = this.toData({ x: 0, y: this.height }), high = this.toData({ x: this.width, y: 0 });
     const found = [];
     for (let row = cell(low.y); row <= cell(high.y); row += 1) {
       const { starts, ids } = this.cells;
-      for (let i = starts[row * GRID + cell(low.x)]; i < starts[row * GRID + cell(high.x) + 1]; i += 1) {
+      for (let i = starts[row * GRID_SIDE + cell(low.x)]; i < starts[row * GRID_SIDE + cell(high.x) + 1]; i += 1) {
         const id = ids[i], x = this.points[2 * id], y = this.points[2 * id + 1];
         if (x >= low.x && x <= high.x && y >= low.y && y <= high.y) found.push(id);
         if (found.length > most) return null;
@@ -263,20 +265,21 @@ export class Plane {
     return found.sort((a, b) => a - b);
   }
 
+  /** Id of the point nearest to a position on the screen; null if none is near. */
   nearest(at) {
     if (!this.cells) return null;
-    const reach = NEAR / this.unit, here = this.toPlane(at), { starts, ids } = this.cells;
-    let best = null, least = reach * reach;
+    const reach = HOVER_PIXELS / this.unit, here = this.toData(at), { starts, ids } = this.cells;
+    let best = null, bestSquare = reach * reach;
     for (let row = cell(here.y - reach); row <= cell(here.y + reach); row += 1) {
-      for (let i = starts[row * GRID + cell(here.x - reach)]; i < starts[row * GRID + cell(here.x + reach) + 1]; i += 1) {
-        const id = ids[i], dx = this.points[2 * id] - here.x, dy = this.points[2 * id + 1] - here.y, far = dx * dx + dy * dy;
-        if (far < least && (this.chosen < 0 || this.groups?.[id] === this.chosen)) [best, least] = [id, far];
+      for (let i = starts[row * GRID_SIDE + cell(here.x - reach)]; i < starts[row * GRID_SIDE + cell(here.x + reach) + 1]; i += 1) {
+        const id = ids[i], dx = this.points[2 * id] - here.x, dy = this.points[2 * id + 1] - here.y, square = dx * dx + dy * dy;
+        if (square < bestSquare && (this.selected < 0 || this.groups?.[id] === this.selected)) [best, bestSquare] = [id, square];
       }
     }
     return best;
   }
 
-  // --- hands
+  // --- pointer and keyboard
 
   listen() {
     const { canvas, signal } = this, on = (name, act, options = {}) => canvas.addEventListener(name, act, { signal, ...options });
@@ -334,21 +337,21 @@ export class Plane {
   }
 }
 
-/** Whether WebGL is drawn by a graphics card and not by a program that stands in for one. */
-function hasCard() {
+/** Whether a graphics card draws WebGL, and not a software renderer. */
+function hasGraphicsCard() {
   const gl = document.createElement("canvas").getContext("webgl2", { failIfMajorPerformanceCaveat: true });
-  const told = gl?.getExtension("WEBGL_debug_renderer_info");
-  const name = told ? gl.getParameter(told.UNMASKED_RENDERER_WEBGL) : "";
+  const info = gl?.getExtension("WEBGL_debug_renderer_info");
+  const name = info ? gl.getParameter(info.UNMASKED_RENDERER_WEBGL) : "";
   gl?.getExtension("WEBGL_lose_context")?.loseContext();
   return Boolean(gl) && !/swiftshader|llvmpipe|software|basic render/i.test(name);
 }
 
-/** How much of each pixel a disc covers, 0 to 256. */
+/** Coverage of each pixel by a disc, from 0 to 256. */
 function disc(size) {
   const side = Math.ceil(size) + 1, cover = new Uint16Array(side * side);
   for (let i = 0; i < cover.length; i += 1) {
-    const far = Math.hypot((i % side) + 0.5 - side / 2, Math.floor(i / side) + 0.5 - side / 2);
-    cover[i] = 256 * Math.max(0, Math.min(1, size / 2 - far + 0.5));
+    const distance = Math.hypot((i % side) + 0.5 - side / 2, Math.floor(i / side) + 0.5 - side / 2);
+    cover[i] = 256 * Math.max(0, Math.min(1, size / 2 - distance + 0.5));
   }
   return { side, cover };
 }
@@ -359,19 +362,20 @@ function blended(below, above, alpha) {
   return (0xff000000 | outer | ((((above & 0xff00) * alpha + (below & 0xff00) * rest) >>> 8) & 0xff00)) >>> 0;
 }
 
-/** A colour as a pixel: little-endian RGBA. */
+/** A CSS colour as a pixel: little-endian RGBA. */
 function packed(colour) {
   const [r, g, b] = colour.startsWith("#")
     ? [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16)) : colour.match(/[\d.]+/g).map(Number);
   return (0xff000000 | (b << 16) | (g << 8) | r) >>> 0;
 }
 
-const PACKED = COLOURS.map(packed), GREY = packed("#8a8f98");
+const PACKED = COLOURS.map(packed), PACKED_NO_GROUP = packed(NO_GROUP_COLOUR);
 
+/** Row or column of the grid. */
 function cell(value) {
-  return Math.max(0, Math.min(GRID - 1, Math.floor(((value + 1) / 2) * GRID)));
+  return Math.max(0, Math.min(GRID_SIDE - 1, Math.floor(((value + 1) / 2) * GRID_SIDE)));
 }
 
 function shortened(text) {
-  return text.length > 26 ? text.slice(0, 25) + "…" : text;
+  return text.length > 26 ? `${text.slice(0, 25)}…` : text;
 }
