@@ -26,8 +26,8 @@ from pyarrow import parquet
 from timing import bar, timed
 
 import relatent
-from relatent.data.read.files import identify
-from relatent.data.read.string_table import Interner, Spans
+from relatent.data.read.formats import identify
+from relatent.data.read.string_table import Spans, StringTable
 
 Array = np.ndarray[Any, Any]
 
@@ -253,10 +253,10 @@ def _number(path: Path, _: dict[str, int]) -> Work:
     columns = [[Spans.of(column) for column in batch.columns] for batch in _columns(path)]
 
     def job() -> None:
-        entities, relations = Interner(), Interner()
+        entities, relations = StringTable(), StringTable()
         for s, k, o in columns:
-            for interner, spans in ((entities, s), (relations, k), (entities, o)):
-                interner.numbers(spans)
+            for table, spans in ((entities, s), (relations, k), (entities, o)):
+                table.ids(spans)
 
     return job, _nothing
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
 
 from ..data.catalog import datasets, load_dataset, load_splits
 from ..data.facts import Facts
-from ..data.read.delimited import read
-from ..distributed.workers import ALONE, Workers
+from ..data.read.dispatch import read
+from ..distributed.workers import Workers
 from ..errors import DataError, DataWarning, InputError
-from ..progress import Progress, bar
 
 SPLITS = ("train", "valid", "test")
 
@@ -21,8 +19,7 @@ SPLITS = ("train", "valid", "test")
 def open_part(source: str, workers: Workers, *, split: str = "all") -> Facts:
     """One worker's part of the facts of a file or a catalog name."""
     if workers.any(Path(source).exists()):
-        with _reading(source, workers) as progress:
-            return read(source, progress=progress, workers=workers)
+        return read(source, progress=True, workers=workers)
     facts = open_whole(source, workers, split=split)
     return facts.subset(np.arange(len(facts)) % workers.size == workers.rank)
 
@@ -36,20 +33,13 @@ def open_whole(source: str, workers: Workers, *, split: str = "all") -> Facts:
     return facts
 
 
-def _reading(source: str, workers: Workers = ALONE) -> AbstractContextManager[Progress | None]:
-    if workers.rank > 0:
-        return nullcontext()
-    return bar(f"reading {Path(source).name}", in_bytes=True)
-
-
 def open_facts(source: str, *, split: str = "all") -> Facts:
     """Facts of a file, or of a catalog name; NAME:train, NAME:valid, NAME:test and NAME:all pick a benchmark's split.
 
     `split` says which one a benchmark's bare name means.
     """
     if Path(source).exists():
-        with _reading(source) as progress:
-            return read(source, progress=progress)
+        return read(source, progress=True)
     name, _, asked = source.partition(":")
     entry = {dataset.name: dataset for dataset in datasets()}.get(name)
     if entry is None:

@@ -20,7 +20,7 @@ import numpy as np
 from ..errors import DataError, DownloadError, UnknownNameError
 from .facts import Facts
 from .names import Names
-from .read.delimited import parse_tsv
+from .read.formats import parse_tsv
 from .union import over_one_vocabulary, union
 
 _SPLITS = ("train.txt", "valid.txt", "test.txt")

@@ -6,8 +6,8 @@ import pyoxigraph
 import pytest
 
 from relatent.data.read import ntriples, rdf
-from relatent.data.read.delimited import read
-from relatent.data.read.files import identify
+from relatent.data.read.dispatch import read
+from relatent.data.read.formats import identify
 from relatent.data.read.string_table import Spans
 from relatent.errors import DataError
 
@@ -120,7 +120,7 @@ def outcome(reading, file):
 
 def by_pyoxigraph(path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(rdf, "_scanned", rdf._streamed)
+        patch.setattr(rdf, "_scan", rdf._parse)
         return outcome(read, path)
 
 
@@ -142,7 +142,7 @@ def test_broken_utf8_is_reported_as_pyoxigraph_does(text, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("block", [1, 7, 64, 1 << 20])
 def test_sound_lines_in_any_mix_and_any_blocks_give_what_pyoxigraph_gives(block, tmp_path, monkeypatch):
-    monkeypatch.setattr(ntriples, "_BLOCK", block)
+    monkeypatch.setattr(ntriples, "BLOCK_BYTES", block)
     sound = [line for line in LINES if is_sound(line)]
     rng = np.random.default_rng(block)
     path = tmp_path / "mix.nt"
@@ -162,10 +162,10 @@ def is_sound(line):
 def test_common_lines_never_reach_pyoxigraph(tmp_path, monkeypatch):
     path = tmp_path / "common.nt"
     path.write_text(COMMON + "_:a <http://x/parent> <urn:x-y:z> .\n" + '<a:b> <a:b> "x" .\n')
-    monkeypatch.setattr(ntriples, "_parsed", lambda text: iter(()) if not text else pytest.fail(f"asked about {text}"))
-    monkeypatch.setattr(ntriples, "_check_endings", lambda endings: None)
-    gathering, n_literals = ntriples.scan(identify(path), lambda *_: None)
-    assert (gathering.n_facts, n_literals) == (2, 1)
+    monkeypatch.setattr(ntriples, "_parse", lambda text: iter(()) if not text else pytest.fail(f"asked about {text}"))
+    monkeypatch.setattr(ntriples, "_check_suffixes", lambda suffixes: None)
+    builder, n_literals = ntriples.scan(identify(path), lambda *_: None)
+    assert (builder.n_facts, n_literals) == (2, 1)
 
 
 def test_a_name_called_plain_is_sound():

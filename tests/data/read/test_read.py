@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from relatent.data.facts import Facts
-from relatent.data.read.delimited import read
+from relatent.data.read.dispatch import read
 from relatent.errors import DataError, DataWarning
 
 FAMILY = [("Ann", "parent", "Bob"), ("Bob", "parent", "Cid"), ("Bob", "married", "Eva")]
@@ -101,7 +101,7 @@ def test_names_are_sorted_by_code_point_as_from_arrays_does(write):
 
 
 def test_many_blocks_give_the_same_ids_as_from_arrays(write, monkeypatch):
-    monkeypatch.setattr("relatent.data.read.delimited._BLOCK", 4096)
+    monkeypatch.setattr("relatent.data.read.delimited.BLOCK_BYTES", 4096)
     rng = np.random.default_rng(0)
     s, k, o = (
         np.array([f"{prefix}{i}" for i in rng.integers(0, n, 5000)]) for prefix, n in (("e", 300), ("r", 5), ("e", 400))
@@ -167,7 +167,9 @@ def test_columns_must_be_three_or_four_different_names(write):
     for wrong in (("a", "b"), "abc", ("a", "a", "b")):
         with pytest.raises(DataError, match="columns must be 3 or 4 different column names, got"):
             read(name, columns=wrong)
-    with pytest.raises(DataError, match="header=False says it has none"):
+    with pytest.raises(
+        DataError, match=r"^header=False says that the first row of family\.tsv has no column names, but columns= "
+    ):
         read(name, columns=("a", "b", "c"), header=False)
 
 
@@ -199,9 +201,9 @@ def test_columns_must_be_three_or_four_different_names(write):
         ("f.tsv", "a\tr\tb\tinf\n", r"^f.tsv:1: weights are confidences, .* got inf$"),
         ("f.tsv", b"a\tr\tb\na\tr\tM\xfcller\n", r"^f.tsv:2: is not valid UTF-8; save the file as UTF-8$"),
         ("f.csv", 'a,r,b\n"a,r,b\nc,d,e\n', r"^f.csv:2: unexpected end of data$"),
-        ("f.tsv", "", r"^f.tsv: holds no facts$"),
-        ("f.tsv", "\n\n", r"^f.tsv: holds no facts$"),
-        ("f.tsv", "s\tp\to\n", r"^f.tsv: holds no facts$"),
+        ("f.tsv", "", r"^f.tsv: contains no facts$"),
+        ("f.tsv", "\n\n", r"^f.tsv: contains no facts$"),
+        ("f.tsv", "s\tp\to\n", r"^f.tsv: contains no facts$"),
     ],
 )
 def test_a_fault_is_reported_with_its_line(write, name, content, message):
@@ -237,7 +239,9 @@ def test_a_missing_file_a_folder_and_an_unknown_extension_are_told_apart(write, 
     with pytest.raises(DataError, match=r"^folder.tsv: is a folder, expected a file of facts$"):
         read("folder.tsv")
     for name in ("facts.xlsx", "facts", "facts.gz", "facts.nq"):
-        with pytest.raises(DataError, match=rf"^{name}: unknown kind of file; known are .tsv, .*\.ttl, each plain"):
+        with pytest.raises(
+            DataError, match=rf"^{name}: unknown file extension; use one of .tsv, .*\.ttl, optionally followed by .gz"
+        ):
             read(write(name, TSV))
 
 
@@ -335,7 +339,7 @@ def with_cell(row, column, value):
         (pd.DataFrame(FAMILY).assign(w=[1, 1, -0.5]), r"^table: row 3: weights are confidences, .* got -0.5$"),
         (pl.DataFrame({"s": ["a"], "p": ["r"], "o": ["b"], "w": [float("nan")]}), r"^table: row 1: .* got nan$"),
         (pd.DataFrame(FAMILY)[[0, 1]], r"^table: expected 3 columns, or 4 with a weight, got 2; choose with columns="),
-        (pd.DataFrame(FAMILY).iloc[:0].astype(object), r"^table: holds no facts$"),
+        (pd.DataFrame(FAMILY).iloc[:0].astype(object), r"^table: contains no facts$"),
         (pl.Series(["a"]), r"^table: cannot be read: "),
         (FAMILY, r"^cannot read facts from 'list'; pass a path, or a pandas, polars or Arrow table"),
     ],
@@ -429,8 +433,8 @@ def test_blank_nodes_keep_their_labels_and_unnamed_ones_are_numbered(write):
         ("f.nt", b"<http://x/a> <http://x/p> <http://x/\xff> .\n", r"^f.nt:1: Invalid UTF-8"),
         ("f.nt", "<http://a> <http://b> <http://c> <http://graph> .\n", r"^f.nt:1: "),
         ("f.ttl", "@prefix : <http://x/> .\n:a :b <<( :c :d :e )>> .\n", r"^f.ttl: a triple about a triple"),
-        ("f.nt", "", r"^f.nt: holds no facts$"),
-        ("f.nt", '<http://a> <http://b> "c" .\n', r"^f.nt: holds no facts, only 1 with literal objects$"),
+        ("f.nt", "", r"^f.nt: contains no facts$"),
+        ("f.nt", '<a:b> <a:b> "c" .\n', r"^f.nt: contains no facts; every object is a literal \(triples: 1\)$"),
         ("f.nt.gz", gzip.compress(NT.encode() * 99)[:60], r"^f.nt.gz: cannot be read: .*[Tt]runcated"),
     ],
 )  # fmt: skip
@@ -440,7 +444,7 @@ def test_a_fault_in_rdf_is_reported_with_its_line(write, name, content, message)
 
 
 def test_rdf_has_no_columns(write):
-    with pytest.raises(DataError, match=r"^family.nt: RDF has no columns to choose from"):
+    with pytest.raises(DataError, match=r"^family.nt: RDF has no columns to choose from, got columns="):
         read(write("family.nt", NT), columns=("s", "p", "o"))
 
 
@@ -491,7 +495,9 @@ def test_counts_are_whole_numbers(tmp_path, count):
 def test_weights_and_counts_at_once_are_refused(tmp_path):
     path = tmp_path / "both.csv"
     path.write_text("subject,relation,object,weight,count\na,r,b,.5,2\n")
-    with pytest.raises(DataError, match="there are weights and counts; choose one with columns="):
+    with pytest.raises(
+        DataError, match="columns 'weight' and 'count' hold weights and counts; choose one with columns="
+    ):
         read(path)
 
 
@@ -501,9 +507,9 @@ def test_weights_and_counts_at_once_are_refused(tmp_path):
 @pytest.mark.parametrize("name", ["long.tsv", "long.tsv.gz", "long.nt", "long.nt.gz", "long.ttl", "long.parquet"])
 def test_progress_counts_the_bytes_of_the_file_and_the_facts(write, tmp_path, monkeypatch, name):
     for module in ("delimited", "ntriples"):
-        monkeypatch.setattr(f"relatent.data.read.{module}._BLOCK", 4096)
-    monkeypatch.setattr("relatent.data.read.delimited._ROWS", 100)
-    monkeypatch.setattr("relatent.data.read.rdf._AT_ONCE", 100)
+        monkeypatch.setattr(f"relatent.data.read.{module}.BLOCK_BYTES", 4096)
+    monkeypatch.setattr("relatent.data.read.frames.ROWS_PER_BATCH", 100)
+    monkeypatch.setattr("relatent.data.read.rdf.TRIPLES_PER_REPORT", 100)
     facts = [(f"http://x/{i}", "http://x/r", f"http://x/{i * 7 % 1000}") for i in range(1000)]
     row = "{}\t{}\t{}\n" if "tsv" in name else "<{}> <{}> <{}> .\n"
     text = "".join(row.format(*fact) for fact in facts)
@@ -522,7 +528,7 @@ def test_progress_counts_the_bytes_of_the_file_and_the_facts(write, tmp_path, mo
 
 
 def test_progress_counts_the_rows_of_a_table(monkeypatch):
-    monkeypatch.setattr("relatent.data.read.delimited._ROWS", 2)
+    monkeypatch.setattr("relatent.data.read.frames.ROWS_PER_BATCH", 2)
     reports = []
     read(pd.DataFrame(FAMILY), progress=lambda *report: reports.append(report))
     assert reports == [(2, 3, "2 facts"), (3, 3, "3 facts")]
@@ -532,7 +538,7 @@ def test_progress_counts_the_rows_of_a_table(monkeypatch):
 
 
 def test_weights_counts_and_faults_are_found_in_every_block(write, monkeypatch):
-    monkeypatch.setattr("relatent.data.read.delimited._BLOCK", 4096)
+    monkeypatch.setattr("relatent.data.read.delimited.BLOCK_BYTES", 4096)
     rows = [(f"e{i % 700}", f"r{i % 3}", f"e{i * 31 % 701}", i % 700 + 1) for i in range(3000)]
     text = "".join("{}\t{}\t{}\t{}\n".format(*row) for row in rows)
     weighted = read(write("w.tsv", text))
@@ -548,7 +554,7 @@ def test_weights_counts_and_faults_are_found_in_every_block(write, monkeypatch):
 
 
 def test_a_long_table_is_read_as_a_long_file_is(write, monkeypatch):
-    monkeypatch.setattr("relatent.data.read.delimited._ROWS", 100)
+    monkeypatch.setattr("relatent.data.read.frames.ROWS_PER_BATCH", 100)
     rows = [(f"e{i % 70}", f"r{i % 3}", f"e{i * 31 % 71}") for i in range(1000)]
     expected = read(write("f.tsv", "".join("\t".join(row) + "\n" for row in rows)))
     frame = pd.DataFrame(rows, columns=["s", "p", "o"])

@@ -1,4 +1,4 @@
-"""One file read by several workers: each parses its part, names get the numbers that one alone would give them."""
+"""One file read by several workers: each parses a part, and ids are the same as if one process had read it all."""
 
 from __future__ import annotations
 
@@ -14,80 +14,79 @@ from ...progress import Progress
 from ..facts import Facts
 from ..names import Names
 from ..shard import move_to_owners
-from . import delimited as alone
-from .files import File, Part, byte_order_mark, identify, line_cut
-from .rdf import read_rdf, tell_of_literals
-from .string_table import Interner, Spans
+from .files import File, FilePart, byte_order_mark_length, line_range
+from .formats import identify, naming_the_file, read_file
+from .rdf import check_no_columns, report_literals
+from .string_table import Spans, StringTable
 
 
 def read_together(
     source: Any, columns: Sequence[str] | None, header: bool | None, report: Progress, workers: Workers
 ) -> Facts:
-    """This worker's facts: those of the subjects it owns, over the vocabulary of all."""
+    """This worker's facts: those of the subjects it owns, over the vocabulary of all workers."""
     with workers.raise_together():
         if not isinstance(source, (str, os.PathLike)):
-            raise DataError("workers read files; a table is given to fit as it is, each worker its own rows")
+            raise DataError(
+                f"several workers read a file together, got {type(source).__name__!r}; pass a path, or read the "
+                "table in each worker without workers="
+            )
         file = identify(Path(source))
-        if columns is not None and file.kind in ("nt", "ttl"):
-            read_rdf(file, columns, report)  # says that there are none
-    report = report if workers.rank == 0 else _silent
-    part = Part(workers.rank, workers.size)
-    own: Facts | None = None
+        if file.format in ("ntriples", "turtle"):
+            check_no_columns(file, columns)
+    part = FilePart(workers.rank, workers.size)
+    facts: Facts | None = None
     if not workers.any(not _can_be_cut(file, part)):
-        own = _read_part(file, columns, header, report, part, workers)
-    if own is None:
-        own = _read_by_first(file, columns, header, report, workers)
-    entities, relations = (_merged(names, workers) for names in (own.entities, own.relations))
-    facts = own.over(entities, relations)
+        facts = _read_part(file, columns, header, report, part, workers)
+    if facts is None:
+        facts = _read_by_first(file, columns, header, report, workers)
+    entities, relations = (_merged_names(names, workers) for names in (facts.entities, facts.relations))
+    facts = facts.over(entities, relations)
     if not workers.any(len(facts) > 0):
-        raise DataError(f"{file.path}: holds no facts")
+        raise DataError(f"{file.path}: contains no facts")
     with workers.raise_together():
-        workers.entity_range(len(entities))  # refused here, before anything is sent
+        workers.entity_range(len(entities))  # raises if there are more workers than entities, before anything is sent
     return move_to_owners(facts, workers)
 
 
-def _can_be_cut(file: File, part: Part) -> bool:
-    """Whether a line is a row; quotes in a CSV file may hold line breaks."""
-    if file.codec or file.kind == "ttl":
+def _can_be_cut(file: File, part: FilePart) -> bool:
+    """Whether each line of the part is a row; quotes in a CSV file may enclose line breaks."""
+    if file.compression or file.format == "turtle":
         return False
-    if file.kind != "csv" or not file.size:
+    if file.format != "csv" or not file.size:
         return True
     with open(file.path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
-        low, high = (len(text) * number // part.of for number in (part.number, part.number + 1))
+        low, high = (len(text) * edge // part.n_parts for edge in (part.number, part.number + 1))
         return text.find(b'"', low, high) < 0
 
 
 def _read_part(
-    file: File, columns: Sequence[str] | None, header: bool | None, report: Progress, part: Part, workers: Workers
+    file: File, columns: Sequence[str] | None, header: bool | None, report: Progress, part: FilePart, workers: Workers
 ) -> Facts | None:
-    """The facts of a part of the file; None where pyoxigraph has to read the whole of it."""
-    if file.kind == "nt":
+    """The facts of a part of the file; None if pyoxigraph has to read all of it."""
+    if file.format == "ntriples":
         return _scan_part(file, report, part, workers)
-    with workers.raise_together(), alone.readable(file):
-        if file.kind == "parquet":
-            facts = alone.read_parquet(file, columns, report, part)
-        else:
-            facts = alone.read_text(file, columns, header, report, part)
+    with workers.raise_together():
+        facts = read_file(file, columns, header, report, part)
     return facts
 
 
-def _scan_part(file: File, report: Progress, part: Part, workers: Workers) -> Facts | None:
-    from .ntriples import OddError, scan
+def _scan_part(file: File, report: Progress, part: FilePart, workers: Workers) -> Facts | None:
+    from .ntriples import NotPlainError, scan
 
-    gathering, literals = None, 0
-    with workers.raise_together(), alone.readable(file):
-        own = file._replace(cut=line_cut(file, byte_order_mark(file), part))
+    builder, n_literals = None, 0
+    with workers.raise_together(), naming_the_file(file):
+        own = file._replace(byte_range=line_range(file, byte_order_mark_length(file), part))
         try:
-            gathering, literals = scan(own, report)
-        except OddError:
-            gathering = None
-    if workers.any(gathering is None):
+            builder, n_literals = scan(own, report)
+        except NotPlainError:
+            builder = None
+    if workers.any(builder is None):
         return None
-    assert gathering is not None
-    literals, nothing_else = workers.sum_int(literals), not workers.any(gathering.n_facts > 0)
-    if nothing_else or workers.rank == 0:  # refused by all, told by one
-        tell_of_literals(file, literals, nothing_else)
-    return gathering.facts(some_unused=True)
+    assert builder is not None
+    n_literals, no_facts = workers.sum_int(n_literals), not workers.any(builder.n_facts > 0)
+    if no_facts or workers.rank == 0:  # all workers raise the error, one of them gives the warning
+        report_literals(file, n_literals, no_facts=no_facts)
+    return builder.build(drop_unused_names=True)
 
 
 def _read_by_first(
@@ -97,19 +96,15 @@ def _read_by_first(
     facts = Facts.from_arrays([], [], [], entity_names=(), relation_names=())
     with workers.raise_together():
         if workers.rank == 0:
-            facts = alone.read(file.path, columns=columns, header=header, progress=report)
+            facts = read_file(file, columns, header, report)
     return facts
 
 
-def _merged(names: Names, workers: Workers) -> Names:
-    """The names of all workers in order; those of one worker at a time are held beside them."""
-    met = Interner()
+def _merged_names(names: Names, workers: Workers) -> Names:
+    """The sorted names of all workers; at most one worker's names are in memory beside the result."""
+    table = StringTable()
     text, offsets = names.encoded()
     for source in range(workers.size):
-        there, edges = workers.broadcast_from(source, text), workers.broadcast_from(source, offsets)
-        met.numbers(Spans(there, edges[:-1], edges[1:]))
-    return met.ranked(names.what)[0]
-
-
-def _silent(done: int, total: int, note: str) -> None:
-    """The first worker reports."""
+        source_text, source_offsets = workers.broadcast_from(source, text), workers.broadcast_from(source, offsets)
+        table.ids(Spans(source_text, source_offsets[:-1], source_offsets[1:]))
+    return table.sorted_names(names.what)[0]

@@ -1,4 +1,4 @@
-"""N-Triples by a compiled scanner, Turtle and what the scanner does not know by pyoxigraph."""
+"""Facts from RDF: Turtle with pyoxigraph, N-Triples with the scanner of `ntriples` or, if need be, with pyoxigraph."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import warnings
 from array import array
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -17,89 +17,98 @@ from ..facts import Facts
 from ..names import Names
 from .files import File
 
-_AT_ONCE = 10_000  # triples between two reports
+if TYPE_CHECKING:
+    from pyoxigraph import BlankNode, Literal, NamedNode, Triple
+
+TRIPLES_PER_REPORT = 10_000
 
 
-class _Numbering(dict[str, int]):
-    """Numbers names as they are met."""
+class _IdsByName(dict[str, int]):
+    """Gives each new name the next id."""
 
     def __missing__(self, name: str) -> int:
-        number = self[name] = len(self)
-        return number
+        new_id = self[name] = len(self)
+        return new_id
 
 
 def read_rdf(file: File, columns: Sequence[str] | None, report: Progress) -> Facts:
-    """Facts between entities; those about literals are left out, with a warning that counts them."""
-    if columns is not None:
-        raise DataError(f"{file.path}: RDF has no columns to choose from; leave columns out")
-    facts, literals = (_scanned if file.kind == "nt" else _streamed)(file, report)
-    tell_of_literals(file, literals, facts is None)
+    """Facts between entities; triples with a literal as object are left out, with a warning that counts them."""
+    check_no_columns(file, columns)
+    facts, n_literals = (_scan if file.format == "ntriples" else _parse)(file, report)
+    report_literals(file, n_literals, no_facts=facts is None)
     assert facts is not None
     return facts
 
 
-def tell_of_literals(file: File, literals: int, nothing_else: bool) -> None:
-    """Refuse a file that has no other facts, and say how many are left out of one that has."""
-    if nothing_else:
-        raise DataError(f"{file.path}: holds no facts" + (f", only {literals} with literal objects" * bool(literals)))
-    if literals:
-        text = f"{file.path}: left out {literals} facts whose object is a literal; objects must be entities"
-        warnings.warn(text, DataWarning, stacklevel=4)
+def check_no_columns(file: File, columns: Sequence[str] | None) -> None:
+    """Raise if the caller chose columns."""
+    if columns is not None:
+        raise DataError(f"{file.path}: RDF has no columns to choose from, got columns={columns!r}; leave it out")
 
 
-def _scanned(file: File, report: Progress) -> tuple[Facts | None, int]:
-    """N-Triples, fast; pyoxigraph has the last word on every file that is not plain."""
-    from .ntriples import OddError, scan  # imports Numba, which takes a while
+def report_literals(file: File, n_literals: int, *, no_facts: bool) -> None:
+    """Raise if there are no facts; warn if triples with a literal as object were left out."""
+    if no_facts:
+        reason = f"; every object is a literal (triples: {n_literals})" if n_literals else ""
+        raise DataError(f"{file.path}: contains no facts{reason}")
+    if n_literals:
+        text = f"{file.path}: left out {n_literals} facts whose object is a literal; objects must be entities"
+        warnings.warn(text, DataWarning, stacklevel=5)
+
+
+def _scan(file: File, report: Progress) -> tuple[Facts | None, int]:
+    """The facts of an N-Triples file, None if there are none, and the number of triples with a literal as object."""
+    from .ntriples import NotPlainError, scan  # imports Numba, which is slow
 
     try:
-        gathering, literals = scan(file, report)
-    except OddError:
-        return _streamed(file, report)
-    return gathering.facts(some_unused=True) if gathering.n_facts else None, literals
+        builder, n_literals = scan(file, report)
+    except NotPlainError:
+        return _parse(file, report)
+    return builder.build(drop_unused_names=True) if builder.n_facts else None, n_literals
 
 
-def _streamed(file: File, report: Progress) -> tuple[Facts | None, int]:
-    """The facts, none if there are none, and how many have literals for objects, triple by triple."""
+def _parse(file: File, report: Progress) -> tuple[Facts | None, int]:
+    """The same by pyoxigraph, triple by triple."""
     import pyoxigraph
 
-    entities, relations, ids, literals = _Numbering(), _Numbering(), array("i"), 0
-    label = _labeller(file)
-    syntax = pyoxigraph.RdfFormat.TURTLE if file.kind == "ttl" else pyoxigraph.RdfFormat.N_TRIPLES
-    stream, raw = file.streams()
+    entities, relations, ids, n_literals = _IdsByName(), _IdsByName(), array("i"), 0
+    name_of = _naming(file)
+    syntax = pyoxigraph.RdfFormat.TURTLE if file.format == "turtle" else pyoxigraph.RdfFormat.N_TRIPLES
+    stream, stored = file.streams()
     try:
         with stream:
             for number, quad in enumerate(pyoxigraph.parse(stream, format=syntax, without_named_graphs=True)):
-                if number % _AT_ONCE == 0:
-                    report(raw.tell(), file.size, f"{len(ids) // 3:,} facts")
+                if number % TRIPLES_PER_REPORT == 0:
+                    report(stored.tell(), file.size, f"{len(ids) // 3:,} facts")
                 if type(quad.object) is pyoxigraph.Literal:
-                    literals += 1
+                    n_literals += 1
                     continue
-                ids.append(entities[label(quad.subject)])
-                ids.append(relations[label(quad.predicate)])
-                ids.append(entities[label(quad.object)])
+                ids.append(entities[name_of(quad.subject)])
+                ids.append(relations[name_of(quad.predicate)])
+                ids.append(entities[name_of(quad.object)])
     except SyntaxError as problem:
         _raise_syntax_error(file, problem)
     report(file.size, file.size, f"{len(ids) // 3:,} facts")
-    met = np.frombuffer(ids, dtype=np.int32).reshape(-1, 3)
-    return _sorted_facts(met, entities, relations) if len(met) else None, literals
+    triples = np.frombuffer(ids, dtype=np.int32).reshape(-1, 3)
+    return _sorted_facts(triples, entities, relations) if len(triples) else None, n_literals
 
 
-def _labeller(file: File) -> Callable[[Any], str]:
+def _naming(file: File) -> Callable[[NamedNode | BlankNode | Literal | Triple], str]:
     import pyoxigraph
 
-    unnamed = _Numbering()
-    random_label = re.compile("[0-9a-f]{24,32}").fullmatch
+    unnamed = _IdsByName()
+    is_random_label = re.compile("[0-9a-f]{24,32}").fullmatch
 
-    def label(term: Any) -> str:
+    def name_of(term: NamedNode | BlankNode | Literal | Triple) -> str:
         if type(term) is pyoxigraph.NamedNode:
             return term.value
         if type(term) is not pyoxigraph.BlankNode:
             raise DataError(f"{file.path}: a triple about a triple is not a fact between entities, got {term}")
-        if file.kind == "ttl" and random_label(term.value):  # drawn anew by the parser in each run for every []
+        if file.format == "turtle" and is_random_label(term.value):  # the parser gives every [] a random label
             return f"_:unnamed-{unnamed[term.value]}"
         return f"_:{term.value}"
 
-    return label
+    return name_of
 
 
 def _raise_syntax_error(file: File, problem: SyntaxError) -> NoReturn:
@@ -107,13 +116,14 @@ def _raise_syntax_error(file: File, problem: SyntaxError) -> NoReturn:
     raise DataError(f"{file.path}:{problem.lineno}: {reason}") from None
 
 
-def _sorted_facts(met: Ids, entities: _Numbering, relations: _Numbering) -> Facts:
+def _sorted_facts(triples: Ids, entities: _IdsByName, relations: _IdsByName) -> Facts:
+    """Facts with ids in the order of the sorted names."""
     names, ranks = [], []
-    for numbering, what in ((entities, "entity"), (relations, "relation")):
-        ordered = sorted(numbering)
+    for id_of, what in ((entities, "entity"), (relations, "relation")):
+        ordered = sorted(id_of)
         rank = np.empty(len(ordered), np.int32)
-        rank[[numbering[name] for name in ordered]] = np.arange(len(ordered), dtype=np.int32)
+        rank[[id_of[name] for name in ordered]] = np.arange(len(ordered), dtype=np.int32)
         names.append(Names(ordered, what=what))
         ranks.append(rank)
-    triples = np.stack([ranks[0][met[:, 0]], ranks[1][met[:, 1]], ranks[0][met[:, 2]]], axis=1)
-    return Facts.from_ids(triples, *names)
+    ranked = np.stack([ranks[0][triples[:, 0]], ranks[1][triples[:, 1]], ranks[0][triples[:, 2]]], axis=1)
+    return Facts.from_ids(ranked, *names)

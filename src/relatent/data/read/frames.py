@@ -1,0 +1,111 @@
+"""Facts from tables in memory (pandas, polars, Arrow), and from Arrow columns of any type."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ...errors import DataError, one_line
+from ...progress import Progress
+from ..facts import Facts
+from .columns import ROLES, table_roles
+from .fact_builder import facts_from_blocks
+
+ROWS_PER_BATCH = 1 << 18
+
+
+def read_frame(source: Any, columns: Sequence[str] | None, report: Progress) -> Facts:
+    """Facts of a pandas, polars or Arrow table."""
+    table = _arrow_table(source)
+    positions, is_count = table_roles(table.column_names, columns, "table")
+    batches = report_batches(table.to_batches(ROWS_PER_BATCH), len(table), len(table), report)
+    picked = ([batch.column(position) for position in positions] for batch in batches)
+    fields = [table.schema.field(position) for position in positions]
+    return facts_from_columns(picked, fields, is_count, "table")
+
+
+def _arrow_table(source: Any) -> pa.Table:
+    pandas = sys.modules.get("pandas")
+    try:
+        if pandas is not None and isinstance(source, pandas.DataFrame):
+            return pa.Table.from_pandas(source, preserve_index=False)
+        if hasattr(source, "__arrow_c_stream__"):
+            return pa.table(source)
+        if hasattr(source, "__arrow_c_array__"):
+            return pa.Table.from_batches([pa.record_batch(source)])
+    except (pa.ArrowException, ValueError, TypeError) as problem:
+        raise DataError(f"table: cannot be read: {one_line(problem)}") from None
+    raise DataError(
+        f"cannot read facts from {type(source).__name__!r}; pass a path, or a pandas, polars or Arrow table "
+        "(arrays go through Facts.from_arrays)"
+    )
+
+
+def report_batches(
+    batches: Iterable[pa.RecordBatch], n_rows: int, total: int, report: Progress
+) -> Iterator[pa.RecordBatch]:
+    """The same batches; reports after each which share of `total` its rows amount to."""
+    done = 0
+    for batch in batches:
+        yield batch
+        done += len(batch)
+        report(total * done // max(n_rows, 1), total, f"{done:,} facts")
+
+
+def facts_from_columns(
+    blocks: Iterable[list[pa.Array]],
+    fields: list[pa.Field],
+    is_count: bool,
+    where: str,
+    *,
+    n_rows_before: int = 0,
+    may_be_empty: bool = False,
+) -> Facts:
+    """Facts from blocks of the subject, relation, object and perhaps weight columns, of any Arrow type.
+
+    `n_rows_before`: number of rows of the source before the first block, for messages.
+    """
+
+    def convert(columns: list[pa.Array]) -> list[pa.Array]:
+        return [
+            (_to_numbers if role == "weight" else _to_strings)(column, field.name, where)
+            for role, column, field in zip(ROLES, columns, fields, strict=False)
+        ]
+
+    convert([pa.nulls(0, field.type) for field in fields])  # checks the types even if there are no rows
+    return facts_from_blocks(
+        map(convert, blocks),
+        is_count=is_count,
+        empty_message=None if may_be_empty else f"{where}: contains no facts",
+        locate=lambda row: f"{where}: row {n_rows_before + row + 1}",
+    )
+
+
+def _to_strings(column: pa.Array, name: str, where: str) -> pa.Array:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        values, kind = column.dictionary, kind.value_type
+        if _is_text(kind) and "view" in str(kind):  # Arrow cannot take rows of string views
+            values = values.cast(pa.large_string())
+        column = values.take(column.indices)
+    if not (_is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        raise DataError(f"{where}: column {name!r} must hold names, got values of type {kind}")
+    try:
+        return column.cast(pa.large_string())
+    except pa.ArrowInvalid as problem:
+        raise DataError(f"{where}: column {name!r}: {one_line(problem)}") from None
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    checks = ("is_string", "is_large_string", "is_string_view", "is_binary", "is_large_binary", "is_binary_view")
+    return any(getattr(pa.types, check)(kind) for check in checks)
+
+
+def _to_numbers(column: pa.Array, name: str, where: str) -> pa.Array:
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise DataError(f"{where}: the fourth column {name!r} must hold numbers, got values of type {kind}")
+    return column.cast(pa.float64())
