@@ -23,7 +23,7 @@ def start(size: int, *arguments: object) -> list[subprocess.Popen]:
     port = free_port()
     place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size)}
     one = {"LOCAL_WORLD_SIZE": str(size), "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
-    paths = os.pathsep.join([str(HERE), str(HERE.parent)])
+    paths = os.pathsep.join([str(HERE), str(HERE.parent), os.environ.get("PYTHONPATH", "")])
     return [
         subprocess.Popen(
             [sys.executable, *map(str, arguments)],

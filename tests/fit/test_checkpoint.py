@@ -61,7 +61,8 @@ def clone(name, **settings):
 @each_model
 def test_a_killed_fit_goes_on_to_the_very_same_factors(name, tmp_path):
     path = tmp_path / "fit.checkpoint"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS / "fit")])}
+    paths = [str(TESTS), str(TESTS / "fit"), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     killed = subprocess.run([sys.executable, "-c", KILLED, name, str(path)], env=environment, capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
     assert [each.name for each in tmp_path.iterdir()] == ["fit.checkpoint"]
