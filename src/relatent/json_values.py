@@ -35,6 +35,12 @@ def to_json(value: Any) -> Any:
     return repr(value)
 
 
+def to_json_object(value: Any) -> dict[str, Any]:
+    """`to_json` of a mapping, a named tuple or a dataclass."""
+    found: dict[str, Any] = to_json(value)
+    return found
+
+
 def parse_json(text: str | bytes) -> Any:
     """Parse JSON as the standard has it: NaN and Infinity, which Python's parser accepts, raise ValueError."""
     return json.loads(text, parse_constant=_refuse_constant)

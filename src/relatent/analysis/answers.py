@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import Ids, Matrix, Vector
 from ..data.names import Names
 from ..errors import InputError
-from ..json_values import to_json
+from ..json_values import to_json_object
 from ..model.factors import Factors, against_others, best_first
 from .known_facts import KnownFacts
 
@@ -38,7 +38,7 @@ class Answers(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""
-        return to_json(self)  # type: ignore[no-any-return]
+        return to_json_object(self)
 
 
 class EntitySection(NamedTuple):

@@ -272,7 +272,7 @@ def _max_counted_facts(degree: NDArray[np.int64]) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _count(together, f, g):  # type: ignore[no-untyped-def]
+def _count(together: FactCounts, f: int, g: int) -> float:
     """The number of entities that have both facts."""
     low, high = together.starts[f], together.starts[f + 1]
     while low < high:
@@ -285,7 +285,7 @@ def _count(together, f, g):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _lifts(i, j, index, together, max_facts, alpha, out):  # type: ignore[no-untyped-def]
+def _lifts(i: Ids, j: Ids, index: FactIndex, together: FactCounts, max_facts: int, alpha: float, out: Matrix) -> None:
     """Fill in the four numbers of `pair_lifts`, without the lift of a fact with itself."""
     starts, columns, frequency = index.starts, index.columns, index.frequency
     for p in range(len(i)):

@@ -30,7 +30,7 @@ from ..data.facts import Facts
 from ..deprecation import renamed_arguments
 from ..errors import ConvergenceWarning, InputError
 from ..fit.estimators.als import RescalALS
-from ..json_values import to_json
+from ..json_values import to_json_object
 from ..model.factors import Factors
 from ..progress import Progress, reporting, silent
 from ..random_state import RandomState, to_seed
@@ -92,7 +92,7 @@ class Duplicates(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""
-        return to_json(self)  # type: ignore[no-any-return]
+        return to_json_object(self)
 
     def to_pandas(self) -> pd.DataFrame:
         """The pairs as a data frame; needs pandas."""
@@ -148,8 +148,9 @@ def duplicates(
     progress : True for a bar, or a function called with (done, total, note)
 
     >>> import relatent
-    >>> facts = relatent.load_dataset("nations")
-    >>> found = relatent.duplicates(relatent.RescalALS(rank=5).fit(facts).factors_, facts, k=3)
+    >>> facts = relatent.load_dataset("presidents")
+    >>> model = relatent.RescalALS(rank=10, l2_entities=0.1, l2_relations=0.1).fit(facts).factors_
+    >>> found = relatent.duplicates(model, facts, k=3)
     >>> len(found.pairs), list(found.to_dict())
     (3, ['pairs', 'merges'])
     """
@@ -181,10 +182,9 @@ def duplicates(
 def _check_arguments(k: int, threshold: float, prior: float, shared: float | None) -> None:
     if k < 1:
         raise InputError(f"k must be at least 1, got {k}")
-    if not 0 < threshold <= 1:
-        raise InputError(f"threshold must be above 0 and at most 1, got {threshold}")
-    if not 0 < prior <= 1:
-        raise InputError(f"prior must be above 0 and at most 1, got {prior}")
+    for name, value in (("threshold", threshold), ("prior", prior)):
+        if not 0 < value <= 1:
+            raise InputError(f"{name} must be above 0 and at most 1, got {value}")
     if shared is not None and not 0 <= shared <= 1:
         raise InputError(f"shared must be between 0 and 1, got {shared}")
 

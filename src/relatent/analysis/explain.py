@@ -11,7 +11,7 @@ from ..data.facts import Facts
 from ..data.names import Names
 from ..deprecation import renamed_arguments
 from ..errors import InputError
-from ..json_values import to_json
+from ..json_values import to_json_object
 from ..model.factors import Factors, best_first
 from ..model.fold_in import Listed, pulls
 from .known_facts import KnownFacts
@@ -37,7 +37,7 @@ class Reason(NamedTuple):
 class LatentComponent(NamedTuple):
     """One latent component of the score, and other entities with large values in it.
 
-    >>> LatentComponent(0.5, subjects=["Joe Biden"], objects=["Republican Party"]).contribution
+    >>> LatentComponent(0.5, subjects=["Joe Biden"], objects=["Republican"]).contribution
     0.5
     """
 
@@ -49,7 +49,7 @@ class LatentComponent(NamedTuple):
 class Explanation(NamedTuple):
     """Why a cell has its score.
 
-    >>> Explanation("Al Gore", "party", "Democratic Party", 1.0, 0.73, 0.0, [], [], "…").to_dict()["probability"]
+    >>> Explanation("Al Gore", "party", "Democratic", 1.0, 0.73, 0.0, [], [], "…").to_dict()["probability"]
     0.73
     """
 
@@ -65,7 +65,7 @@ class Explanation(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""
-        return to_json(self)  # type: ignore[no-any-return]
+        return to_json_object(self)
 
 
 @renamed_arguments(count="k")
@@ -87,8 +87,9 @@ def explain(
     >>> import relatent
     >>> facts = relatent.load_dataset("presidents")
     >>> model = relatent.RescalALS(rank=10, l2_entities=0.1, l2_relations=0.1).fit(facts).factors_
-    >>> relatent.explain(model, "Al Gore", "party", "Democratic Party", facts, k=1).reasons[0].relation
-    'vicePresident'
+    >>> found = relatent.explain(model, "Al Gore", "party", "Democratic", facts, k=2)
+    >>> sorted(reason.relation for reason in found.reasons)
+    ['president', 'vicePresident']
     """
     if k < 1:
         raise InputError(f"k must be at least 1, got {k}")

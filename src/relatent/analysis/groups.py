@@ -11,7 +11,7 @@ from ..arrays import Ids, Matrix
 from ..backend.blas_threads import one_thread
 from ..deprecation import renamed_arguments
 from ..errors import InputError
-from ..json_values import to_json
+from ..json_values import to_json_object
 from ..model.factors import Factors
 from ..progress import Progress, silent
 from ..random_state import RandomState, to_seed
@@ -28,7 +28,7 @@ MIN_PROBABILITY_GAIN = 0.01  # of a typical fact over the same fact for the aver
 class TypicalFact(NamedTuple):
     """A fact that members of a group are more likely to have than other entities.
 
-    >>> fact = TypicalFact("party", "subject", "Democratic Party", probability=0.9, elsewhere=0.25)
+    >>> fact = TypicalFact("party", "subject", "Democratic", probability=0.9, elsewhere=0.25)
     >>> fact.probability > fact.elsewhere
     True
     """
@@ -53,7 +53,7 @@ class EntityGroup(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""
-        return to_json(self)  # type: ignore[no-any-return]
+        return to_json_object(self)
 
 
 @renamed_arguments(typical="k")
@@ -69,9 +69,10 @@ def groups(
         finds the number itself and leaves out entities that belong to no group.
 
     >>> import relatent
-    >>> model = relatent.RescalALS(rank=10).fit(relatent.load_dataset("nations")).factors_
-    >>> [len(group.names) for group in relatent.groups(model, n_groups=2, k=1)]
-    [8, 6]
+    >>> model = relatent.RescalALS(rank=10).fit(relatent.load_dataset("kinships")).factors_
+    >>> found = relatent.groups(model, n_groups=4)
+    >>> len(found), sum(len(group.names) for group in found) == len(model.entities)
+    (4, True)
     """
     _check_method(len(factors.entities), method, n_groups)
     B = profiles(factors)

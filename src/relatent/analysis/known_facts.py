@@ -24,11 +24,11 @@ class KnownFacts:
     >>> import relatent
     >>> from relatent.analysis.known_facts import KnownFacts
     >>> facts = relatent.load_dataset("presidents")
-    >>> model = relatent.RescalALS(rank=5).fit(facts).factors_
+    >>> model = relatent.RescalALS(rank=10, l2_entities=0.1, l2_relations=0.1).fit(facts).factors_
     >>> known = KnownFacts(facts, model)
     >>> gore, party = model.entities.id("Al Gore"), model.relations.id("party")
     >>> [model.entities[i] for i in known.objects(gore, party)]
-    ['Democratic Party']
+    ['Democratic']
     """
 
     def __init__(self, facts: Facts | Sequence[Facts], factors: Factors):

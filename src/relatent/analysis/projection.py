@@ -27,9 +27,9 @@ def project(B: Matrix, method: str = "pca", *, random_state: int = 0) -> Points:
     >>> import relatent
     >>> from relatent.analysis.projection import project
     >>> from relatent.analysis.similarity import profiles
-    >>> model = relatent.RescalALS(rank=5).fit(relatent.load_dataset("nations")).factors_
+    >>> model = relatent.RescalALS(rank=5).fit(relatent.load_dataset("kinships")).factors_
     >>> project(profiles(model)).shape
-    (14, 2)
+    (104, 2)
     """
     if method not in METHODS:
         raise InputError(f"method must be one of {', '.join(METHODS)}, got {method!r}")

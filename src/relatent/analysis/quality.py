@@ -91,7 +91,7 @@ def quality(
     >>> import relatent
     >>> from relatent.analysis.known_facts import KnownFacts
     >>> from relatent.analysis.quality import quality
-    >>> train, test = relatent.split(relatent.load_dataset("nations"), test_size=0.1)
+    >>> train, test = relatent.split(relatent.load_dataset("kinships"), test_size=0.1)
     >>> model = relatent.RescalALS(rank=10).fit(train).factors_
     >>> found = quality(model, KnownFacts(test, model), KnownFacts(train, model))
     >>> found.overall.n_facts == len(test)

@@ -19,7 +19,7 @@ import numpy as np
 from ..arrays import Matrix, Vector
 from ..backend import gram_matrix as gram
 from ..errors import InputError
-from ..json_values import to_json
+from ..json_values import to_json_object
 from ..model.factors import Factors, best_first
 
 
@@ -35,16 +35,17 @@ class SimilarEntity(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""
-        return to_json(self)  # type: ignore[no-any-return]
+        return to_json_object(self)
 
 
 def similar(factors: Factors, entity: str | int, k: int = 10) -> list[SimilarEntity]:
     """The k entities most similar to the given one, best first; `pandas.DataFrame` makes a table of the list.
 
     >>> import relatent
-    >>> model = relatent.RescalALS(rank=10).fit(relatent.load_dataset("nations")).factors_
-    >>> [found.name for found in relatent.similar(model, "usa", k=2)]
-    ['uk', 'ussr']
+    >>> model = relatent.RescalALS(rank=10).fit(relatent.load_dataset("kinships")).factors_
+    >>> found = relatent.similar(model, "person0", k=3)
+    >>> len(found), found[0].similarity >= found[1].similarity
+    (3, True)
     """
     if k < 1:
         raise InputError(f"k must be at least 1, got {k}")

@@ -69,7 +69,7 @@ class Calibrated(Estimator):
     @renamed_arguments(parts="heldout_folds")
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: Estimator | None = None,
         method: str = "isotonic",
         folds: int = 5,
         random_state: RandomState = 0,
@@ -91,11 +91,15 @@ class Calibrated(Estimator):
 
     def estimate_memory(self, facts: Facts) -> MemoryEstimate:
         """Memory and model file of the estimator inside."""
-        return self.estimator.estimate_memory(facts)  # type: ignore[no-any-return]
+        return self._inner().estimate_memory(facts)
 
-    def _check_settings(self, facts: Facts) -> None:
+    def _inner(self) -> Estimator:
         if self.estimator is None:
             raise InputError("estimator must be given, for example Calibrated(RescalLogit(rank=10))")
+        return self.estimator
+
+    def _check_settings(self, facts: Facts) -> None:
+        self._inner()
         if self.method not in MAPS:
             raise InputError(f"method must be {' or '.join(map(repr, MAPS))}, got {self.method!r}")
         super()._check_settings(facts)
@@ -110,7 +114,7 @@ class Calibrated(Estimator):
         facts = shard.facts
         predicted = pooled(
             cross_predict(
-                self.estimator,
+                self._inner(),
                 facts,
                 self.folds,
                 self.seed_,

@@ -13,6 +13,7 @@ from ..arrays import Mask, Triples, Vector
 from ..data.cell_keys import cell_keys, cells_of
 from ..data.facts import Facts
 from ..errors import InputError
+from ..fit.estimators.base import Estimator
 
 MAX_CELLS_UNOBSERVED = 20_000_000  # cells not in X are listed one by one as unobserved
 
@@ -39,7 +40,7 @@ class CellClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: Estimator | None = None,
         n_entities: int | None = None,
         n_relations: int | None = None,
         unlisted: str = "unobserved",

@@ -17,6 +17,7 @@ from ..arrays import Triples, Vector
 from ..data.facts import Facts
 from ..data.heldout import ZEROS_PER_FACT, HeldOut
 from ..errors import ConvergenceWarning, InputError, VanishedWarning
+from ..fit.estimators.base import Estimator
 from ..model.factors import Factors
 from ..progress import Progress, reporting
 from ..random_state import RandomState, to_seed
@@ -34,7 +35,7 @@ Tick = Callable[[str], None]
 
 
 def cross_validate(
-    estimator: Any,
+    estimator: Estimator,
     facts: Facts,
     folds: int | Sequence[ArrayLike] = 10,
     heldout: str = "masked",
@@ -65,8 +66,8 @@ def cross_validate(
     progress : True for a bar, or a function called with (fits done, fits, note)
 
     >>> import relatent
-    >>> facts = relatent.load_dataset("nations")
-    >>> report = relatent.cross_validate(relatent.RescalALS(rank=5), facts, folds=3)
+    >>> facts = relatent.load_dataset("kinships")
+    >>> report = relatent.cross_validate(relatent.RescalALS(rank=10), facts, folds=3, n_jobs=1)
     >>> len(report.folds), report.auc_pr > report.baselines["base rate"]["auc_pr"]
     (3, True)
     >>> report.protocol
@@ -114,7 +115,7 @@ def cross_validate(
 
 
 def cross_predict(
-    estimator: Any,
+    estimator: Estimator,
     facts: Facts,
     folds: int = 5,
     random_state: int = 0,
@@ -130,8 +131,9 @@ def cross_predict(
 
     >>> import relatent
     >>> from relatent.evaluation.cross_validation import cross_predict
-    >>> facts = relatent.load_dataset("nations")
-    >>> sum(len(fold.scores) for fold in cross_predict(relatent.RescalALS(rank=2), facts)) == facts.n_cells
+    >>> facts = relatent.load_dataset("kinships")
+    >>> [fold] = cross_predict(relatent.RescalALS(rank=10), facts, folds=10, heldout_folds=1)
+    >>> len(fold.scores) == len(fold.heldout.cells)
     True
     """
     heldout_cells = make_folds(facts, folds, random_state, zeros_per_fact=ZEROS_PER_FACT)
@@ -207,7 +209,7 @@ def _settings(search: Mapping[str, Sequence[Any]] | Sequence[Settings] | None) -
     return list(settings)
 
 
-def _check_settings(estimator: Any, settings: list[Settings]) -> None:
+def _check_settings(estimator: Estimator, settings: list[Settings]) -> None:
     known = estimator.get_params()
     for name in itertools.chain(*settings):
         if name not in known:
@@ -225,7 +227,7 @@ def _fold_pairs(n: int, inner: int) -> list[tuple[int, int]]:
 
 
 def _search(
-    estimator: Any,
+    estimator: Estimator,
     protocol: EvaluationProtocol,
     folds: list[HeldOut],
     settings: list[Settings],

@@ -60,7 +60,7 @@ class Ranking:
     Row i belongs to `test.triples[i]`; column 0 asks for the subject, column 1 for the object.
 
     >>> import relatent
-    >>> train, test = relatent.split(relatent.load_dataset("nations"), test_size=0.1)
+    >>> train, test = relatent.split(relatent.load_dataset("kinships"), test_size=0.1)
     >>> ranking = relatent.evaluate(relatent.RescalALS(rank=10).fit(train).factors_, test, known=train)
     >>> 0 < ranking.mrr <= 1, ranking.hits[1] <= ranking.hits[10], sorted(ranking.by_side)
     (True, True, ['object', 'subject'])
@@ -178,7 +178,7 @@ def evaluate(
     progress : True for a bar, or a function called with (questions answered, questions, note)
 
     >>> import relatent
-    >>> train, test = relatent.split(relatent.load_dataset("nations"), test_size=0.1)
+    >>> train, test = relatent.split(relatent.load_dataset("kinships"), test_size=0.1)
     >>> relatent.evaluate(relatent.RescalALS(rank=10).fit(train).factors_, test, known=train).n == len(test)
     True
     """

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ..baselines.irm import IRM
 from ..baselines.mln import MarkovLogic
 from ..baselines.mrc import MRC
 from ..fit.estimators.als import RescalALS
+from ..fit.estimators.base import Estimator
 from ..fit.estimators.nonnegative import NonnegativeRescal
 from ..fit.estimators.rescal import Rescal, RescalLogit
 
-MODELS: dict[str, Callable[..., Any]] = {
+MODELS: dict[str, Callable[..., Estimator]] = {
     "als": RescalALS,
     "logit": RescalLogit,
     "rescal": Rescal,

@@ -15,7 +15,7 @@ from ..arrays import Vector
 from ..data.heldout import HeldOut
 from ..data.names import Names
 from ..deprecation import warn_renamed
-from ..json_values import to_json
+from ..json_values import to_json, to_json_object
 from .metrics import Metrics, Predicted, measure, pooled
 from .reliability import ABOVE, Reliability, reliability
 
@@ -30,8 +30,8 @@ class Fold:
     """One fold: its metrics, the settings used, and every prediction.
 
     >>> import relatent
-    >>> report = relatent.cross_validate(relatent.RescalALS(rank=2), relatent.load_dataset("nations"), folds=2)
-    >>> fold = report.folds[0]
+    >>> model, facts = relatent.RescalALS(5, l2_entities=0.1, l2_relations=0.1), relatent.load_dataset("presidents")
+    >>> fold = relatent.cross_validate(model, facts, folds=2).folds[0]
     >>> len(fold.scores) == len(fold.heldout.cells) == fold.to_dict()["n_cells"]
     True
     """
@@ -60,7 +60,7 @@ class Fold:
     def to_dict(self) -> dict[str, Any]:
         """Everything except the single predictions, as JSON values."""
         fields = {name: getattr(self, name) for name in ("steps", "converged", "vanished", "seconds")}
-        return to_json({**self.metrics._asdict(), "settings": settings_to_json(self.settings), **fields})  # type: ignore[no-any-return]
+        return to_json_object({**self.metrics._asdict(), "settings": settings_to_json(self.settings), **fields})
 
     def __repr__(self) -> str:
         return f"Fold(auc_pr {self.auc_pr:.3f}, average_precision {self.average_precision:.3f}, {self.settings})"
@@ -71,7 +71,8 @@ class Report:
     """Means and spread over folds, baselines, and the protocol; the result of `cross_validate`.
 
     >>> import relatent
-    >>> report = relatent.cross_validate(relatent.RescalALS(rank=5), relatent.load_dataset("nations"), folds=3)
+    >>> facts = relatent.load_dataset("kinships")
+    >>> report = relatent.cross_validate(relatent.RescalALS(rank=5), facts, folds=3, n_jobs=1)
     >>> sorted(report.baselines)
     ['base rate', 'relation frequency']
     >>> report.to_pandas().shape
@@ -207,7 +208,7 @@ class Report:
             "per_relation": self.per_relation,
             "baselines": self.baselines,
         }
-        return to_json(found)  # type: ignore[no-any-return]
+        return to_json_object(found)
 
     def to_pandas(self) -> pd.DataFrame:
         """The folds as a data frame, one row each; needs pandas."""

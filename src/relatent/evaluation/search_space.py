@@ -12,6 +12,7 @@ from scipy.stats import qmc
 
 from ..data.facts import Facts
 from ..fit.estimators.als import RescalALS
+from ..fit.estimators.base import Estimator
 from ..fit.estimators.rescal import Rescal, RescalLogit
 from ..fit.optimisers import Adam
 from ..fit.penalties import Dura
@@ -75,10 +76,11 @@ class Candidate(NamedTuple):
     model: str
     settings: dict[str, Any]
 
-    def estimator(self, random_state: int) -> Any:
+    def estimator(self, random_state: int) -> Estimator:
         """An unfitted estimator with these settings."""
-        made = ESTIMATORS[self.model]() if self.model in ESTIMATORS else Rescal(loss=SPACES[self.model].loss)
-        return made.set_params(random_state=random_state, **self.settings)
+        made: Estimator = ESTIMATORS[self.model]() if self.model in ESTIMATORS else Rescal(loss=SPACES[self.model].loss)
+        made.set_params(random_state=random_state, **self.settings)
+        return made
 
     @property
     def folds_in(self) -> bool:

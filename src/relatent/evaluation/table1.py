@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,8 @@ from ..data.catalog import load_dataset
 from ..data.facts import Facts
 from ..data.split import presidents_folds
 from ..errors import InputError
-from ..json_values import to_json
+from ..fit.estimators.base import Estimator
+from ..json_values import to_json, to_json_object
 from ..progress import Progress, reporting
 from .calibration import Calibrated
 from .cross_validation import cross_validate
@@ -44,19 +45,6 @@ PAPER = {
     ("kinships", "irm"): 0.66,
     ("nations", "irm"): 0.75,
 }
-DATASETS = ("kinships", "nations", "presidents", "ecoli-ppi")
-MODELS = (
-    "als",
-    "logit",
-    "als+attributes",
-    "logit+calibration",
-    "categorical",
-    "nonnegative",
-    "mrc",
-    "mln",
-    "irm",
-    "vote",
-)
 N_SEEDS = {"presidents": 5, "vice presidents": 3}  # a fold has four persons: a single partition says little
 
 Settings = dict[str, Any]
@@ -94,7 +82,7 @@ class Experiment:
         return f"{self.dataset}{task}: {self.model}, {self.heldout}, {self.scores}"
 
     @property
-    def estimator(self) -> Any:
+    def estimator(self) -> Estimator:
         """The estimator whose settings are searched."""
         if self.model == "categorical":
             return ESTIMATORS["rescal"](loss="categorical")
@@ -165,52 +153,33 @@ class Table1Row:
     auc_pr: float
     auc_pr_std: float
     average_precision: float
-    log_loss: float | None
-    ece: float | None
     folds: int
     repeats: int
-    baselines: dict[str, dict[str, float]]
-    chosen: list[Settings]
     seconds: float
+    log_loss: float | None = None
+    ece: float | None = None
+    baselines: dict[str, dict[str, float]] = field(default_factory=dict)
+    chosen: list[Settings] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON values."""
-        e = self.experiment
-        found = {
-            "dataset": e.dataset,
-            "task": e.task,
-            "model": e.model,
-            "heldout": e.heldout,
-            "scores": e.scores,
-            "auc_pr": self.auc_pr,
-            "auc_pr_std": self.auc_pr_std,
-            "average_precision": self.average_precision,
-            "log_loss": self.log_loss,
-            "ece": self.ece,
-            "folds": self.folds,
-            "repeats": self.repeats,
-            "paper": e.paper,
-            "as_published": e.as_published,
-            "baselines": self.baselines,
-            "chosen": self.chosen,
-            "settings_tried": len(e.settings),
-            "note": e.note,
-            "seconds": self.seconds,
-        }
-        return to_json(found)  # type: ignore[no-any-return]
+        names = ("dataset", "task", "model", "heldout", "scores", "paper", "as_published", "note")
+        found = {name: getattr(self.experiment, name) for name in names}
+        found |= {own.name: getattr(self, own.name) for own in fields(self) if own.name != "experiment"}
+        return to_json_object({**found, "settings_tried": len(self.experiment.settings)})
 
 
 def select(datasets: Sequence[str] = (), models: Sequence[str] = ()) -> list[Experiment]:
     """The experiments of the table, all or those of the given data sets and models."""
-    for what, names, known in (("dataset", datasets, DATASETS), ("model", models, MODELS)):
+    experiments = list(_experiments())
+    for what, names in (("dataset", datasets), ("model", models)):
+        known = dict.fromkeys(getattr(e, what) for e in experiments)
         for name in names:
             if name not in known:
                 raise InputError(f"table1 has no {what} {name!r}; it has {', '.join(known)}")
-    chosen = [
-        e for e in _experiments() if (not datasets or e.dataset in datasets) and (not models or e.model in models)
-    ]
+    chosen = [e for e in experiments if (not datasets or e.dataset in datasets) and (not models or e.model in models)]
     if not chosen:
-        available = dict.fromkeys(e.model for e in _experiments() if e.dataset in datasets)
+        available = dict.fromkeys(e.model for e in experiments if e.dataset in datasets)
         raise InputError(
             f"table1 has no row of {', '.join(models)} on {', '.join(datasets)}; it has {', '.join(available)}"
         )
@@ -295,12 +264,8 @@ def _vote_row(experiment: Experiment, metrics: list[Metrics], folds: int, repeat
         auc_pr=float(by_repeat.mean()),
         auc_pr_std=float(by_repeat.std()),
         average_precision=float(np.mean([fold.average_precision for fold in metrics])),
-        log_loss=None,
-        ece=None,
         folds=folds,
         repeats=repeats,
-        baselines={},
-        chosen=[],
         seconds=seconds,
     )
 

@@ -81,7 +81,7 @@ def tune(
     progress : True for a bar, or a function called with (done, total, note)
 
     >>> import relatent
-    >>> found = relatent.tune(relatent.load_dataset("presidents"), trials=1, models=["als"])
+    >>> found = relatent.tune(relatent.load_dataset("kinships"), trials=1, models=["als"], n_jobs=1)
     >>> found.chosen_candidate.model, found.factors_.rank > 0
     ('als', True)
     """

@@ -11,7 +11,8 @@ import numpy as np
 from ..data.facts import Facts
 from ..deprecation import renamed_property
 from ..errors import InputError
-from ..json_values import to_json
+from ..fit.estimators.base import Estimator
+from ..json_values import to_json_object
 from ..model.factors import Factors
 from ..progress import Progress, reporting
 from .report import settings_to_json
@@ -74,7 +75,7 @@ class Trial:
             "seconds": self.seconds,
             **({"note": self.note} if self.note else {}),
         }
-        return to_json(found)  # type: ignore[no-any-return]
+        return to_json_object(found)
 
     @property
     def _finite_scores(self) -> list[float]:
@@ -85,12 +86,10 @@ class Trial:
 class Tuned:
     """The result of `tune`: all trials, the chosen one, and after `fit` the model.
 
-    >>> import relatent
-    >>> found = relatent.tune(relatent.load_dataset("presidents"), trials=2, models=["als"])
-    >>> found.chosen_candidate.model, found.chosen_trial is found.trials[0], len(found.to_pandas())
-    ('als', True, 2)
-    >>> found.factors_.rank > 0
-    True
+    >>> trial = Trial(Candidate("als", {"rank": 5}), round=2, scores={0: 0.5, 1: 0.75})
+    >>> found = Tuned([trial], "auc_pr", "2 folds", random_state=0, seconds=1.0)
+    >>> print(found.chosen_candidate, found.unfitted_estimator.rank)
+    als, rank 5 5
     """
 
     trials: list[Trial]  # best first
@@ -99,7 +98,7 @@ class Tuned:
     random_state: int
     seconds: float  # of the search
     stopped: bool = False  # interrupted by Ctrl-C
-    estimator_: Any = None  # fitted to all facts
+    estimator_: Estimator | None = None  # fitted to all facts
 
     @property
     def chosen_trial(self) -> Trial:
@@ -116,7 +115,7 @@ class Tuned:
         return self.chosen_trial.candidate
 
     @property
-    def unfitted_estimator(self) -> Any:
+    def unfitted_estimator(self) -> Estimator:
         """A new, unfitted estimator with the chosen settings."""
         return self.chosen_candidate.estimator(self.random_state)
 
@@ -134,8 +133,7 @@ class Tuned:
         """The model fitted to all facts."""
         if self.estimator_ is None:
             raise InputError("the chosen estimator is not fitted to all facts yet; call fit(facts)")
-        factors: Factors = self.estimator_.factors_
-        return factors
+        return self.estimator_.factors_
 
     def fit(self, facts: Facts, *, progress: bool | Progress | None = None) -> Tuned:
         """Fit the chosen settings to all facts. After Ctrl-C `factors_` is the model so far, as after any fit."""
