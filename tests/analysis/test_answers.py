@@ -44,14 +44,14 @@ def test_without_known_facts_nothing_is_marked():
 
 
 @pytest.mark.parametrize("wrong", [{"k": 0}, {"treat_known": "maybe"}])
-def test_a_wrong_wish_is_refused(wrong):
+def test_wrong_arguments_are_refused(wrong):
     factors, _ = world()
     with pytest.raises(InputError):
         answers(factors, subject="e0", relation="likes", **wrong)
 
 
 @pytest.mark.parametrize("exclusive", [False, True])
-def test_an_outlook_is_a_question_for_each_role_in_each_relation(exclusive):
+def test_sections_are_questions_for_each_role_in_each_relation(exclusive):
     factors, facts = world(exclusive)
     known = KnownFacts(facts, factors)
     found = entity_sections(factors, known, "e3", k=4)
@@ -68,7 +68,7 @@ def test_an_outlook_is_a_question_for_each_role_in_each_relation(exclusive):
 
 
 @pytest.mark.parametrize("bias", [-3.0, 0.0])
-def test_news_come_first_then_what_is_known_then_guesses(bias):
+def test_probable_new_facts_come_first_then_known_facts_then_the_rest(bias):
     factors, facts = world()
     factors = dataclasses.replace(factors, bias=factors.bias + bias)
     found = entity_sections(factors, KnownFacts(facts.subset(facts.subjects == 3), factors), "e3")

@@ -65,7 +65,7 @@ def test_isotonic_recovers_a_curve_that_platt_cannot():
 
 
 @each_map
-def test_a_map_makes_probabilities_come_true(cells, learn):
+def test_mapped_probabilities_agree_with_the_truth(cells, learn):
     theta, truth = cells
     half = len(theta) // 2
     p = learn(theta[:half], truth[:half]).probability(theta[half:])
@@ -82,7 +82,7 @@ def test_a_map_never_worsens_the_log_loss_of_its_own_cells(cells, learn, before)
 
 
 @each_map
-def test_a_map_rises(cells, learn):
+def test_a_map_is_increasing(cells, learn):
     theta = np.sort(cells[0])
     assert (np.diff(learn(*cells).probability(theta)) >= 0).all()
 
@@ -96,13 +96,13 @@ def test_perfectly_separated_cells_are_likely_but_not_certain(learn):
 
 
 @each_map
-def test_scores_that_say_nothing_give_the_base_rate(learn):
+def test_uninformative_scores_give_the_base_rate(learn):
     truth = np.arange(1000) < 200
     assert learn(np.zeros(1000), truth).probability(np.array([-1.0, 0.0, 5.0])) == pytest.approx([0.2] * 3, abs=0.01)
 
 
 @each_map
-def test_scores_that_mislead_give_the_base_rate_and_no_falling_map(learn):
+def test_reversed_scores_give_the_base_rate_and_no_decreasing_map(learn):
     theta = np.linspace(-1, 1, 1000)
     p = learn(theta, theta < 0).probability(theta)
     np.testing.assert_allclose(p, 0.5, atol=0.01)
@@ -121,7 +121,7 @@ def test_a_weight_of_sampled_zeros_stands_for_all_of_them(learn):
     assert np.abs(some - all_cells).mean() < 0.005
 
 
-def test_no_zero_among_few_sampled_ones_is_not_certainty():
+def test_a_small_sample_without_zeros_is_no_certainty():
     theta, truth = np.arange(20.0), np.arange(20) >= 10
     certain = fit_isotonic(theta, truth).probability(19.0)
     doubtful = fit_isotonic(theta, truth, np.where(truth, 1.0, 100.0)).probability(19.0)
@@ -129,7 +129,7 @@ def test_no_zero_among_few_sampled_ones_is_not_certainty():
 
 
 @pytest.mark.parametrize("score", [0.8309833188891115, 0.6927433679651523, 0.42037879572926085])
-def test_scores_next_to_each_other_are_two_knots_in_order(score):
+def test_adjacent_scores_are_two_knots_in_order(score):
     """The mean of equal numbers may be off by a rounding error, which is all that lies between these two."""
     for n in range(3, 40):
         theta = np.repeat([score, np.nextafter(score, 1)], n)
@@ -197,7 +197,7 @@ def test_the_scores_stay_and_the_link_changes(estimator, method):
 
 
 @pytest.mark.parametrize("method", ["isotonic", "platt"])
-def test_an_overfitted_model_learns_how_unsure_it_is(method):
+def test_an_overconfident_model_gets_smaller_probabilities(method):
     """A model of high rank and hardly a penalty learns the noise by heart, and is sure of what it never saw."""
     facts, p = noisy_world()
     cells = np.stack([axis.ravel() for axis in np.indices((40, 40))], axis=1)
@@ -217,7 +217,7 @@ def test_an_overfitted_model_learns_how_unsure_it_is(method):
     assert after < 1.6 * best
 
 
-def test_the_model_file_tells_how_it_was_calibrated(tmp_path):
+def test_the_model_file_describes_the_calibration(tmp_path):
     facts, _ = noisy_world(20)
     factors = Calibrated(ALS, "isotonic", 4, 3, heldout_folds=2).fit(facts).factors_
     found = factors.about["calibration"]
@@ -244,7 +244,7 @@ def test_the_first_folds_are_held_out():
     assert link == fit_platt(first.scores, first.heldout.truth)
 
 
-def test_two_fits_are_one_and_the_estimator_is_left_alone():
+def test_two_fits_are_equal_and_the_estimator_is_not_modified():
     facts, _ = noisy_world(20)
     estimator = clone(ALS)
     calibrated = Calibrated(estimator, folds=3)
@@ -254,7 +254,7 @@ def test_two_fits_are_one_and_the_estimator_is_left_alone():
     assert not hasattr(estimator, "factors_")
 
 
-def test_settings_of_the_estimator_are_reached_through_it():
+def test_settings_of_the_inner_estimator_are_nested_parameters():
     calibrated = clone(Calibrated(ALS, method="platt")).set_params(estimator__rank=2, folds=3)
     assert calibrated.get_params()["estimator__rank"] == 2
     assert calibrated.fit(noisy_world(20)[0]).factors_.rank == 2
@@ -314,7 +314,7 @@ def test_mirrored_cells_do_not_give_the_answer_away():
         assert all(tuple(cell) in held for cell in mirrors.tolist())
 
 
-def test_large_worlds_are_calibrated_on_sampled_zeros(monkeypatch):
+def test_large_graphs_are_calibrated_on_sampled_zeros(monkeypatch):
     facts, _ = noisy_world(40)
     full = Calibrated(ALS, "platt", 4).fit(facts).factors_
     monkeypatch.setattr(folds_module, "MAX_FOLD_CELLS", 100)
@@ -343,13 +343,13 @@ def test_settings_that_make_no_sense_are_refused(calibrated, message):
         calibrated.fit(random_facts())
 
 
-def test_what_is_not_facts_is_refused():
+def test_anything_but_facts_is_refused():
     with pytest.raises(InputError, match="fit takes Facts, got list"):
         Calibrated(ALS).fit([])
 
 
 @pytest.mark.parametrize("method", ["platt", "isotonic"])
-def test_factors_that_have_shrunk_to_nothing_give_the_base_rate(method):
+def test_factors_that_have_shrunk_to_zero_give_the_base_rate(method):
     facts = relatent.load_dataset("presidents")
     with pytest.warns(RelatentWarning, match="shrunk to zero"):
         model = Calibrated(relatent.RescalALS(rank=5), method=method, folds=3, heldout_folds=1).fit(facts).factors_

@@ -22,7 +22,7 @@ def model(estimator=None, **settings):
     return relatent.CellClassifier(estimator or als(), **{"n_entities": 18, "n_relations": 2, **settings})
 
 
-def test_all_cells_given_is_a_fit_of_the_facts():
+def test_with_all_cells_the_fit_is_that_of_the_facts():
     wanted = als().fit(FACTS).factors_
     fitted = model().fit(CELLS, TRUTH)
     np.testing.assert_array_equal(fitted.estimator_.factors_.A, wanted.A)
@@ -39,7 +39,7 @@ def test_cells_that_are_not_in_X_are_unobserved(estimator):
     np.testing.assert_array_equal(fitted.estimator_.factors_.A, wanted.A)
 
 
-def test_or_they_are_false_with_unlisted_zero():
+def test_cells_that_are_not_in_X_are_false_with_unlisted_zero():
     rng = np.random.default_rng(0)
     seen = rng.random(len(CELLS)) < 0.7
     fitted = model(unlisted="zero").fit(CELLS[seen], TRUTH[seen])
@@ -56,7 +56,7 @@ def test_probabilities_of_false_and_true_add_up_to_one():
 
 
 @pytest.mark.parametrize("kind", [bool, int, float])
-def test_predictions_are_of_the_kind_of_the_truth_given(kind):
+def test_predictions_have_the_type_of_y(kind):
     fitted = model().fit(CELLS, TRUTH.astype(kind))
     assert fitted.predict(CELLS[:5]).dtype == np.array([kind()]).dtype
     assert fitted.score(CELLS, TRUTH.astype(kind)) == 1
@@ -82,7 +82,7 @@ def test_a_clone_is_unfitted_and_has_the_same_settings():
         copy.predict(CELLS)
 
 
-def test_the_estimator_given_is_left_alone():
+def test_the_given_estimator_is_not_modified():
     estimator = als()
     model(estimator).fit(CELLS, TRUTH)
     assert not hasattr(estimator, "factors_")
@@ -109,7 +109,7 @@ def test_the_size_of_the_graph_follows_from_X_unless_given():
         (CELLS, TRUTH | True, "y must contain both true and false cells, got only one kind"),
     ],
 )
-def test_a_wrong_input_is_named(X, y, message):
+def test_wrong_inputs_are_refused(X, y, message):
     with pytest.raises(InputError, match=message):
         model().fit(X, y)
 
@@ -121,7 +121,7 @@ def test_a_cell_cannot_be_both_true_and_false():
 
 @pytest.mark.parametrize("cell", [[18, 0, 1], [0, 2, 1], [-1, 0, 1]])
 @pytest.mark.parametrize("truth", [0, 1])
-def test_a_cell_outside_the_world_is_refused_true_or_false(cell, truth):
+def test_ids_out_of_range_are_refused_for_true_and_false_cells(cell, truth):
     with pytest.raises(InputError, match=r"id .*run from 0|ids? .*-1"):
         model().fit([cell, [1, 0, 1], [1, 0, 2]], [truth, 1, 0])
     fitted = model().fit(CELLS, TRUTH)
@@ -134,7 +134,7 @@ def test_an_unknown_treatment_of_unlisted_cells_is_refused():
         model(unlisted="one").fit(CELLS, TRUTH)
 
 
-def test_a_missing_estimator_is_named():
+def test_a_missing_estimator_is_refused():
     with pytest.raises(InputError, match=r"estimator must be given, for example CellClassifier\(RescalLogit"):
         relatent.CellClassifier().fit(CELLS, TRUTH)
 

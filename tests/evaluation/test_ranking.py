@@ -57,7 +57,7 @@ def random_facts(rng: np.random.Generator, n: int, entities: list[str], relation
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_ranks_agree_with_the_plain_twin_ties_included(seed):
+def test_ranks_are_those_of_a_plain_loop_including_ties(seed):
     rng = np.random.default_rng(seed)
     n, k, r = int(rng.integers(2, 15)), int(rng.integers(1, 5)), int(rng.integers(1, 4))
     entities, relations = [f"e{i}" for i in range(n)], [f"r{i}" for i in range(k)]
@@ -103,12 +103,12 @@ def test_test_facts_are_no_rivals_of_each_other():
     assert evaluate(factors, likes(("Ann", "Bob"), ("Ann", "Cid"))).ranks[:, 1].tolist() == [1, 1]
 
 
-def test_a_test_fact_that_is_known_too_is_ranked_all_the_same():
+def test_a_test_fact_that_is_also_known_is_ranked_alike():
     factors, test = scored([[0, 5, 9], [0, 0, 0], [0, 0, 0]]), likes(("Ann", "Bob"))
     assert evaluate(factors, test, known=test).ranks.tolist() == evaluate(factors, test).ranks.tolist()
 
 
-def test_a_tie_is_the_mean_of_winning_and_losing_it():
+def test_a_tie_gets_the_mean_of_both_ranks():
     ranking = evaluate(scored([[1, 1, 1], [0, 1, 0], [0, 0, 0]]), likes(("Ann", "Bob")))
     assert ranking.optimistic.tolist() == [[1, 1]]
     assert ranking.pessimistic.tolist() == [[2, 3]]
@@ -126,7 +126,7 @@ def test_a_constant_score_gets_no_credit():
     assert ranking.hits[10] == 0
 
 
-def test_relations_are_told_apart():
+def test_each_relation_has_its_own_summary():
     R = np.array([[[0, 2], [0, 0]], [[0, 0], [2, 0]]], float)
     factors = Factors(np.eye(2), R, np.zeros(2), Names(["Ann", "Bob"]), Names(["over", "under"]))
     ranking = evaluate(factors, Facts.from_arrays(["Ann", "Ann"], ["over", "under"], ["Bob", "Bob"]))
@@ -135,7 +135,7 @@ def test_relations_are_told_apart():
     assert ranking.by_relation["over"].n == 2
 
 
-def test_other_cutoffs_may_be_asked_for():
+def test_cutoffs_can_be_chosen():
     ranking = evaluate(scored([[0, 5, 9], [0, 0, 0], [0, 0, 0]]), likes(("Ann", "Bob")), hits=(2,))
     assert ranking.hits == {2: 1.0}
 
@@ -174,7 +174,7 @@ def test_test_entities_without_a_known_fact_are_counted():
 # --- form
 
 
-def test_inputs_are_left_alone():
+def test_inputs_are_not_modified():
     factors, test, known = scored([[0, 5, 9], [0, 0, 0], [0, 0, 0]]), likes(("Ann", "Bob")), [likes(("Ann", "Cid"))]
     before = factors.A.copy(), factors.R.copy(), test.triples.copy(), list(known)
     evaluate(factors, test, known=known)
@@ -283,6 +283,6 @@ def test_keywords_out_of_range_are_refused(keywords, message):
         evaluate(scored(np.eye(2).tolist()), likes(("Ann", "Bob")), **keywords)
 
 
-def test_no_test_facts_at_all_are_refused():
+def test_an_empty_test_set_is_refused():
     with pytest.raises(InputError, match="test must contain at least one fact, got none"):
         evaluate(scored(np.eye(2).tolist()), Facts.from_arrays([], [], [], entity_names=PEOPLE, n_relations=1))

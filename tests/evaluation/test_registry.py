@@ -69,7 +69,7 @@ def test_masked_cells_are_predicted_from_the_rest(fitted, name):
 
 
 @each_model
-def test_there_are_factors_a_trace_and_a_word_on_how_they_were_made(fitted, name):
+def test_a_fit_has_factors_a_trace_and_a_description(fitted, name):
     estimator = fitted(name)
     assert isinstance(estimator.factors_, relatent.Factors)
     assert len(estimator.trace_) == estimator.n_iter_ >= 1
@@ -79,7 +79,7 @@ def test_there_are_factors_a_trace_and_a_word_on_how_they_were_made(fitted, name
 
 
 @each_model
-def test_what_is_saved_comes_back(fitted, name, tmp_path):
+def test_saved_models_load_unchanged(fitted, name, tmp_path):
     model = fitted(name).factors_
     model.save(tmp_path / "m.relatent")
     again = relatent.load(tmp_path / "m.relatent")
@@ -103,7 +103,7 @@ def test_the_same_seed_gives_the_same_model(fitted, name):
 
 
 @each_model
-def test_masked_cells_leave_no_trace(fitted, name):
+def test_masked_cells_have_no_influence(fitted, name):
     """The truth of the masked cells is another one: the model is the same."""
     false = FACTS.hold_out(CELLS, masked=False)
     again = clone(MODELS[name]).fit(false.hold_out(CELLS, masked=True)).factors_
@@ -129,7 +129,7 @@ def test_cross_validation_takes_every_model(name):
 
 
 @each_model
-def test_weights_are_taken(name):
+def test_weighted_facts_can_be_fitted(name):
     facts = random_facts(12, 2, 60, unobserved=20, weighted=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RelatentWarning)
@@ -146,7 +146,7 @@ def test_nothing_to_learn_from_is_refused(name):
 
 
 @each_model
-def test_something_else_than_facts_is_refused(name):
+def test_anything_but_facts_is_refused(name):
     with pytest.raises(InputError, match="fit takes Facts, got ndarray"):
         clone(MODELS[name]).fit(np.ones((3, 3)))
 
@@ -160,7 +160,7 @@ def test_progress_is_reported(name):
 
 
 @each_model
-def test_the_smallest_world_is_a_world(name):
+def test_the_smallest_graph_can_be_fitted(name):
     facts = relatent.Facts.from_arrays(["Ann"], ["likes"], ["Bob"])
     estimator = clone(MODELS[name])
     with contextlib.suppress(ValueError):

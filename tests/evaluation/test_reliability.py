@@ -14,12 +14,12 @@ def honest():
     return rng.random(len(p)) < p, p
 
 
-def test_probabilities_that_come_true_have_no_calibration_error(honest):
+def test_correct_probabilities_have_no_calibration_error(honest):
     assert expected_calibration_error(*honest) < 0.01
     assert expected_calibration_error(*honest, above=0.5) < 0.01
 
 
-def test_probabilities_too_sure_of_themselves_have_the_error_they_were_given(honest):
+def test_overconfident_probabilities_have_the_planted_error(honest):
     truth, p = honest
     sure = expit(2 * logit(p))
     assert expected_calibration_error(truth, sure, bins=50) == pytest.approx(np.abs(sure - p).mean(), abs=0.01)
@@ -46,7 +46,7 @@ def test_bins_are_those_of_a_plain_loop():
     assert curve.error == pytest.approx((0.15 + 0.15 + 0.45) / 3)
 
 
-def test_cells_alike_share_a_bin_and_their_order_does_not_matter():
+def test_equal_probabilities_share_a_bin_and_the_order_does_not_matter():
     rng = np.random.default_rng(0)
     p = rng.choice([0.1, 0.5, 0.9], 1000)
     truth = rng.random(1000) < p
@@ -81,6 +81,6 @@ def test_only_cells_above_the_threshold_count():
         (([True], [0.5], None, 0), "bins must be a whole number of at least 1, got 0"),
     ],
 )
-def test_what_has_no_reliability_is_refused(arguments, message):
+def test_wrong_arguments_are_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         reliability(*arguments)

@@ -9,12 +9,10 @@ import relatent
 from relatent.errors import FitError, InputError
 from relatent.evaluation import folds as folds_module
 from relatent.evaluation import tuning
-from relatent.evaluation.folds import stratified_folds
-from relatent.evaluation.search_space import SPACES, Candidate, candidates
-from relatent.evaluation.tuning import models_to_try, search
+from relatent.evaluation.search_space import Candidate, candidates
+from relatent.evaluation.tuning import search
 from relatent.evaluation.tuning_report import METRICS, Trial, Tuned
 from relatent.fit.solvers.als import Als
-from relatent.model.fold_in import can_fold
 from worlds import NO_FACTS, blocks, chain, cliques, random_facts
 
 pytestmark = pytest.mark.filterwarnings("ignore::relatent.errors.RelatentWarning")
@@ -54,26 +52,6 @@ def test_several_processes_give_the_same_result_as_one():
     assert choices(first) == choices(second)
 
 
-def test_the_defaults_of_every_model_are_among_the_first():
-    made = candidates(blocks(), ["logit", "als"], 0)
-    assert [next(made) for _ in range(2)] == [("logit", {}), ("als", {})]
-    drawn = [next(made) for _ in range(100)]
-    assert [candidate.model for candidate in drawn[:4]] == ["logit", "als"] * 2
-    assert all(1 <= candidate.settings["rank"] <= 24 for candidate in drawn)
-    assert {candidate.settings.get("bias") for candidate in drawn} == {True, False, None}
-
-
-def test_every_fold_has_facts_and_zeros_and_mirrors_stay_together():
-    facts = cliques()
-    folds = stratified_folds(facts, 10, 0, facts_only=False)
-    assert len(folds) == 10
-    assert sum(len(fold.cells) for fold in folds) == facts.n_cells
-    for fold in folds:
-        assert 0 < fold.truth.sum() < len(fold.truth)
-        cells = {tuple(cell) for cell in fold.cells.tolist()}
-        assert cells == {cell[::-1] for cell in cells}
-
-
 def test_held_out_cells_are_unobserved_in_the_fit_and_for_ranking_held_out_facts_are_false():
     facts = random_facts()
     judge = tuning._make_judge(facts, "auc_pr", None, 0)
@@ -96,13 +74,6 @@ def test_every_metric_is_compared_in_its_own_direction(metric, better):
     report = search(blocks(), trials=6, models=["als"], metric=metric)
     last = [trial.score for trial in report.judged if trial.round == report.trials[0].round]
     assert report.trials[0].score == better(last)
-
-
-def test_exclusive_relations_are_tried_where_a_pair_has_at_most_one():
-    apart = relatent.Facts.from_arrays([0, 1, 2, 3], [0, 1, 0, 1], [1, 2, 3, 0])
-    assert models_to_try(apart, 1, "auc_pr", None, None) == ["logit", "als", "categorical"]
-    assert models_to_try(blocks(), 1, "auc_pr", None, None) == ["logit", "als"]
-    assert models_to_try(blocks(), 1, "mrr", None, None) == ["logit", "als", "softmax"]
 
 
 def test_softmax_is_searched_with_dura():
@@ -343,13 +314,6 @@ def test_with_one_fold_only_a_tie_is_within_the_spread():
 
 def test_among_models_that_fold_in_the_best_is_chosen():
     assert tuned(trial_of("als", 0.91), trial_of("logit", 0.909)).chosen_candidate.model == "als"
-
-
-def test_the_models_that_are_preferred_are_those_that_fold_in():
-    facts = relatent.Facts.from_arrays([0, 1, 2, 3], [0, 1, 0, 1], [1, 2, 3, 0])
-    for model, space in SPACES.items():
-        estimator = Candidate(model, {**space.fixed, "rank": 2, "max_iter": 2}).estimator(0)
-        assert can_fold(estimator.fit(facts).factors_) == space.folds_in
 
 
 def test_trials_without_a_score_are_counted_with_the_reason():
