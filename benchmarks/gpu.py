@@ -14,10 +14,12 @@ from timing import bar, timed
 import relatent
 from relatent.backend.blas_threads import one_blas_thread
 from relatent.backend.numpy_backend import NumpyBackend
+from relatent.cells.sparse.by_row import RowLayout
+from relatent.cells.sparse.streamed import StreamedLayout
 from relatent.data.facts import Facts
+from relatent.data.shard import Shard
 from relatent.fit.presets import PRESETS
 from relatent.fit.solvers.als import Als
-from relatent.fit.solvers.als_rows import AlsRows
 
 try:
     import torch
@@ -144,9 +146,11 @@ def als(seed: int) -> dict[str, Any]:
     A = np.random.default_rng(seed).random((train.n_entities, 128))
     lambdas = {"l2_entities": 1.0, "l2_relations": 1.0, "l2_attributes": 1.0}
     with one_blas_thread():
-        here = _sweeps(Als(train, 128, **lambdas, dtype=np.float32), A, 5)
-        rows = _sweeps(AlsRows(train, 128, **lambdas, backend=NumpyBackend(np.float32)), A, 5)
-    there = _sweeps(AlsRows(train, 128, **lambdas, backend=TorchBackend("cuda")), A, 5)
+        shard, backend = Shard.of(train), NumpyBackend(np.float32)
+        all_rows, non_empty = StreamedLayout(shard, 128, backend.dtype), RowLayout(shard, backend)
+        here = _sweeps(Als(train, 128, **lambdas, backend=backend, layout=all_rows), A, 5)
+        rows = _sweeps(Als(train, 128, **lambdas, backend=backend, layout=non_empty), A, 5)
+    there = _sweeps(Als(train, 128, **lambdas, backend=TorchBackend("cuda")), A, 5)
     return {
         "device": torch.cuda.get_device_name(),
         "cpu_seconds_a_sweep": here[0],

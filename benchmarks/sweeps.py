@@ -25,11 +25,10 @@ from planted import uniform
 from relatent.backend.blas_threads import one_blas_thread
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells.sparse.prefetch import LINE, prefetch
-from relatent.cells.sparse.streamed import AHEAD
+from relatent.cells.sparse.streamed import PREFETCH_ROWS
 from relatent.data.names import Names
 from relatent.fit import init as start
 from relatent.fit.solvers.als import Als
-from relatent.fit.solvers.als_rows import sweeps
 
 SWEEPS = 5
 Array = np.ndarray[Any, Any]
@@ -97,7 +96,7 @@ def _compare(
 
 def _ours(facts: relatent.Facts, A: Array, l2: float) -> tuple[Array, Array, list[float]]:
     lambdas = {"l2_entities": l2, "l2_relations": l2, "l2_attributes": 0.0}
-    solver = sweeps(facts, A.shape[1], lambdas, NumpyBackend(np.float64))
+    solver = Als(facts, A.shape[1], **lambdas, backend=NumpyBackend(np.float64))
     state, seconds = solver.start(A), []
     for _ in range(SWEEPS):
         one, state = timed(lambda: solver.step(state))  # noqa: B023  (called at once)
@@ -228,7 +227,7 @@ def facts_of(task: dict[str, Any]) -> relatent.Facts:
 def _ours_apart(task: dict[str, Any]) -> dict[str, Any]:
     facts, rank = facts_of(task), task["rank"]
     A = np.random.default_rng(task["seed"]).random((facts.n_entities, rank), np.float32)
-    options: dict[str, Any] = {"l2_entities": L2, "l2_relations": L2, "l2_attributes": 0.0, "dtype": np.float32}
+    options: dict[str, Any] = {"l2_entities": L2, "l2_relations": L2, "l2_attributes": 0.0, "backend": NumpyBackend()}
     with one_blas_thread():
         layout, solver = timed(lambda: Als(facts, rank, **options))
         state, seconds = solver.start(A), []
@@ -297,7 +296,7 @@ def _aligned_ones(n: int, width: int) -> Array:
 def _gather(table, columns):  # type: ignore[no-untyped-def]
     total = np.zeros(table.shape[1], table.dtype)
     for c in range(len(columns)):
-        coming = columns[min(c + AHEAD, len(columns) - 1)]
+        coming = columns[min(c + PREFETCH_ROWS, len(columns) - 1)]
         for byte in range(0, 4 * table.shape[1], LINE):
             prefetch(table, np.int64(coming), np.int64(byte))
         row = table[columns[c]]

@@ -58,7 +58,7 @@ def plain_log_partition(z, concentration):
 
 def counted(facts, z, beta_true=0.3, beta_false=1.2, slots=8):
     """What the kernels work on."""
-    listed = blocks.listed_cells(facts)
+    listed = blocks.listed_by_entity(facts)
     counts = blocks.empty_counts(facts.n_entities, facts.n_relations, slots)
     counts.z[:] = z
     log_beta = blocks.log_beta(beta_true, beta_false, facts.n_entities**2)

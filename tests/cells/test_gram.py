@@ -3,7 +3,7 @@ import pytest
 
 from relatent.cells import reference as plain
 from relatent.cells.gram import SquaredSum
-from relatent.cells.sparse import grouped as listed
+from relatent.cells.sparse import grouped
 from worlds import random_facts, random_parameters, relative_error
 
 pytestmark = pytest.mark.usefixtures("single_blas")
@@ -17,7 +17,7 @@ def loss(x, theta):
 @pytest.mark.parametrize("at_once", [1, 1 << 22])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_closed_form_gives_what_the_plain_twin_gives(monkeypatch, dtype, tolerance, at_once, weighted):
-    monkeypatch.setattr(listed, "AT_ONCE", at_once)
+    monkeypatch.setattr(grouped, "MAX_GROUP_ELEMENTS", at_once)
     facts = random_facts(15, 4, 90, unobserved=70, weighted=weighted)
     parameters = random_parameters(facts, 3)
     got, wanted = SquaredSum(facts, dtype)(*parameters), plain.cellwise(loss, facts, *parameters)

@@ -6,7 +6,7 @@ from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells import reference as plain
 from relatent.cells import relation_softmax as contest
 from relatent.cells.softmax import SoftmaxSum, by_degree
-from relatent.cells.sparse.by_row import Rows
+from relatent.cells.sparse.by_row import RelationRows
 from relatent.data.facts import Facts
 from worlds import assert_same_sums as assert_same
 from worlds import random_facts, random_parameters
@@ -48,7 +48,7 @@ def test_neither_chunks_nor_blocks_change_more_than_the_rounding(monkeypatch, ro
 
 def test_a_row_with_many_facts_is_summed_once():
     facts = Facts.from_arrays([0, 0, 0, 1], [0, 0, 0, 0], [1, 2, 3, 3])
-    by_subject, by_object = Rows.of_facts(facts, NumpyBackend())
+    by_subject, by_object = RelationRows.of_facts(facts, NumpyBackend())
     assert by_subject.totals.ravel().tolist() == [3, 1]
     assert by_object.totals.ravel().tolist() == [1, 1, 2]
 
@@ -59,9 +59,9 @@ def test_an_unobserved_cell_is_no_rival():
     A, R, b = random_parameters(facts, 2)
     before = hidden(A, R, b)
     assert before.dR[0] @ A[2] @ A[2] != 0  # the subject's side still has entity 2 as a rival
-    by_subject, by_object = Rows.of_facts(facts, NumpyBackend())
-    assert [ids.tolist() for ids in by_subject.hidden(facts)] == [[0], [2]]
-    assert [ids.tolist() for ids in by_object.hidden(facts)] == [[], []]
+    by_subject, by_object = RelationRows.of_facts(facts, NumpyBackend())
+    assert [ids.tolist() for ids in by_subject.unobserved(facts)] == [[0], [2]]
+    assert [ids.tolist() for ids in by_object.unobserved(facts)] == [[], []]
 
 
 def test_without_the_value_the_gradient_is_the_same():

@@ -20,7 +20,7 @@ from relatent.errors import CheckpointWarning, InputError, ModelFileError
 from relatent.fit import checkpoint
 from relatent.fit import init as start
 from relatent.fit.checkpoint import Checkpoint
-from relatent.fit.estimators import base as contract
+from relatent.fit.estimators import base
 from relatent.fit.loop import _Best
 from worlds import random_facts
 
@@ -35,10 +35,10 @@ each_model = pytest.mark.parametrize("name", MODELS)
 
 KILLED = """
 import functools, os, signal, sys
-from relatent.fit import contract
+from relatent.fit.estimators import base
 from test_checkpoint import FACTS, MODELS
 
-contract.Checkpoint = functools.partial(contract.Checkpoint, every=0.0)
+base.Checkpoint = functools.partial(base.Checkpoint, every=0.0)
 
 def progress(done, *_):
     if done == 8:
@@ -51,7 +51,7 @@ MODELS[sys.argv[1]].fit(FACTS, checkpoint=sys.argv[2], progress=progress)
 @pytest.fixture
 def often(monkeypatch):
     """A checkpoint after every step."""
-    monkeypatch.setattr(contract, "Checkpoint", functools.partial(Checkpoint, every=0.0))
+    monkeypatch.setattr(base, "Checkpoint", functools.partial(Checkpoint, every=0.0))
 
 
 def clone(name, **settings):

@@ -54,7 +54,7 @@ def test_the_change_is_judged_over_the_solvers_window():
 
 def test_where_little_can_be_explained_the_change_is_judged_by_that():
     script = (1000.0, 990.0, 989.9, 989.899)  # of 1,000 all but ten stay, and a tenth is 1 % of those
-    _, trace = run(Script(*script), START, max_iter=10, tol=1e-3, nothing=1000.0)
+    _, trace = run(Script(*script), START, max_iter=10, tol=1e-3, zero_objective=1000.0)
     assert len(trace) == 4
     assert trace.verdict == "converged after 4 steps: relative change 9.9e-05 ≤ tol=0.001"
     assert len(run(Script(*script), START, max_iter=10, tol=1e-3)[1]) == 3
@@ -62,9 +62,9 @@ def test_where_little_can_be_explained_the_change_is_judged_by_that():
 
 def test_factors_that_explain_nothing_end_the_fit_all_the_same():
     shrinking = [1000.0 - 2.0**-i for i in range(20)]  # each change is as large as all that is explained
-    _, trace = run(Script(*shrinking), START, max_iter=20, tol=1e-3, nothing=1000.0)
+    _, trace = run(Script(*shrinking), START, max_iter=20, tol=1e-3, zero_objective=1000.0)
     assert trace.converged
-    assert len(run(Script(1100.0, 1099.9), START, max_iter=10, tol=1e-3, nothing=1000.0)[1]) == 2
+    assert len(run(Script(1100.0, 1099.9), START, max_iter=10, tol=1e-3, zero_objective=1000.0)[1]) == 2
 
 
 def test_running_out_of_steps_warns_with_the_remedy():

@@ -21,7 +21,6 @@ from relatent.fit.objective import Layout, PenalisedLikelihood
 from relatent.fit.penalties import L2, N3, Dura
 from relatent.fit.solvers.adam import Descent
 from relatent.fit.solvers.als import Als
-from relatent.fit.solvers.als_rows import AlsRows
 from relatent.fit.solvers.lbfgs import LbfgsSearch
 from worlds import random_facts, random_parameters, relative_error
 
@@ -73,7 +72,7 @@ def test_penalties_are_those_of_the_host(penalty):
 def test_sweeps_are_those_of_the_host(facts):
     A, backend = np.random.default_rng(0).normal(size=(40, 4)), TorchBackend(DEVICE)
     lambdas = {"l2_entities": 0.5, "l2_relations": 0.3, "l2_attributes": 0.0}
-    solvers = (Als(facts, 4, **lambdas, dtype="float64"), AlsRows(facts, 4, **lambdas, backend=backend))
+    solvers = (*(Als(facts, 4, **lambdas, backend=other) for other in (NumpyBackend("float64"), backend)),)
     host, there = (solver.start(A) for solver in solvers)
     for _ in range(3):
         assert there.objective == pytest.approx(host.objective, rel=1e-5)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Ids, Matrix, Slices, Triples, Vector
 from ..data.facts import Facts
+from ..data.listed_cells import listed_cells
 
 TABLE = 1 << 16  # counts below it have their log Γ in a table
 
@@ -111,11 +112,10 @@ def by_size(z: Ids) -> Ids:
     return number[cluster.reshape(-1)]
 
 
-def listed_cells(facts: Facts) -> Listed:
+def listed_by_entity(facts: Facts) -> Listed:
     """The cells that are not plain zeros, ready for the kernels."""
-    cells = np.concatenate([facts.triples, facts.unobserved]).astype(np.int64)
-    w = np.zeros(len(cells))
-    w[: len(facts)] = facts.confidences
+    cells, _, w = listed_cells(facts)
+    cells = cells.astype(np.int64)
     off = cells[:, 0] != cells[:, 2]
     return Listed(
         *_with_values(sorted_by(cells, facts.n_entities, 0), w),

@@ -68,7 +68,7 @@ class Gibbs:
 
     def __init__(self, facts: Facts, *, chains: int, burn_in: int, n_samples: int, random_state: int):
         self.n_entities, self.n_relations = facts.n_entities, facts.n_relations
-        self.listed = blocks.listed_cells(facts)
+        self.listed = blocks.listed_by_entity(facts)
         self.chains = chains
         self.burn_in = burn_in
         self.sweeps = burn_in + n_samples

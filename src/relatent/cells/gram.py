@@ -16,7 +16,7 @@ from ..backend import gram_matrix as gram
 from ..data.facts import Facts
 from ..data.shard import Shard
 from .cell_sum import Reduction
-from .sparse.grouped import Group, listed
+from .sparse.grouped import RelationGroup, relation_groups
 
 
 class SquaredSum:
@@ -30,7 +30,7 @@ class SquaredSum:
         self.facts = shard.facts
         self._all_cells = shard.workers.rank == 0
         self.dtype = np.dtype(dtype)
-        self._groups: list[Group] = []
+        self._groups: list[RelationGroup] = []
         self._rank = 0
 
     def __call__(self, A: Matrix, R: Slices, b: Vector, *, value: bool = True) -> Reduction:
@@ -38,7 +38,7 @@ class SquaredSum:
         A = np.ascontiguousarray(A, self.dtype)
         if A.shape[1] != self._rank:  # groups are as large as the rank allows
             self._rank = A.shape[1]
-            self._groups = listed(self.facts, self._rank, self.dtype)
+            self._groups = relation_groups(self.facts, self._rank, self.dtype)
         R, b = np.asarray(R, np.float64), np.asarray(b, np.float64)
         n = len(A)
         G, s = gram.product(A, A), A.sum(axis=0, dtype=np.float64)
@@ -55,14 +55,15 @@ class SquaredSum:
             total, dA, dR, db = 0.0, np.zeros_like(dA), np.zeros_like(dR), np.zeros_like(db)
         for group in self._groups:
             k = group.relations
-            t = group.scores(A, R[k]).astype(np.float64)
-            bias = b[k][group.rows // n]
+            cells = group.by_subject
+            t = cells.scores(A, R[k]).astype(np.float64)
+            bias = b[k][cells.rows // n]
             t += bias
-            total += float(np.sum(group.w * (group.x - t) ** 2) - np.sum(t * t))
-            slope = 2 * (group.w * (t - group.x) - t)
+            total += float(np.sum(cells.weights * (cells.truth - t) ** 2) - np.sum(t * t))
+            slope = 2 * (cells.weights * (t - cells.truth) - t)
             own, narrow = slope.astype(self.dtype), R[k].astype(self.dtype)
             Y = group.forward.times(A, own)
             dR[k] += gram.product(A, Y)
-            db[k] += np.bincount(group.rows // n, weights=slope, minlength=k.stop - k.start)
+            db[k] += np.bincount(cells.rows // n, weights=slope, minlength=k.stop - k.start)
             dA += (Y @ narrow.transpose(0, 2, 1) + group.backward.times(A, own) @ narrow).sum(axis=0)
         return Reduction(total, dA, dR.astype(self.dtype), db.astype(self.dtype))

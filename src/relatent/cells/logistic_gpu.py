@@ -28,6 +28,7 @@ from torch.nn.functional import pad
 from ..arrays import Ids, Triples, Vector
 from ..backend.torch_backend import TorchBackend, product, tf32
 from ..data.facts import Facts
+from ..data.listed_cells import listed_cells
 from . import logistic_gpu_kernels as attention
 from .cell_sum import Reduction
 
@@ -138,8 +139,8 @@ class Fused:
 
     def _cut(self, rank: int) -> Iterator[Piece]:
         facts = self.facts
-        cells = np.concatenate([facts.triples, facts.unobserved]).astype(np.int64)
-        w = np.concatenate([facts.confidences, np.zeros(len(facts.unobserved))])
+        cells, _, w = listed_cells(facts)
+        cells = cells.astype(np.int64)
         order = np.argsort(cells[:, 1], kind="stable")
         cells, w = cells[order], w[order]
         edges = np.searchsorted(cells[:, 1], np.arange(self.k + 1))

@@ -34,7 +34,7 @@ from ..data.facts import Facts
 from ..data.shard import Shard
 from ..distributed.workers import Workers
 from . import sigmoid
-from .sparse.prefetch import AHEAD, LINE, prefetch
+from .sparse.prefetch import LINE, PREFETCH_ROWS, prefetch
 
 ZEROS_PER_FACT = 64  # in a batch they then cost about as much as the facts
 ALIKE = 0.5  # the share of a side's draws that treats all entities alike
@@ -474,7 +474,7 @@ def _sum_listed(  # type: ignore[no-untyped-def]
             end += n_batches
         A_s, Q, dQ, dA_s = rows[0, :m], rows[1, :m], rows[2, :m], rows[3, :m]
         for row in range(m):
-            coming = ids[min(row + AHEAD, m - 1)]
+            coming = ids[min(row + PREFETCH_ROWS, m - 1)]
             for byte in range(0, row_bytes, LINE):
                 prefetch(A, coming, np.int64(byte))  # type: ignore[call-arg]
             a = A[ids[row]]
@@ -484,7 +484,7 @@ def _sum_listed(  # type: ignore[no-untyped-def]
         np.dot(A_s, R_k, Q)
         row = 0
         for c in range(low, end, n_batches):
-            coming = np.int64(objects[min(c + AHEAD * n_batches, high - 1)])
+            coming = np.int64(objects[min(c + PREFETCH_ROWS * n_batches, high - 1)])
             for byte in range(0, row_bytes, LINE):
                 prefetch(A, coming, np.int64(byte))  # type: ignore[call-arg]
                 prefetch(dA, coming, np.int64(byte))

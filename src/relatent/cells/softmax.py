@@ -21,7 +21,7 @@ from ..data.facts import Facts
 from ..data.shard import Shard
 from .cell_sum import Reduction
 from .relation_softmax import Contest
-from .sparse.by_row import Rows
+from .sparse.by_row import RelationRows
 
 
 def by_degree(facts: Facts | Shard, hubs: float, place: int) -> Vector:
@@ -39,7 +39,7 @@ class SoftmaxSum:
 
     def __init__(self, facts: Facts | Shard, backend: Backend, *, relations: float = 0.0, hubs: float = 0.0):
         of_targets = None if not hubs else (by_degree(facts, hubs, 2), by_degree(facts, hubs, 0))
-        self.sides = [(side, side.hidden(facts)) for side in Rows.of_facts(facts, backend, of_targets)]
+        self.sides = [(side, side.unobserved(facts)) for side in RelationRows.of_facts(facts, backend, of_targets)]
         self.backend = backend
         self.contest = Contest(Shard.of(facts).facts, relations, backend) if relations else None
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Ids, Mask, Triples, Vector
+from ..arrays import Array, Ids, Mask, Matrix, Triples, Vector
+from ..backend.protocol import Backend
 from ..distributed.workers import ALONE, Workers
 from .cell_keys import cell_keys, cells_of
 from .facts import Facts
@@ -110,6 +111,30 @@ class Shard:
         by_object = own if self.facts_by_object is self.facts else change(self.facts_by_object)
         counts = self.workers.sum(own.counts())
         return replace(self, facts=own, facts_by_object=by_object, facts_per_relation=counts)
+
+    @property
+    def total_weight(self) -> float:
+        """Σ w over the facts of all workers."""
+        weights = self.facts.weights
+        return float(self.n_facts) if weights is None else self.workers.sum_float(float(weights.sum()))
+
+    # --- arrays with one row per entity, of which each worker has computed the rows that it owns
+
+    def broadcast(self, array: Array) -> Array:
+        """The first worker's array, in place."""
+        return self.workers.broadcast(array)
+
+    def gather_rows(self, own: Matrix, backend: Backend) -> Matrix:
+        """The rows of all entities, from the rows that each worker owns."""
+        if self.workers.size == 1:
+            return own
+        rows = backend.zeros((self.n_entities, *own.shape[1:]), own)
+        rows[self.entity_range] = own
+        return self.workers.gather_rows(rows)
+
+    def gram(self, A: Matrix, backend: Backend) -> Matrix:
+        """AᵀA in float64; each worker multiplies the rows that it owns."""
+        return self.workers.sum(backend.gram(A[self.entity_range]))
 
     def is_listed(self, cells: Triples) -> Mask:
         """For each cell whether it is a fact or unobserved; all workers pass the same cells."""

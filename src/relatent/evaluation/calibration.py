@@ -28,7 +28,7 @@ from ..fit.checkpoint import Checkpoint
 from ..fit.estimators.base import Estimator
 from ..json_values import to_json
 from ..model.links import IsotonicLink, Link, PlattLink
-from ..progress import Progress
+from ..progress import Progress, silent
 from ..random_state import RandomState
 from .cross_validation import cross_predict
 from .metrics import Predicted, pooled
@@ -127,7 +127,8 @@ class Calibrated(Estimator):
         if np.ptp(scores) < MIN_SCORE_RANGE:  # the factors have shrunk to zero: only the base rate is left to learn
             scores = np.zeros_like(scores)
         link = MAPS[self.method](scores, predicted.heldout.truth, predicted.heldout.weights)
-        given = {"validation": validation, "progress": progress, "checkpoint": checkpoint}
+        report = None if progress is silent else progress
+        given = {"validation": validation, "progress": report, "checkpoint": checkpoint}
         options = {name: value for name, value in given.items() if value is not None}  # an estimator may lack others
         self.estimator_ = clone(self.estimator).fit(facts, **options)
         factors = self.estimator_.factors_

@@ -12,7 +12,7 @@ import scipy.sparse.linalg
 
 from ..arrays import Matrix, Slices, Vector
 from ..backend import gram_matrix as gram
-from ..cells.sparse.streamed import Stream, padded_width
+from ..cells.sparse.streamed import StreamedLayout, padded_width
 from ..data.facts import Facts
 from ..data.shard import Shard
 from ..errors import InputError
@@ -102,12 +102,12 @@ def _rough_eigenvectors(shard: Shard, rank: int, random_state: int) -> Matrix:
     rng = np.random.default_rng(random_state)
     n, single = shard.n_entities, np.dtype(np.float32)
     width = padded_width(rank + SPARE, single)
-    stream = Stream(shard, width, single)
+    layout = StreamedLayout(shard, width, single)
     Q: Matrix = rng.standard_normal((n, width), np.float32)
     for last in range(ROUNDS, -1, -1):
         Q = Q @ _orthogonaliser(workers.sum(gram.product(Q[own], Q[own])))
         F = np.zeros_like(Q)
-        stream.neighbours(stream.padded(Q), F[own])  # S Q
+        layout.neighbours(layout.prepare(Q), F[own])  # S Q
         if last:
             Q = workers.gather_rows(F)
     values, U = np.linalg.eigh(workers.sum(gram.product(Q[own], F[own])))

@@ -121,7 +121,7 @@ def run(
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
     anytime: bool = False,
-    nothing: float | None = None,
+    zero_objective: float | None = None,
     spent: float = 0.0,
     backend: Backend = NUMPY_BACKEND,
     workers: Workers = ALONE,
@@ -151,7 +151,7 @@ def run(
     started = time.perf_counter() - (trace.steps[-1].seconds if trace.steps else spent)
     with _Interrupt(workers) as interrupt:
         asked = workers.any(interrupt.asked)
-        while (verdict := _ending(solver, state, trace, max_iter, tol, watch, best, asked, nothing)) is None:
+        while (verdict := _ending(solver, state, trace, max_iter, tol, watch, best, asked, zero_objective)) is None:
             state = solver.step(state)
             (objective,) = workers.agree(float(state.objective))
             if not np.isfinite(objective):
@@ -235,11 +235,11 @@ class _Best:
             self.state, self.loss, self.looks_since = state, loss, 0
 
 
-def _scale(objective: float, nothing: float | None) -> float:
+def _scale(objective: float, zero_objective: float | None) -> float:
     """What a change of the objective is judged by."""
     scale = abs(objective)
-    if nothing is not None and objective < nothing:
-        scale = min(scale, max(nothing - objective, LEAST_EXPLAINED * nothing))
+    if zero_objective is not None and objective < zero_objective:
+        scale = min(scale, max(zero_objective - objective, LEAST_EXPLAINED * zero_objective))
     return max(scale, np.finfo(float).tiny)
 
 
@@ -278,7 +278,7 @@ def _ending(
     watch: Watch | None,
     best: _Best,
     asked: bool,
-    nothing: float | None,
+    zero_objective: float | None,
 ) -> tuple[bool, str] | None:
     """Whether and why to stop here: (converged, verdict)."""
     done = len(trace)
@@ -289,7 +289,7 @@ def _ending(
     change = np.inf
     if done > solver.window:
         last, before = trace.steps[-1].objective, trace.steps[-1 - solver.window].objective
-        change = abs(before - last) / (solver.window * _scale(last, nothing))
+        change = abs(before - last) / (solver.window * _scale(last, zero_objective))
         if change <= tol:
             return True, f"converged after {done} steps: relative change {change:.1e} ≤ tol={tol:g}"
     moved = (

@@ -2,7 +2,7 @@
 
 Each is the sum of what lives at the same time where most does; tests compare it with what fits really take. It counts
 entities, relations and the cells listed (facts and unobserved ones), never all N² K cells: nothing is as large.
-Least squares and the starts count for themselves (`als.needs`, `start.needs`).
+Least squares and the starts count for themselves (`layout_bytes`, `init.needs`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from ..backend.numpy_backend import MAX_SCORES
 from ..cells.logistic_sampled import STRIP
 from ..cells.logistic_tiled import COLUMNS, ROWS
-from ..cells.sparse.grouped import AT_ONCE
+from ..cells.sparse.grouped import MAX_GROUP_ELEMENTS
 from ..data.facts import Facts
 from .losses import Categorical, Logistic, Loss, Softmax, Squared
 from .solvers.lbfgs import PAIRS
@@ -94,4 +94,4 @@ def _laid_out(facts: Facts, rank: int) -> int:
 def _group(facts: Facts, rank: int) -> int:
     """Numbers of X_k A that are held at once, at most: those of a group of relations."""
     one = facts.n_entities * rank
-    return min(max(AT_ONCE, one), facts.n_relations * one)
+    return min(max(MAX_GROUP_ELEMENTS, one), facts.n_relations * one)

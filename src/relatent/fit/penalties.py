@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from ..backend.protocol import Backend
-from ..cells.sparse.by_row import Rows
+from ..cells.sparse.by_row import RelationRows
 from ..data.facts import Facts
 from ..data.shard import Shard
 from ..errors import InputError
@@ -67,7 +67,7 @@ class Dura:
 
     def bound(self, facts: Facts | Shard, backend: Backend) -> Bound:
         """On the rows of both sides that occur in facts."""
-        sides = Rows.of_facts(facts, backend)
+        sides = RelationRows.of_facts(facts, backend)
 
         def add(A: Any, R: Any, dA: Any, dR: Any) -> float:
             total = 0.0

@@ -2,35 +2,40 @@ import numpy as np
 import pytest
 
 from relatent.cells.reference import dense_tensors
-from relatent.cells.sparse import streamed as stream
-from relatent.cells.sparse.streamed import Stream
+from relatent.cells.sparse import streamed
+from relatent.cells.sparse.streamed import StreamedLayout
 from relatent.data.facts import Facts
+from relatent.data.shard import Shard
 from worlds import random_facts, relative_error
 
 pytestmark = pytest.mark.usefixtures("single_blas")
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
 
 
+def layout_of(facts, *arguments):
+    return StreamedLayout(Shard.of(facts), *arguments)
+
+
 def visited(facts, A, R, n_threads):
     """AᵀX_kA of each relation, and Σ_k X_k A R_kᵀ + X_kᵀ A R_k."""
-    made = Stream(facts, A.shape[1], A.dtype, n_threads)
-    wide, F, M = made.padded(A), np.zeros_like(A), []
-    for group in made.groups:
-        room = made.room(group)
-        M += [made.project(k, wide, Y) for k, Y in zip(group, room, strict=True)]
-        made.pull(group, wide, room, R[group], F)
-    return np.array(M), F
+    layout = layout_of(facts, A.shape[1], A.dtype, n_threads)
+    prepared, F, M = layout.prepare(A), np.zeros_like(A), []
+    for block in layout.blocks:
+        M_block, products = block.project(prepared, None)
+        M.append(M_block)
+        block.add_right_side(F, prepared, R[block.relations], products, None, None)
+    return np.concatenate(M), F
 
 
 @pytest.fixture(params=["small", "as it is"])
 def sizes(request, monkeypatch):
     """Blocks, chunks and groups so small that every edge is met, and the usual ones."""
     if request.param == "small":
-        for name, value in (("CHUNK_BYTES", 60), ("BLOCK_BYTES", 400), ("TOGETHER", 0)):
-            monkeypatch.setattr(stream, name, value)
-        stream._kernels.cache_clear()  # the length of a chunk is compiled in
+        for name, value in (("CHUNK_BYTES", 60), ("BLOCK_BYTES", 400), ("MAX_KEPT_PRODUCTS", 0)):
+            monkeypatch.setattr(streamed, name, value)
+        streamed._kernels.cache_clear()  # the length of a chunk is compiled in
         yield
-        stream._kernels.cache_clear()
+        streamed._kernels.cache_clear()
     else:
         yield
 
@@ -60,21 +65,21 @@ def test_the_number_of_threads_changes_nothing(sizes):
 def test_neighbours_are_summed_over_all_relations_both_ways(sizes, n_threads):
     facts = random_facts(60, 4, 900)
     A = np.random.default_rng(0).normal(size=(60, 5))
-    made, F = Stream(facts, 5, "float64", n_threads), np.ones((60, 5))
-    made.neighbours(made.padded(A), F)
+    layout, F = layout_of(facts, 5, "float64", n_threads), np.ones((60, 5))
+    layout.neighbours(layout.prepare(A), F)
     X = dense_tensors(facts)[0]
     assert relative_error(F, 1 + sum(X_k + X_k.T for X_k in X) @ A) < 1e-12
 
 
 def test_numbers_too_small_to_multiply_count_as_zero():
     A = np.array([[1.0, 1e-18, -1e-20, 0.0]], np.float32)
-    wide = Stream(random_facts(1, 1, 1), 4, "float32", 1).padded(A)
+    wide = layout_of(random_facts(1, 1, 1), 4, "float32", 1).prepare(A)
     np.testing.assert_array_equal(wide[:, :4], np.array([[1.0, 1e-18, 0.0, 0.0]], np.float32))
 
 
 def test_facts_are_sorted_by_object_and_then_by_subject():
     facts = random_facts(50, 3, 700)
-    for k, relation in enumerate(Stream(facts, 2, "float32", 2).relations):
+    for k, relation in enumerate(layout_of(facts, 2, "float32", 2).relations):
         wanted = facts.triples[facts.triples[:, 1] == k][:, [2, 0]]
         wanted = wanted[np.lexsort((wanted[:, 1], wanted[:, 0]))]
         np.testing.assert_array_equal(np.stack([relation.backward.rows, relation.backward.columns], axis=1), wanted)
@@ -93,7 +98,7 @@ def test_relations_without_facts_and_one_entity_with_all_of_them():
     ("r", "dtype", "width"), [(10, "float32", 16), (16, "float32", 16), (17, "float32", 32), (3, "float64", 8)]
 )
 def test_rows_begin_at_cache_lines(r, dtype, width):
-    wide = Stream(random_facts(9, 1, 20), r, dtype, 1).padded(np.ones((9, r), dtype))
+    wide = layout_of(random_facts(9, 1, 20), r, dtype, 1).prepare(np.ones((9, r), dtype))
     assert wide.shape == (9, width)
     assert wide.ctypes.data % 64 == 0
     assert wide[:, :r].all()

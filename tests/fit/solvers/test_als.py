@@ -5,10 +5,14 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells.reference import dense_tensors, squared
-from relatent.cells.sparse import grouped as listed
+from relatent.cells.sparse import grouped, layout
+from relatent.cells.sparse.by_row import RowLayout
+from relatent.cells.sparse.grouped import GroupedLayout
+from relatent.cells.sparse.streamed import StreamedLayout
 from relatent.data.facts import Facts
-from relatent.fit.solvers import als
+from relatent.data.shard import Shard
 from relatent.fit.solvers.als import Als
 from worlds import all_scores, blocks, permuted, random_facts, relative_error
 
@@ -23,9 +27,9 @@ each_variant = pytest.mark.parametrize("options", VARIANTS.values(), ids=VARIANT
 without_attributes = pytest.mark.parametrize("options", list(VARIANTS.values())[:3], ids=list(VARIANTS)[:3])
 
 
-def solver_of(facts, rank, l2=(0.3, 0.2, 0.1), dtype="float64"):
+def solver_of(facts, rank, l2=(0.3, 0.2, 0.1), dtype="float64", layout=None):
     names = ("l2_entities", "l2_relations", "l2_attributes")
-    return Als(facts, rank, dtype=dtype, **dict(zip(names, l2, strict=True)))
+    return Als(facts, rank, backend=NumpyBackend(dtype), **dict(zip(names, l2, strict=True)), layout=layout)
 
 
 def random_start(facts, rank, seed=1):
@@ -166,8 +170,8 @@ def test_weighted_relations_settle_at_weighted_least_squares():
 # --- what is not known must not count
 
 
-def fitted(facts, rank=3, sweeps=15, dtype="float64"):
-    solver = solver_of(facts, rank, dtype=dtype)
+def fitted(facts, rank=3, sweeps=15, dtype="float64", layout=None):
+    solver = solver_of(facts, rank, dtype=dtype, layout=layout)
     state = solver.start(random_start(facts, rank))
     for _ in range(sweeps):
         state = solver.step(state)
@@ -305,8 +309,8 @@ def test_attributes_pull_an_entity_without_facts_to_those_like_it():
 def test_large_relations_are_visited_one_by_one_to_the_same_end(monkeypatch, attributes):
     facts = random_facts(30, 3, 400, attributes=attributes)
     wanted = fitted(facts)
-    monkeypatch.setattr(als, "AT_ONCE", 1)
-    assert solver_of(facts, 3).stream is not None
+    monkeypatch.setattr(layout, "MIN_STREAMED_FACTS", 0)
+    assert type(solver_of(facts, 3).layout) is StreamedLayout
     got = fitted(facts)
     assert relative_error(all_scores(got.A, got.R), all_scores(wanted.A, wanted.R)) < 1e-9
     assert got.objective == pytest.approx(wanted.objective, rel=1e-12)
@@ -317,9 +321,10 @@ def test_large_relations_are_visited_one_by_one_to_the_same_end(monkeypatch, att
 def test_how_many_relations_are_visited_together_does_not_matter(monkeypatch, options, elements):
     facts = random_facts(12, 5, 100, **options)
     wanted = fitted(facts)
-    monkeypatch.setattr(listed, "AT_ONCE", elements)
-    got = fitted(facts)
-    assert len(solver_of(facts, 3).groups) > 1
+    monkeypatch.setattr(grouped, "MAX_GROUP_ELEMENTS", elements)
+    groups = GroupedLayout(Shard.of(facts), 3, "float64")
+    assert len(groups.blocks) > 1
+    got = fitted(facts, layout=groups)
     assert relative_error(all_scores(got.A, got.R), all_scores(wanted.A, wanted.R)) < 1e-9
     assert got.objective == pytest.approx(wanted.objective, rel=1e-12)
 
@@ -377,10 +382,10 @@ def test_a_sweep_leaves_the_state_it_started_from_alone():
 def test_a_fit_takes_the_memory_that_is_announced(monkeypatch, large, options, rank):
     facts = random_facts(40_000, 4, 100_000, **options)
     if large:
-        monkeypatch.setattr(als, "AT_ONCE", 1)
+        monkeypatch.setattr(layout, "MIN_STREAMED_FACTS", 0)
     start = random_start(facts, rank).astype(np.float32)
     solver_of(facts, rank, dtype="float32").start(start)  # compiled and loaded
-    wanted = als.needs(facts, rank, "float32")
+    wanted = layout.layout_bytes(facts, rank, "float32")
     gc.collect()
     tracemalloc.start()
     try:
@@ -392,3 +397,47 @@ def test_a_fit_takes_the_memory_that_is_announced(monkeypatch, large, options, r
     finally:
         tracemalloc.stop()
     assert taken == pytest.approx(wanted, rel=0.25)
+
+
+# --- layouts
+
+
+def layouts(facts, rank, backend):
+    shard = Shard.of(facts)
+    found = [RowLayout(shard, backend), GroupedLayout(shard, rank, backend.dtype)]
+    return [*found, StreamedLayout(shard, rank, backend.dtype)] if shard.has_uniform_weights else found
+
+
+LAYOUT_VARIANTS = {**VARIANTS, "a relation without facts": None}
+
+
+@pytest.mark.parametrize("variant", LAYOUT_VARIANTS)
+def test_every_layout_gives_the_same_sweeps(variant):
+    if variant == "a relation without facts":
+        facts = dataclasses.replace(random_facts(30, 1, 90), relations=random_facts(9, 3, 9).relations)
+    else:
+        facts = random_facts(30, 4, 200, **LAYOUT_VARIANTS[variant])
+    A, backend = random_start(facts, 5), NumpyBackend("float64")
+    solvers = [solver_of(facts, 5, layout=layout) for layout in layouts(facts, 5, backend)]
+    states = [solver.start(A) for solver in solvers]
+    for _ in range(4):
+        for state in states[1:]:
+            for name in ("A", "R", "V", "E", "F"):
+                assert relative_error(getattr(state, name), getattr(states[0], name)) < 1e-9, name
+            assert state.objective == pytest.approx(states[0].objective, rel=1e-10)
+        states = [solver.step(state) for solver, state in zip(solvers, states, strict=True)]
+
+
+def test_scores_in_small_chunks_give_the_same_sums(monkeypatch):
+    facts = random_facts(30, 4, 200, unobserved=300, weighted=True)
+    shard, backend, A = Shard.of(facts), NumpyBackend("float64"), random_start(facts, 5)
+    whole = solver_of(facts, 5, layout=RowLayout(shard, backend)).start(A)
+    monkeypatch.setattr("relatent.cells.sparse.by_row.MAX_SCORED_CELLS", 7)
+    chunks = solver_of(facts, 5, layout=RowLayout(shard, backend)).start(A)
+    np.testing.assert_array_equal(whole.F, chunks.F)
+
+
+def test_non_empty_rows_are_swept_alone_where_few_rows_have_cells():
+    many_relations, dense = random_facts(30, 40, 200), random_facts(30, 2, 600)
+    assert type(solver_of(many_relations, 3).layout) is RowLayout
+    assert type(solver_of(dense, 3).layout) is GroupedLayout

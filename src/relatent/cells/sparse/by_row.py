@@ -1,60 +1,63 @@
-"""The rows (relation, entity) that occur in facts, and sums along them: what softmax and the penalties on facts need.
+"""The non-empty rows (relation, entity) of the sparse tensor, and sums along them, on a CPU or a GPU.
 
-A row of the first side is a subject with a relation, its cells the objects of its facts; a row of the other side is
-an object with a relation, its cells the subjects. Rows are sorted by relation, so that x R_k of all rows is one product
-for each relation.
+By subject, a row is a subject with a relation and its cells are the objects; by object, a row is an object with a
+relation and its cells are the subjects. Rows are sorted by relation, so that one product per relation gives x R_k of
+all rows.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ...arrays import Ids, Triples, Vector
+from ...arrays import Array, Ids, Matrix, Slices, Triples, Vector
 from ...backend.protocol import Backend
 from ...data.facts import Facts
+from ...data.listed_cells import listed_cells
 from ...data.shard import Shard
 
+MAX_SCORED_CELLS = 1 << 20  # cells whose scores are computed at once
 
-class Side(NamedTuple):
-    """Cells by row; `turned`: by (relation, object)."""
 
-    turned: bool
-    order: Ids  # (n,) in which the cells are taken
-    bounds: Ids  # (K + 1,) where the rows of each relation begin
-    keys: Ids  # (m,) a number for each row, k · N + entity
-    entity: Ids  # (m,) of each row
-    starts: Ids  # (m + 1,) where the cells of each row begin
-    row: Ids  # (n,) of each cell
+class RowIndex(NamedTuple):
+    """Cells sorted by row: by (relation, subject), or by (relation, object)."""
+
+    by_object: bool
+    order: Ids  # (n,) permutation that sorts the cells
+    bounds: Ids  # (K + 1,) first row of each relation
+    keys: Ids  # (m,) k · N + entity of each row
+    entity: Ids  # (m,) entity of each row
+    starts: Ids  # (m + 1,) first cell of each row
+    row: Ids  # (n,) row of each cell
     target: Ids  # (n,) the other entity of each cell
 
 
-def side_of(cells: Triples, n: int, k: int, turned: bool) -> Side:
-    """The rows by subject, or by object, of some cells among n entities and k relations."""
-    keys, target = _row_keys(cells, n, turned)
+def row_index(cells: Triples, n: int, k: int, by_object: bool) -> RowIndex:
+    """The rows of cells among n entities and k relations."""
+    keys, target = _row_keys(cells, n, by_object)
     order = np.lexsort((target, keys))
     rows, starts, row = np.unique(keys[order], return_index=True, return_inverse=True)
     bounds = np.searchsorted(rows // n, np.arange(k + 1))
-    return Side(turned, order, bounds, rows, rows % n, np.append(starts, len(keys)), row, target[order])
+    return RowIndex(by_object, order, bounds, rows, rows % n, np.append(starts, len(keys)), row, target[order])
 
 
-def _row_keys(cells: Triples, n: int, turned: bool) -> tuple[Ids, Ids]:
-    """A number for the row of each cell, and its other entity."""
+def _row_keys(cells: Triples, n: int, by_object: bool) -> tuple[Ids, Ids]:
+    """The key of each cell's row, and the cell's other entity."""
     s, k, o = cells.T.astype(np.int64)
-    return (k * n + o, s) if turned else (k * n + s, o)
+    return (k * n + o, s) if by_object else (k * n + s, o)
 
 
-class Rows:
-    """Sums along the rows of one side; arrays are those of `backend`."""
+class RelationRows:
+    """Sums along the non-empty rows by subject, or by object; arrays are those of `backend`."""
 
-    def __init__(self, cells: Triples, weights: Vector, n: int, k: int, turned: bool, backend: Backend):
-        side = side_of(cells, n, k, turned)
+    def __init__(self, cells: Triples, weights: Vector, n: int, k: int, by_object: bool, backend: Backend):
+        side = row_index(cells, n, k, by_object)
         m, weights = len(side.entity), weights[side.order]
-        self.side, self.backend, self.n = side, backend, n
+        self.index, self.backend, self.n = side, backend, n
         self.entity = backend.from_numpy(side.entity)
         totals = np.bincount(side.row, weights=weights, minlength=m).astype(np.float64)
-        self.totals = backend.from_numpy(totals[:, None])  # (m, 1) weight of each row's cells together
+        self.totals = backend.from_numpy(totals[:, None])  # (m, 1) sum of the weights of each row's cells
         self._products = backend.relation_products(side.bounds)
         self._by_row = backend.segment_sums(side.starts, side.target, weights)
         self._by_target = backend.segment_sums(*_by(side.target, n, side.row, weights))
@@ -63,10 +66,11 @@ class Rows:
     @classmethod
     def of_facts(
         cls, facts: Facts | Shard, backend: Backend, of_targets: tuple[Vector, Vector] | None = None
-    ) -> list[Rows]:
-        """Both sides of the facts that are believed at all; `of_targets`: weights of objects, and of subjects.
+    ) -> list[RelationRows]:
+        """Rows by subject and by object of the facts with a weight above 0.
 
-        Of several workers each has the rows of the subjects, and of the objects, that it owns.
+        `of_targets` multiplies the weights by one factor per object, and one per subject. Each worker has the rows of
+        the entities that it owns.
         """
         shard, targets = Shard.of(facts), of_targets or (None, None)
         return [
@@ -75,50 +79,131 @@ class Rows:
         ]
 
     @classmethod
-    def _of_side(cls, facts: Facts, turned: bool, backend: Backend, of_target: Vector | None) -> Rows:
+    def _of_side(cls, facts: Facts, by_object: bool, backend: Backend, of_target: Vector | None) -> RelationRows:
         known = facts.confidences > 0
         cells, weights = facts.triples[known], facts.confidences[known]
         if of_target is not None:
-            weights = weights * of_target[cells[:, 0 if turned else 2]]
-        return cls(cells, weights, facts.n_entities, facts.n_relations, turned, backend)
+            weights = weights * of_target[cells[:, 0 if by_object else 2]]
+        return cls(cells, weights, facts.n_entities, facts.n_relations, by_object, backend)
 
-    def own(self, A: Any) -> Any:
-        """Each row's entity, (m, r)."""
+    def own(self, A: Matrix) -> Matrix:
+        """The vector of each row's entity, (m, r)."""
         return A[self.entity]
 
-    def times(self, X: Any, R: Any, *, back: bool = False) -> Any:
-        """Each row times R_k, or R_kᵀ on the turned side; `back`: the transpose of that."""
-        return self._products.times(X, R, self.side.turned != back)
+    def times(self, X: Matrix, R: Slices, *, back: bool = False) -> Matrix:
+        """Each row times R_k (by object: R_kᵀ); `back`: times the transpose of that."""
+        return self._products.times(X, R, self.index.by_object != back)
 
-    def add_outer(self, X: Any, dQ: Any, dR: Any) -> None:
-        """Add Σ x dqᵀ over the rows of each relation to dR_k, or its transpose on the turned side."""
-        self._products.add_outer(*((dQ, X) if self.side.turned else (X, dQ)), dR)
+    def add_outer(self, X: Matrix, dQ: Matrix, dR: Slices) -> None:
+        """Add Σ x dqᵀ over the rows of each relation (by object: its transpose) to dR_k."""
+        self._products.add_outer(*((dQ, X) if self.index.by_object else (X, dQ)), dR)
 
-    def gathered(self, A: Any, values: Any = None) -> Any:
-        """Σ w a over the cells of each row, (m, r); `values` in place of w, in the order of the side."""
+    def gathered(self, A: Matrix, values: Vector | None = None) -> Matrix:
+        """Σ w a over the cells of each row, (m, r); `values`, in the order of the index, replaces w."""
         return self._by_row(A, values)
 
-    def scattered(self, Q: Any) -> Any:
-        """Σ w q over the cells that an entity is the other end of, (N, r)."""
+    def scattered(self, Q: Matrix) -> Matrix:
+        """Σ w q over the cells whose other entity is i, for each i, (N, r)."""
         return self._by_target(Q)
 
-    def spread(self, X: Any) -> Any:
-        """The sum of the rows of each entity, (N, r)."""
+    def spread(self, X: Matrix) -> Matrix:
+        """The sum of each entity's rows, (N, r)."""
         return self._by_entity(X)
 
-    def hidden(self, facts: Facts | Shard) -> tuple[Any, Any]:
-        """Rows and other entities of unobserved cells that lie in one of the rows, sorted by row."""
+    def unobserved(self, facts: Facts | Shard) -> tuple[Array, Array]:
+        """Row and other entity of each unobserved cell in one of the rows, sorted by row."""
         shard = Shard.of(facts)
-        facts = shard.facts_by_object if self.side.turned else shard.facts
-        doubted = facts.triples[facts.confidences == 0]
-        keys, target = _row_keys(np.concatenate([facts.unobserved, doubted]), self.n, self.side.turned)
-        inside = np.isin(keys, self.side.keys)
+        facts = shard.facts_by_object if self.index.by_object else shard.facts
+        weightless = facts.triples[facts.confidences == 0]
+        keys, target = _row_keys(np.concatenate([facts.unobserved, weightless]), self.n, self.index.by_object)
+        inside = np.isin(keys, self.index.keys)
         order = np.argsort(keys[inside], kind="stable")
-        rows = np.searchsorted(self.side.keys, keys[inside][order])
+        rows = np.searchsorted(self.index.keys, keys[inside][order])
         return self.backend.from_numpy(rows), self.backend.from_numpy(target[inside][order])
 
 
 def _by(key: Ids, n: int, index: Ids, weights: Vector) -> tuple[Ids, Ids, Vector]:
-    """Segments of an index, one for each of n keys."""
+    """An index sorted into segments, one for each of n keys."""
     order = np.argsort(key, kind="stable")
     return np.searchsorted(key[order], np.arange(n + 1)), index[order], weights[order]
+
+
+class ListedRows(RelationRows):
+    """The rows of facts and unobserved cells, with the truth and the weight of each cell in the order of the index."""
+
+    def __init__(self, facts: Facts, by_object: bool, shard: Shard, backend: Backend):
+        cells, truth, weights = listed_cells(facts)
+        super().__init__(cells, truth, facts.n_entities, facts.n_relations, by_object, backend)
+        order = self.index.order
+        self.truth, self.weights = backend.from_numpy(truth[order]), backend.from_numpy(weights[order])
+        self.row, self.target = backend.from_numpy(self.index.row), backend.from_numpy(self.index.target)
+        self._workers = shard.workers
+
+    def scores(self, A: Matrix, R: Slices) -> Vector:
+        """θ of each cell."""
+        Q = self.times(self.own(A), self.backend.to_dtype(R))
+        theta = self.backend.zeros(self.truth.shape, A)
+        for low in range(0, len(theta), MAX_SCORED_CELLS):
+            here = slice(low, low + MAX_SCORED_CELLS)
+            theta[here] = (Q[self.row[here]] * A[self.target[here]]).sum(1)
+        return theta
+
+    def squared_error_change(self, theta: Vector) -> float:
+        """Σ of w (x − θ)² − θ² over all workers."""
+        off = self.truth - theta
+        return self._workers.sum_float(self.backend.dot(self.weights * off, off) - self.backend.dot(theta, theta))
+
+
+class RowLayout:
+    """Sparse products along the non-empty rows, all relations at once; arrays are those of `backend`.
+
+    M_k = AᵀS_kA = Σ over rows a_s y_sᵀ with y_s = Σ s a_o over the cells of the row; the rows y_s R_kᵀ and z_o R_k,
+    summed by entity, give Σ_k S_k A R_kᵀ + S_kᵀ A R_k.
+    """
+
+    updates = (slice(None),)
+
+    def __init__(self, shard: Shard, backend: Backend):
+        self.backend, self.own, self._workers = backend, shard.entity_range, shard.workers
+        self.relations, self.uniform = slice(0, shard.n_relations), shard.has_uniform_weights
+        self.by_subject = ListedRows(shard.facts, False, shard, backend)
+        self.by_object = ListedRows(shard.facts_by_object, True, shard, backend)
+
+    @property
+    def blocks(self) -> list[RowLayout]:
+        """One block of all relations."""
+        return [self]
+
+    @property
+    def weighted(self) -> tuple[ListedRows, ListedRows] | None:
+        """Listed cells by subject and by object; None if every cell has weight 1."""
+        return None if self.uniform else (self.by_subject, self.by_object)
+
+    def prepare(self, A: Matrix) -> Matrix:
+        """A itself."""
+        return A
+
+    def project(self, A: Matrix, values: Vector | None) -> tuple[Slices, Matrix]:
+        """AᵀS_kA in float64, over all workers, and the rows of S_k A."""
+        X, SA = self.by_subject.own(A), self.by_subject.gathered(A, values)
+        M = self.backend.zeros((self.relations.stop, A.shape[1], A.shape[1]), A)
+        self.by_subject.add_outer(X, SA, M)
+        return self._workers.sum(self.backend.to_float64(M)), SA
+
+    def add_right_side(
+        self,
+        F: Matrix,
+        A: Matrix,
+        R: Slices,
+        SA: Matrix | None,
+        values: tuple[Vector, Vector] | None,
+        low_rank: Matrix | None,
+    ) -> None:
+        """F += Σ_k S_k A R_kᵀ + S_kᵀ A R_k + A low_rank."""
+        R, (there, back) = self.backend.to_dtype(R), (None, None) if values is None else values
+        SA = self.by_subject.gathered(A, there) if SA is None else SA
+        F += self.by_subject.spread(self.by_subject.times(SA, R, back=True))[self.own]
+        SA = self.by_object.gathered(A, back)  # the rows of S_kᵀ A
+        F += self.by_object.spread(self.by_object.times(SA, R, back=True))[self.own]
+        if low_rank is not None:
+            F += A[self.own] @ self.backend.from_numpy(low_rank)

@@ -1,4 +1,4 @@
-"""Rows fetched ahead of their use: a core then waits for many at once instead of one after the other."""
+"""Prefetch rows of A before they are used, so that a core waits for many loads at once."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-LINE = 64  # bytes of a cache line
-AHEAD = 16  # rows: more than a core has loads in flight
+LINE = 64  # bytes per cache line
+PREFETCH_ROWS = 16  # rows ahead: more than the loads a core keeps in flight
 _FUNCTION = "llvm.prefetch.p0"
 
 
 @intrinsic
 def prefetch(_, A, row, byte):  # type: ignore[no-untyped-def]
-    """Ask for the cache line at a byte of a row of A, without waiting for it."""
+    """Prefetch the cache line at a byte of a row of A, without waiting for it."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])

@@ -1,16 +1,17 @@
-"""Products of sparse X_k with A for many facts: bound by memory, so arranged for memory.
+"""Sparse products of large relations, one relation after another; memory access decides the speed.
 
-A fact costs one row of A read from anywhere (a gather), and nothing else is as slow. Hence:
+Reading one row of A from a random place (a gather) per fact is the dominant cost. Hence:
 
-- no stored ones: a relation is its sorted subject and object columns, once by subject (a view of the facts) and once
-  by object;
-- rows of A are padded to whole cache lines and fetched AHEAD of their use, so that many are on their way at once;
-- rows of X_k without facts are skipped, and what is gathered for R_k is kept for A: one gather each way a sweep;
-- gathered rows are multiplied by BLAS, a chunk at a time, while they are in the first cache: at rank 10 a row takes
-  6 ns, where a compiled loop took 35 to 48;
-- A and the sums F for the next A are cut into blocks of entities that fit the cache. A block of F is filled by a group
-  of relations in both directions before it leaves; a thread owns a block, so the sums have one order whatever the
-  number of threads.
+- values are not stored: a relation is its sorted subject and object columns, once by subject (a view of the facts)
+  and once by object;
+- rows of A are padded to whole cache lines and prefetched PREFETCH_ROWS ahead, so that many loads are in flight;
+- rows of X_k without facts are skipped, and the rows gathered for R_k are kept for A: one gather per direction and
+  sweep;
+- BLAS multiplies the gathered rows in chunks that are still in the first-level cache: 6 ns per row at rank 10, where a
+  compiled loop took 35 to 48;
+- A and the sums F for the next A are cut into blocks of entities that fit the cache. A group of relations adds to a
+  block of F in both directions before the next block; one thread owns a block, so the order of the sums does not
+  depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -24,19 +25,20 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from ...arrays import Ids, Matrix, Slices
+from ...arrays import Ids, Matrix, Slices, Vector
 from ...data.facts import Facts
 from ...data.shard import Shard
-from .prefetch import AHEAD, LINE, prefetch
+from ...distributed.workers import Workers
+from .prefetch import LINE, PREFETCH_ROWS, prefetch
 
-CHUNK_BYTES = 32 << 10  # rows of X_k A that are multiplied at once: they are still in the first cache
-BLOCK_BYTES = 2 << 20  # of F: stays in the cache of a core while a group of relations adds to it
-TOGETHER = 2  # X_k A kept for a group of relations, in sizes of A: F is then moved less often than they are
+CHUNK_BYTES = 32 << 10  # of the rows of X_k A multiplied at once: they fit the first-level cache
+BLOCK_BYTES = 2 << 20  # of F: stays in a core's cache while a group of relations adds to it
+MAX_KEPT_PRODUCTS = 2  # of X_k A for a group of relations, in multiples of the size of A
 
 
-class Side(NamedTuple):
+class SortedFacts(NamedTuple):
     """The facts of one relation sorted by row, and where each block of entities begins."""
 
     rows: Ids  # (m,) sorted
@@ -45,22 +47,18 @@ class Side(NamedTuple):
     firsts: list[int]  # (blocks + 1,) rows with facts before each block
 
 
-class Relation(NamedTuple):
+class StreamedRelation(NamedTuple):
     """One X_k, by subject and by object."""
 
-    forward: Side
-    backward: Side
+    forward: SortedFacts
+    backward: SortedFacts
 
 
-class Stream:
-    """The facts of every relation, laid out for gathers, and the two visits of a sweep.
+class StreamedLayout:
+    """The facts of every relation, laid out for gathers; rows are those of the entities that this worker owns."""
 
-    With several workers rows are those of the entities that this one owns.
-    """
-
-    def __init__(self, facts: Facts | Shard, rank: int, dtype: Any = np.float32, n_threads: int | None = None):
-        shard = Shard.of(facts)
-        self.n, self.rank, self.dtype, self.own = facts.n_entities, rank, np.dtype(dtype), shard.entity_range
+    def __init__(self, shard: Shard, rank: int, dtype: DTypeLike = np.float32, n_threads: int | None = None):
+        self.n, self.rank, self.dtype, self.own = shard.n_entities, rank, np.dtype(dtype), shard.entity_range
         size = max(1, BLOCK_BYTES // (rank * self.dtype.itemsize))
         height = self.own.stop - self.own.start
         self.edges = np.append(np.arange(0, height, size), height)
@@ -68,36 +66,37 @@ class Stream:
         self._pool = ThreadPoolExecutor(n_threads or numba.get_num_threads())
         rows, columns = np.empty((2, len(shard.facts_by_object)), np.int32)  # by object
         relation = partial(_relation, shard, self.edges, rows, columns)
-        self.relations = list(self._pool.map(relation, range(facts.n_relations)))
+        self.relations = list(self._pool.map(relation, range(shard.n_relations)))
         filled = np.array([relation.forward.firsts[-1] for relation in self.relations], np.int64)
-        self.groups = _groups(shard.workers.sum(filled), TOGETHER * self.n)
-        # kept from visit to visit: fresh pages cost more than what is written to them
-        self._room: Matrix = np.empty((0, rank), self.dtype)
-        self._wide = _aligned(self.n, padded_width(rank, self.dtype), self.dtype)
+        groups = _groups(shard.workers.sum(filled), MAX_KEPT_PRODUCTS * self.n)
+        self.blocks = [StreamedBlock(self, group, shard.workers) for group in groups]
+        # buffers are reused between sweeps: fresh memory pages cost more than writing to them
+        self._buffer: Matrix = np.empty((0, rank), self.dtype)
+        self._padded = _aligned(self.n, padded_width(rank, self.dtype), self.dtype)
 
     def _n_rows(self, k: int) -> int:
         return self.relations[k].forward.firsts[-1]
 
-    def room(self, group: list[int]) -> list[Matrix]:
-        """Where `project` leaves X_k A for `pull`, its rows with facts only; the next group writes over it."""
+    def buffers(self, group: range) -> list[Matrix]:
+        """Memory for the non-empty rows of X_k A of each relation; the next group overwrites it."""
         edges = np.cumsum([0, *(self._n_rows(k) for k in group)])
-        if not len(self._room):
-            largest = max(sum(self._n_rows(k) for k in each) for each in self.groups)
-            self._room = np.empty((largest, self.rank), self.dtype)
-        return [self._room[low:high] for low, high in pairwise(edges.tolist())]
+        if not len(self._buffer):
+            largest = max(sum(self._n_rows(k) for k in block.group) for block in self.blocks)
+            self._buffer = np.empty((largest, self.rank), self.dtype)
+        return [self._buffer[low:high] for low, high in pairwise(edges.tolist())]
 
-    def padded(self, A: Matrix) -> Matrix:
-        """A with rows of whole cache lines, aligned; the next call writes over it."""
+    def prepare(self, A: Matrix) -> Matrix:
+        """A with rows padded to whole cache lines; the next call overwrites it."""
 
         def work(block: int) -> None:
             at = slice(self._all_edges[block], self._all_edges[block + 1])
-            self._wide[at, : self.rank] = _without_dust(A[at])
+            self._padded[at, : self.rank] = _flush_tiny(A[at])
 
         list(self._pool.map(work, range(len(self._all_edges) - 1)))
-        return self._wide
+        return self._padded
 
     def project(self, k: int, A: Matrix, Y: Matrix) -> Matrix:
-        """AᵀX_kA in float64, (r, r); rows of X_k A go to Y. A: padded. With several workers: this one's part of it."""
+        """This worker's part of AᵀX_kA in float64, (r, r), for prepared A; writes the rows of X_k A to Y."""
         side, A_own = self.relations[k].forward, A[self.own]
         products = np.zeros((len(self.edges) - 1, self.rank, self.rank))
         kernel = _kernels(self.rank).project
@@ -111,10 +110,10 @@ class Stream:
         total: Matrix = products.sum(axis=0)
         return total
 
-    def pull(self, group: list[int], A: Matrix, Y: list[Matrix], R: Slices, F: Matrix) -> None:
-        """F += X_k A R_kᵀ + X_kᵀ A R_k over a group of relations, from what `project` gave. A: padded. F: own rows."""
+    def add_right_side(self, group: range, F: Matrix, A: Matrix, R: Slices, Y: list[Matrix]) -> None:
+        """F += X_k A R_kᵀ + X_kᵀ A R_k over a group of relations, for prepared A and the Y from `project`."""
         kernels = _kernels(self.rank)
-        R = _without_dust(R.astype(self.dtype))
+        R = _flush_tiny(R.astype(self.dtype))
         pairs = [(np.ascontiguousarray(R_k.T), np.ascontiguousarray(R_k)) for R_k in R]
 
         def work(block: int) -> None:
@@ -126,7 +125,7 @@ class Stream:
         list(self._pool.map(work, range(len(self.edges) - 1)))
 
     def neighbours(self, A: Matrix, F: Matrix) -> None:
-        """F += Σ_k (X_k + X_kᵀ) A. A: padded. F: own rows."""
+        """F += Σ_k (X_k + X_kᵀ) A, for prepared A and the rows of F that this worker owns."""
         kernel = _kernels(self.rank).collect
 
         def work(block: int) -> None:
@@ -137,31 +136,59 @@ class Stream:
         list(self._pool.map(work, range(len(self.edges) - 1)))
 
 
-def _groups(n_rows: NDArray[np.int64], most: int) -> list[list[int]]:
-    """Relations whose X_k A are held together."""
-    groups: list[list[int]] = []
+class StreamedBlock:
+    """Relations whose products X_k A are kept together."""
+
+    weighted = None  # every cell has weight 1
+
+    def __init__(self, layout: StreamedLayout, group: range, workers: Workers):
+        self.layout, self.group, self._workers = layout, group, workers
+        self.relations = slice(group.start, group.stop)
+        self.updates = [slice(place, place + 1) for place in range(len(group))]
+
+    def project(self, A: Matrix, values: Vector | None) -> tuple[Slices, list[Matrix]]:
+        """AᵀX_kA in float64, over all workers, and the non-empty rows of X_k A."""
+        XA = self.layout.buffers(self.group)
+        M = np.stack([self.layout.project(k, A, Y) for k, Y in zip(self.group, XA, strict=True)])
+        return self._workers.sum(M), XA
+
+    def add_right_side(
+        self,
+        F: Matrix,
+        A: Matrix,
+        R: Slices,
+        SA: list[Matrix],
+        values: tuple[Vector, Vector] | None,
+        low_rank: Matrix | None,
+    ) -> None:
+        """F += Σ_k X_k A R_kᵀ + X_kᵀ A R_k."""
+        self.layout.add_right_side(self.group, F, A, R, SA)
+
+
+def _groups(n_rows: NDArray[np.int64], max_rows: int) -> list[range]:
+    """Consecutive relations that together have at most this many non-empty rows."""
+    firsts: list[int] = []
     taken = 0
     for k, filled in enumerate(n_rows.tolist()):
-        if not groups or taken + filled > most:
-            groups.append([])
+        if not firsts or taken + filled > max_rows:
+            firsts.append(k)
             taken = 0
-        groups[-1].append(k)
         taken += filled
-    return groups
+    return [range(first, stop) for first, stop in pairwise([*firsts, len(n_rows)])]
 
 
-def needs(facts: Facts, rank: int, dtype: Any) -> int:
-    """Bytes a Stream takes, about: facts by object, A padded, X_k A of a group; each relation sorted in a thread."""
+def layout_bytes(facts: Facts, rank: int, dtype: DTypeLike) -> int:
+    """Approximate memory: facts by object, padded A, X_k A of a group; each relation is sorted in a thread."""
     n, kind, counts = facts.n_entities, np.dtype(dtype), facts.counts()
-    rows = n * -np.expm1(-counts / n)  # with facts, were they spread evenly
-    room = min(max(TOGETHER * n, rows.max(initial=0)), rows.sum()) * rank
+    rows = n * -np.expm1(-counts / n)  # non-empty rows if facts are spread evenly
+    products = min(max(MAX_KEPT_PRODUCTS * n, rows.max(initial=0)), rows.sum()) * rank
     by_object = 8 * len(facts)
     sorting = 24 * int(counts.max(initial=0)) * numba.get_num_threads()
-    return int(by_object + max(sorting, kind.itemsize * (n * padded_width(rank, kind) + room)))
+    return int(by_object + max(sorting, kind.itemsize * (n * padded_width(rank, kind) + products)))
 
 
 def padded_width(rank: int, dtype: np.dtype[Any]) -> int:
-    """Numbers in the whole cache lines that hold a row."""
+    """Elements in the whole cache lines that hold a row."""
     return -(-rank * dtype.itemsize // LINE) * LINE // dtype.itemsize
 
 
@@ -171,14 +198,14 @@ def _aligned(n: int, width: int, dtype: np.dtype[Any]) -> Matrix:
     return raw[first : first + n * width].reshape(n, width)
 
 
-def _without_dust(values: Slices) -> Slices:
-    """Zero for numbers whose products are denormal: arithmetic on those is tens of times slower."""
+def _flush_tiny(values: Slices) -> Slices:
+    """Replace numbers whose products are denormal by zero: denormal arithmetic is tens of times slower."""
     least = np.sqrt(np.finfo(values.dtype).tiny)
     return np.where(np.abs(values) < least, values.dtype.type(0), values)
 
 
-def _relation(shard: Shard, edges: NDArray[np.int64], rows: Ids, columns: Ids, k: int) -> Relation:
-    """One relation by subject, as it is, and by object: sorted into its part of rows and columns."""
+def _relation(shard: Shard, edges: NDArray[np.int64], rows: Ids, columns: Ids, k: int) -> StreamedRelation:
+    """One relation by subject, as the facts are sorted, and by object, sorted into its part of rows and columns."""
     first = shard.entity_range.start
     s, o = _pairs(shard.facts, k)
     forward = _side(s - np.int32(first) if first else s, o, edges)
@@ -187,7 +214,7 @@ def _relation(shard: Shard, edges: NDArray[np.int64], rows: Ids, columns: Ids, k
     both = np.sort(((o.astype(np.int64) - first) << 32) | s)  # several times faster than argsort and two gathers
     rows[at] = both >> 32
     columns[at] = both & 0xFFFFFFFF
-    return Relation(forward, _side(rows[at], columns[at], edges))
+    return StreamedRelation(forward, _side(rows[at], columns[at], edges))
 
 
 def _pairs(facts: Facts, k: int) -> tuple[Ids, Ids]:
@@ -195,19 +222,19 @@ def _pairs(facts: Facts, k: int) -> tuple[Ids, Ids]:
     return facts.subjects[at], facts.objects[at]
 
 
-def _side(rows: Ids, columns: Ids, edges: NDArray[np.int64]) -> Side:
+def _side(rows: Ids, columns: Ids, edges: NDArray[np.int64]) -> SortedFacts:
     cuts = np.searchsorted(rows, edges)
-    fresh = np.ones(len(rows), bool)
-    np.not_equal(rows[1:], rows[:-1], out=fresh[1:])
-    firsts = np.concatenate([[0], np.cumsum([np.count_nonzero(part) for part in np.split(fresh, cuts[1:-1])])])
-    return Side(rows, columns, cuts.tolist(), firsts.tolist())
+    is_new = np.ones(len(rows), bool)
+    np.not_equal(rows[1:], rows[:-1], out=is_new[1:])
+    firsts = np.concatenate([[0], np.cumsum([np.count_nonzero(part) for part in np.split(is_new, cuts[1:-1])])])
+    return SortedFacts(rows, columns, cuts.tolist(), firsts.tolist())
 
 
 # --- the inner loops
 
 
-class Kernels(NamedTuple):
-    """Compiled for one rank."""
+class StreamKernels(NamedTuple):
+    """The loops, compiled for one rank."""
 
     project: Callable[..., None]
     spread: Callable[..., None]
@@ -219,13 +246,13 @@ FAST = {"contract", "nsz"}
 
 
 @cache
-def _kernels(rank: int) -> Kernels:
-    """The loops; Numba's cache on disk tells ranks apart by the closure."""
+def _kernels(rank: int) -> StreamKernels:
+    """Compile the loops; Numba's disk cache distinguishes ranks by the closure."""
     chunk = max(1, CHUNK_BYTES // (4 * rank))
 
     @njit(nogil=True, cache=True, fastmath=FAST, inline="always")
     def gather(rows, columns, c, high, A, Y, ids):  # type: ignore[no-untyped-def]
-        """Rows of X A, up to len(Y) of them, from fact c on: how many, and the fact to go on with."""
+        """Up to len(Y) rows of X A from fact c on; returns their number and the next fact."""
         n = 0
         bytes_of_row = rank * A.itemsize
         while c < high and n < len(Y):
@@ -234,7 +261,7 @@ def _kernels(rank: int) -> Kernels:
             for p in range(rank):
                 y[p] = 0
             while c < high and rows[c] == i:
-                coming = columns[min(c + AHEAD, high - 1)]
+                coming = columns[min(c + PREFETCH_ROWS, high - 1)]
                 for byte in range(0, bytes_of_row, LINE):
                     prefetch(A, np.int64(coming), np.int64(byte))  # type: ignore[call-arg]
                 a = A[columns[c]]
@@ -247,7 +274,7 @@ def _kernels(rank: int) -> Kernels:
 
     @njit(nogil=True, cache=True, fastmath=FAST, inline="always")
     def add_rows(F, ids, more):  # type: ignore[no-untyped-def]
-        """F_i += more_i for some rows i."""
+        """F_i += more_i for the rows i in ids."""
         for row in range(len(more)):
             f, m = F[ids[row]], more[row]
             for q in range(rank):
@@ -303,4 +330,4 @@ def _kernels(rank: int) -> Kernels:
             n, c = gather(rows, columns, c, high, A, Y, ids)
             add_rows(F, ids, Y[:n])
 
-    return Kernels(project, spread, pull, collect)
+    return StreamKernels(project, spread, pull, collect)

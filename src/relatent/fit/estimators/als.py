@@ -10,8 +10,9 @@ import numpy as np
 
 from ...arrays import Matrix, Slices
 from ...backend.blas_threads import one_blas_thread
-from ...backend.numpy_backend import NumpyBackend
+from ...backend.numpy_backend import NUMPY_BACKEND, NumpyBackend
 from ...backend.protocol import Backend
+from ...cells.sparse.layout import layout_bytes
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
 from ...data.shard import Shard
@@ -25,7 +26,7 @@ from .. import init as start
 from .. import memory_estimate as needs
 from ..checkpoint import Checkpoint
 from ..loop import run
-from ..solvers import als, als_rows
+from ..solvers.als import Als
 from .ranked import Ranked, blank, gpu, least_squares_watch
 
 
@@ -95,8 +96,14 @@ class RescalALS(Ranked):
         backend = self._backend(dtype)
         with one_blas_thread(), backend.memory_guard():
             begin = [self._start(shard) if kept is None or not kept.exists() else (blank(facts, rank).A, None)]
-            lambdas = {name: getattr(self, name) for name in ("l2_entities", "l2_relations", "l2_attributes")}
-            solver = als_rows.sweeps(shard, rank, lambdas, backend)
+            solver = Als(
+                shard,
+                rank,
+                l2_entities=self.l2_entities,
+                l2_relations=self.l2_relations,
+                l2_attributes=self.l2_attributes,
+                backend=backend,
+            )
             state, trace = run(
                 solver,
                 solver.start(*begin.pop()),  # nothing of it is held while the run lasts
@@ -106,7 +113,7 @@ class RescalALS(Ranked):
                 progress=progress,
                 checkpoint=kept,
                 anytime=True,
-                nothing=solver.nothing,
+                zero_objective=solver.zero_objective,
                 spent=time.perf_counter() - began,
                 backend=backend,
                 workers=shard.workers,
@@ -132,7 +139,7 @@ class RescalALS(Ranked):
         attributes = 0 if facts.attributes is None else 4 * 8 * facts.attributes.size  # known, filled, fitted, D Vᵀ
         if self.device != "cpu":
             return max(begin, needs.placed(facts, rank) + attributes)
-        return max(begin, als_needs(facts, rank, dtype) + attributes)
+        return max(begin, layout_bytes(facts, rank, dtype) + attributes)
 
     def _start(self, facts: Shard) -> tuple[Matrix, Slices | None]:
         if isinstance(self.init, Factors):
@@ -149,18 +156,11 @@ class RescalALS(Ranked):
 ALS_SWEEPS = 5  # enough to find the directions; more only fits the wrong loss better
 
 
-def als_needs(facts: Facts, rank: int, dtype: Any) -> int:
-    """Bytes that sweeps of least squares take on a CPU."""
-    needed: int = (als_rows if als_rows.occur_rarely(facts) else als).needs(facts, rank, dtype)
-    return needed
-
-
 def least_squares_start(facts: Facts | Shard, rank: int, random_state: int, *, sweeps: int) -> tuple[Matrix, Slices]:
     """Factors after a few sweeps of least squares from the eigenvectors."""
     plain = Shard.of(facts).map_facts(Facts.without_attributes)
     # Hardly penalised: on small data a real penalty shrinks A to zero, a saddle that no gradient leaves.
-    lambdas = {"l2_entities": 0.01, "l2_relations": 0.01, "l2_attributes": 0.0}
-    solver = als_rows.sweeps(plain, rank, lambdas, NumpyBackend(np.float32))
+    solver = Als(plain, rank, l2_entities=0.01, l2_relations=0.01, l2_attributes=0.0, backend=NUMPY_BACKEND)
     state = solver.start(start.eigenvectors(plain, rank, random_state))
     for _ in range(sweeps):
         state = solver.step(state)

@@ -13,6 +13,7 @@ from ...backend.blas_threads import one_blas_thread
 from ...backend.numpy_backend import NumpyBackend
 from ...backend.protocol import Backend
 from ...cells.logistic_sampled import Sampled
+from ...cells.sparse.layout import layout_bytes
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
 from ...data.shard import Shard
@@ -34,7 +35,7 @@ from ..solvers import sampled_adam as adam
 from ..solvers.adam import DescentState
 from ..solvers.lbfgs import LbfgsState
 from ..solvers.sampled_adam import AdamState, SampledAdam
-from .als import ALS_SWEEPS, als_needs, least_squares_start
+from .als import ALS_SWEEPS, least_squares_start
 from .base import held_out
 from .ranked import Ranked, blank, gpu
 
@@ -151,7 +152,7 @@ class Rescal(Ranked):
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         begin = 0
         if self.init in ("als", "eigen"):
-            begin = max(start.needs(facts, rank), als_needs(facts, rank, np.float32))
+            begin = max(start.needs(facts, rank), layout_bytes(facts, rank, np.float32))
         if self.method_for(facts) == "sampled":
             return max(begin, needs.sampled(facts, rank, dtype))
         if self.device != "cpu":

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...arrays import Matrix, Slices
 from ...backend import gram_matrix as gram
-from ...cells.sparse.grouped import listed
+from ...cells.sparse.grouped import relation_groups
 from ...data.facts import Facts
 
 TINY = 1e-12  # keeps quotients finite; where the numerator is 0 as well, the factor stays 0
@@ -55,7 +55,7 @@ class Nonnegative:
         dtype: Any,
     ):
         self.dtype = np.dtype(dtype)
-        self.groups = listed(facts, rank, self.dtype)
+        self.groups = relation_groups(facts, rank, self.dtype)
         self.l2 = (l2_entities, l2_relations)
         self.l1 = (l1_entities, l1_relations)
 
@@ -86,20 +86,21 @@ class Nonnegative:
         upper, lower = np.zeros_like(A), A * self.dtype.type(l2_A) + self.dtype.type(l1_A / 2)
         objective = l2_A * float(np.trace(G)) + l1_A * float(A.sum(dtype=np.float64))
         for group in self.groups:
-            k = group.relations
-            observed = group.w * group.x
+            k, cells = group.relations, group.by_subject
+            x, w = cells.truth, cells.weights
+            observed = w * x
             X_A = group.forward.times(A, observed)  # (W∘X_k) A
-            theta = group.scores(A, R_old[k])
-            below = G @ R_old[k] @ G + gram.product(A, group.forward.times(A, (group.w - 1) * theta))
+            theta = cells.scores(A, R_old[k])
+            below = G @ R_old[k] @ G + gram.product(A, group.forward.times(A, (w - 1) * theta))
             R_k = _cleared(R_old[k] * gram.product(A, X_A) / np.maximum(below + l2_R * R_old[k] + l1_R / 2, TINY))
             R[k] = R_k
-            theta = group.scores(A, R_k)
+            theta = cells.scores(A, R_k)
             wide = theta.astype(np.float64)
             sum_of_squares, normal = gram.quadratic(R_k, G)
-            objective += sum_of_squares + float(np.sum(group.w * (group.x - wide) ** 2) - np.sum(wide * wide))
+            objective += sum_of_squares + float(np.sum(w * (x - wide) ** 2) - np.sum(wide * wide))
             objective += l2_R * float(np.sum(R_k**2)) + l1_R * float(R_k.sum())
             own = R_k.astype(self.dtype)
-            own_t, known = own.transpose(0, 2, 1), (group.w - 1) * theta
+            own_t, known = own.transpose(0, 2, 1), (w - 1) * theta
             upper += (X_A @ own_t + group.backward.times(A, observed) @ own).sum(axis=0)
             lower += A @ normal.astype(self.dtype)
             lower += (group.forward.times(A, known) @ own_t + group.backward.times(A, known) @ own).sum(axis=0)
