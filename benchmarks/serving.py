@@ -1,4 +1,4 @@
-"""A model behind its server: how long a question takes at a steady rate, and what 10,000 requests leave behind."""
+"""`relatent serve`: latency of questions at a steady rate, and memory growth over 10,000 requests."""
 
 from __future__ import annotations
 
@@ -22,27 +22,28 @@ from timing import bar, summary, timed
 import relatent
 
 RANK, SWEEPS = 128, 8
-RATE, SECONDS = 100, 20  # questions a second, open loop: the next is asked whether or not the last was answered
-MIXED = 10_000
-AT_ONCE = 8
-MILLION = 1_000_000
+RATE, SECONDS = 100, 20  # questions per second, open loop: each is sent on schedule, answered or not
+N_MIXED_REQUESTS = 10_000
+N_MIXED_CONNECTIONS = 8
+N_STEADY_CONNECTIONS = 64
+N_NAMES = 1_000_000
 
 
 def serving(seed: int, model: str | None = None) -> dict[str, Any]:
-    """WN18RR, rank 128, by least squares: top-10 questions at 100 a second; good and bad requests; the first page."""
+    """WN18RR, rank 128, least squares: questions at 100 per second; valid and invalid requests; the start page."""
     train = relatent.load_splits("wn18rr")[0]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(model) if model else _fitted(train, Path(folder))
         with _server(path) as (process, port, started):
             rng = np.random.default_rng(seed)
             questions = _questions(train, rng, RATE * SECONDS)
-            asyncio.run(_steady(port, questions[:200]))  # warm
+            asyncio.run(_steady(port, questions[:200]))  # warm-up
             latency = asyncio.run(_steady(port, questions))
             first = _first_page(port)
             before = _resident_mb(process.pid)
-            asyncio.run(_mixed(port, train, rng, MIXED // 5))  # whatever is made once is there
+            asyncio.run(_mixed(port, train, rng, N_MIXED_REQUESTS // 5))  # fills the caches
             settled = _resident_mb(process.pid)
-            mixed = asyncio.run(_mixed(port, train, rng, MIXED))
+            mixed = asyncio.run(_mixed(port, train, rng, N_MIXED_REQUESTS))
             after = _resident_mb(process.pid)
     ms = 1e3 * np.array(latency["seconds"])
     p99 = float(np.percentile(ms, 99))
@@ -53,7 +54,7 @@ def serving(seed: int, model: str | None = None) -> dict[str, Any]:
         "start_seconds": started,
         "questions": {
             "asked": len(ms),
-            "a_second": RATE,
+            "per_second": RATE,
             "ms": {"p50": float(np.percentile(ms, 50)), "p99": p99, "max": float(ms.max())},
             "statuses": latency["statuses"],
         },
@@ -80,7 +81,7 @@ def _fitted(train: relatent.Facts, folder: Path) -> Path:
 
 @contextmanager
 def _server(model: Path) -> Iterator[tuple[subprocess.Popen[str], int, float]]:
-    """The command itself, in a process of its own; the seconds until it has told its address."""
+    """The command in a process of its own: the process, its port, and the seconds until it printed its address."""
     command = [
         sys.executable,
         "-m",
@@ -107,7 +108,7 @@ def _server(model: Path) -> Iterator[tuple[subprocess.Popen[str], int, float]]:
 
 
 def _questions(train: relatent.Facts, rng: np.random.Generator, count: int) -> list[str]:
-    """Objects and subjects asked in turn, of facts drawn at random."""
+    """Questions for objects and subjects in turn, of random facts."""
     cells = train.named(train.triples[rng.integers(0, len(train), count)])
     return [
         "/api/ask?" + urlencode({"relation": k, **({"subject": s} if i % 2 else {"object": o}), "known": "omit"})
@@ -116,7 +117,7 @@ def _questions(train: relatent.Facts, rng: np.random.Generator, count: int) -> l
 
 
 class _Connection:
-    """One connection that is kept open; plain sockets, so that the asking costs little beside the answering."""
+    """One persistent connection; plain sockets, so that the client costs little CPU time."""
 
     def __init__(self, port: int):
         self.port, self.stream = port, None
@@ -128,24 +129,24 @@ class _Connection:
         host = "" if "host:" in headers else f"host: 127.0.0.1:{self.port}\r\n"
         head = f"{method} {path} HTTP/1.1\r\n{host}content-length: {len(body)}\r\n{headers}\r\n"
         writer.write(head.encode() + body)
-        told = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
-        length = int(told.partition("content-length: ")[2].partition("\r\n")[0] or 0)
+        response_head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+        length = int(response_head.partition("content-length: ")[2].partition("\r\n")[0] or 0)
         content = await reader.readexactly(length)
-        if "connection: close" in told:
+        if "connection: close" in response_head:
             writer.close()
             self.stream = None
-        return int(told.split()[1]), content
+        return int(response_head.split()[1]), content
 
 
 async def _steady(port: int, paths: list[str]) -> dict[str, Any]:
-    """Each question at its appointed time, from a pool of connections; waiting for one counts as waiting."""
+    """Send each question at its scheduled time; waiting for a free connection counts as latency."""
     free: asyncio.Queue[_Connection] = asyncio.Queue()
-    for _ in range(64):
+    for _ in range(N_STEADY_CONNECTIONS):
         free.put_nowait(_Connection(port))
     seconds, statuses = [], {}
     begin = time.perf_counter() + 0.1
 
-    async def one(number: int, path: str) -> None:
+    async def send(number: int, path: str) -> None:
         due = begin + number / RATE
         await asyncio.sleep(due - time.perf_counter())
         connection = await free.get()
@@ -154,31 +155,31 @@ async def _steady(port: int, paths: list[str]) -> dict[str, Any]:
         statuses[str(status)] = statuses.get(str(status), 0) + 1
         free.put_nowait(connection)
 
-    await asyncio.gather(*(one(number, path) for number, path in enumerate(paths)))
+    await asyncio.gather(*(send(number, path) for number, path in enumerate(paths)))
     return {"seconds": seconds, "statuses": statuses}
 
 
 async def _mixed(port: int, train: relatent.Facts, rng: np.random.Generator, count: int) -> dict[str, Any]:
-    """Good and bad requests of every kind, eight at a time."""
-    todo = iter([_request(train, rng, int(kind)) for kind in rng.integers(0, 16, count)])
+    """Valid and invalid requests of every kind, eight at a time."""
+    requests = iter([_request(train, rng, int(kind)) for kind in rng.integers(0, 16, count)])
     statuses: dict[str, int] = {}
     began = time.perf_counter()
 
     async def worker() -> None:
         connection = _Connection(port)
-        for request in todo:
+        for request in requests:
             status, _ = await connection.ask(**request)
             statuses[str(status)] = statuses.get(str(status), 0) + 1
 
-    await asyncio.gather(*(worker() for _ in range(AT_ONCE)))
+    await asyncio.gather(*(worker() for _ in range(N_MIXED_CONNECTIONS)))
     return {"requests": count, "seconds": time.perf_counter() - began, "statuses": dict(sorted(statuses.items()))}
 
 
 def _request(train: relatent.Facts, rng: np.random.Generator, kind: int) -> dict[str, Any]:
     s, k, o = train.named(train.triples[[int(rng.integers(len(train)))]])[0]
     json_type = "content-type: application/json\r\n"
-    newcomer = json.dumps({"name": "Eve", "facts": [{"relation": k, "role": "subject", "partner": o}]}).encode()
-    good = [
+    new_entity = json.dumps({"name": "Eve", "facts": [{"relation": k, "role": "subject", "partner": o}]}).encode()
+    valid = [
         {"path": f"/api/ask?subject={quote(s)}&relation={quote(k)}"},
         {"path": f"/api/ask?object={quote(o)}&relation={quote(k)}&top=100&known=omit"},
         {"path": f"/api/ask?subject={quote(s)}&object={quote(o)}"},
@@ -188,7 +189,7 @@ def _request(train: relatent.Facts, rng: np.random.Generator, kind: int) -> dict
         {"path": "/api/model"},
         {"path": "/web/app.js"},
     ]
-    bad = [
+    invalid = [
         {"path": f"/api/entity?name={quote(s)}nobody"},
         {"path": f"/api/ask?subject={quote(s)}&relation={quote(k)}&top=1000000"},
         {"path": f"/api/ask?subject={quote(s)}"},
@@ -203,13 +204,13 @@ def _request(train: relatent.Facts, rng: np.random.Generator, kind: int) -> dict
         },
         {"path": "/", "headers": "host: evil.example\r\n"},
     ]
-    if kind == 0 and rng.random() < 0.1:  # a tenth, as each takes a copy of A
-        return {"path": "/api/fold-in", "method": "POST", "body": newcomer, "headers": json_type}
-    return [*good, *bad][kind]
+    if kind == 0 and rng.random() < 0.1:  # one in ten, as each copies A
+        return {"path": "/api/fold-in", "method": "POST", "body": new_entity, "headers": json_type}
+    return [*valid, *invalid][kind]
 
 
 def _first_page(port: int) -> dict[str, Any]:
-    """What the home page fetches, one after the other on one connection: an upper bound of what a browser waits for."""
+    """Fetch what the start page needs, one by one on one connection: an upper bound of the loading time."""
 
     async def fetch() -> int:
         connection, size = _Connection(port), 0
@@ -227,16 +228,16 @@ MODULES = tuple(f"/web/{name}.js" for name in ("dom", "api", "format", "combobox
 
 
 def _search(seed: int) -> dict[str, Any]:
-    """Type-ahead among a million names of two or three words: common, rare and absent parts."""
+    """Search among a million names of two or three words: common, rare and absent parts."""
     from relatent.data.names import Names
     from relatent.web.name_index import NameIndex
 
     rng = np.random.default_rng(seed)
     syllables = np.array(["ba", "ko", "ri", "ta", "mu", "ne", "so", "li", "fe", "du", "va", "gi", "pa", "zo"])
     words = ["".join(rng.choice(syllables, rng.integers(2, 5))).title() for _ in range(30_000)]
-    names = [f"{words[a]} {words[b]} {i}" for i, (a, b) in enumerate(rng.integers(0, len(words), (MILLION, 2)))]
+    names = [f"{words[a]} {words[b]} {i}" for i, (a, b) in enumerate(rng.integers(0, len(words), (N_NAMES, 2)))]
     built, index = timed(lambda: NameIndex(Names(names)))
-    asked = {
+    parts = {
         "one letter": "k",
         "a word's beginning": "bako",
         "a whole name": names[777_777],
@@ -244,10 +245,10 @@ def _search(seed: int) -> dict[str, Any]:
         "absent": "qqqq",
     }
     found = {}
-    for what, part in asked.items():
+    for what, part in parts.items():
         found[what] = summary([1e3 * timed(lambda part=part: index.find(part, 10))[0] for _ in range(10)])
-    wrong = summary([1e3 * timed(lambda: index.close(names[5][:-3] + "xyz"))[0] for _ in range(5)])
-    return {"names": MILLION, "build_seconds": built, "ms": found, "ms of close names to a wrong one": wrong}
+    close = summary([1e3 * timed(lambda: index.close(names[5][:-3] + "xyz"))[0] for _ in range(5)])
+    return {"names": N_NAMES, "build_seconds": built, "ms": found, "ms of close names to a wrong one": close}
 
 
 def _resident_mb(pid: int) -> float:

@@ -1,7 +1,7 @@
-"""Draw the pictures of the explorer in docs/images/: needs `pip install playwright` and chromium.
+"""Take the screenshot of the explorer in docs/images/: needs `pip install playwright` and chromium.
 
-A model of the presidents to which some facts are unknown (masked, not false), so that there is something to predict.
-With --all FOLDER, pictures of every page, light and dark, wide and on a phone, to look at.
+The model of the presidents has a few unobserved facts, so that there is something to predict.
+With --all FOLDER: screenshots of every page, light and dark, on a desktop and on a phone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from relatent.web.app import create_app
 from relatent.web.views import Explorer
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
-MASKED = ("Al Gore",)  # whose party the model is not told
+UNOBSERVED = ("Al Gore",)  # the party of these is unobserved
 PAGES = {
     "home": "/",
     "entity": "/entity?name=Al+Gore",
@@ -42,27 +42,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", type=Path, metavar="FOLDER")
     folder: Path | None = parser.parse_args().all
-    with _served() as url, sync_playwright() as started:
+    with _running_server() as url, sync_playwright() as started:
         browser = started.chromium.launch(
             executable_path=shutil.which("chromium"),
             args=["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"],
         )
         IMAGES.mkdir(exist_ok=True)
-        _picture(browser, url + PAGES["entity"], IMAGES / "explorer.png", height=620, why=True)
+        _screenshot(browser, url + PAGES["entity"], IMAGES / "explorer.png", height=620, why=True)
         if folder is not None:
             folder.mkdir(exist_ok=True)
             for name, path in PAGES.items():
                 for look in ("light", "dark", "phone"):
-                    _picture(browser, url + path, folder / f"{name}-{look}.png", look=look, why=name == "entity")
+                    _screenshot(browser, url + path, folder / f"{name}-{look}.png", look=look, why=name == "entity")
         browser.close()
 
 
 @contextmanager
-def _served() -> Iterator[str]:
+def _running_server() -> Iterator[str]:
     facts = relatent.load_dataset("presidents")
     party = facts.relations.id("party")
     parties = np.unique(facts.objects[facts.triples[:, 1] == party])
-    cells = np.array([(facts.entities.id(person), party, one) for person in MASKED for one in parties])
+    cells = np.array([(facts.entities.id(person), party, one) for person in UNOBSERVED for one in parties])
     seen = facts.hold_out(cells, masked=True)
     factors = relatent.RescalLogit(rank=7, l2_entities=0.2, l2_relations=0.2).fit(seen).factors_
     test = relatent.Facts.from_ids(cells[facts.contains(cells)], facts.entities, facts.relations)
@@ -74,18 +74,18 @@ def _served() -> Iterator[str]:
         known_name="presidents",
         test_name="his party",
     )
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
         server = uvicorn.Server(uvicorn.Config(create_app(explorer), log_level="error"))
-        thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])), daemon=True)
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
         thread.start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         server.should_exit = True
         thread.join(10)
 
 
-def _picture(
+def _screenshot(
     browser: Browser, url: str, path: Path, *, look: str = "light", height: int = 820, why: bool = False
 ) -> None:
     width, height = (360, 740) if look == "phone" else (1120, height)

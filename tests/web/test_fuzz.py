@@ -1,4 +1,4 @@
-"""The API asked what its own description allows, and what it does not: `make test-fuzz`."""
+"""Random requests, valid and invalid, generated from the OpenAPI document: `make test-fuzz`."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from relatent.web.views import Explorer
 
 pytestmark = [
     pytest.mark.fuzz,
-    pytest.mark.filterwarnings("ignore"),  # of other people's packages
+    pytest.mark.filterwarnings("ignore"),  # of third-party packages
 ]
 
 
@@ -32,10 +32,10 @@ schema = schemathesis.openapi.from_asgi("/api/openapi.json", application())
 
 @schema.parametrize()
 @settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-def test_every_answer_is_as_described(case):
+def test_every_response_matches_the_document(case):
     response, excluded = case.call(), []
-    if case.path in ("/api/ask", "/api/group"):  # OpenAPI cannot say "two of these three"
+    if case.path in ("/api/ask", "/api/group"):  # OpenAPI cannot express "two of these three"
         excluded.append(positive_data_acceptance)
-    if response.status_code == 413:  # refused, before anybody looked at what is wrong with it
+    if response.status_code == 413:  # refused before the body is validated
         excluded.append(negative_data_rejection)
     case.validate_response(response, excluded_checks=excluded)

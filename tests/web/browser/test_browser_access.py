@@ -72,3 +72,11 @@ def test_escape_closes_the_suggestions(page, url):
     page.keyboard.press("Escape")
     assert page.get_by_role("option").count() == 0
     assert page.locator("main input").get_attribute("aria-expanded") == "false"
+
+
+def test_escape_cancels_suggestions_that_are_on_their_way(page, url):
+    page.goto(url)
+    page.locator("main input").fill("vice")
+    page.keyboard.press("Escape")
+    page.wait_for_timeout(500)
+    assert page.get_by_role("option").count() == 0

@@ -1,10 +1,11 @@
 """The pages: search, entities, questions, the model, new entities, names with special characters."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
-from browser_pages import opened, running, section
+from browser_pages import TIMEOUT_MS, opened, running, section
 
 import relatent
 import worlds
@@ -17,10 +18,11 @@ from relatent.web.views import Explorer
 
 
 def test_a_search_leads_to_an_entity(page, url):
+    from playwright.sync_api import expect
+
     page.goto(url)
     page.locator("main input").press_sequentially("vice 1")
-    page.get_by_role("option").first.wait_for()
-    assert page.get_by_role("option").first.text_content().startswith("vice 1")
+    expect(page.get_by_role("option").first).to_have_text(re.compile("^vice 1"), timeout=TIMEOUT_MS)
     page.get_by_role("option", name="vice 12").click()
     page.get_by_role("heading", level=1, name="vice 12").wait_for()
     assert page.url == f"{url}/entity?name=vice+12"

@@ -89,9 +89,9 @@ export function combobox({ kind = "entity", placeholder = "", value = "", label,
       event.preventDefault();
       if (list.hidden) suggest();
       else move(event.key === "ArrowDown" ? 1 : -1);
-    } else if (event.key === "Escape" && !list.hidden) {
-      event.preventDefault();
-      close();
+    } else if (event.key === "Escape") {
+      if (!list.hidden) event.preventDefault();
+      close(); // also cancels suggestions that are on their way
     } else if (event.key === "Enter") {
       const choice = list.querySelector("[aria-selected=true]") ?? exactMatch();
       if (choice) {

@@ -14,8 +14,8 @@ export default function newEntity(parameters, { signal, model }) {
   const name = h("input", { type: "text", required: true, maxlength: "200", placeholder: "Eve", autocomplete: "off" });
   const list = h("div"), answers = h("div", { "aria-live": "polite" }), problem = h("p", { class: "error", hidden: true, role: "alert" });
   const others = h("select", {},
-    h("option", { value: "0.1" }, "incomplete: other facts may be true"),
-    h("option", { value: "1" }, "complete: all other facts are false"));
+    h("option", { value: "0.1" }, "incomplete: others may be true"),
+    h("option", { value: "1" }, "complete: all others are false"));
   const readers = new Set(); // one function per row of the form
 
   function addRow() {
