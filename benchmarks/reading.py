@@ -1,7 +1,7 @@
-"""From a file of named facts to sorted ids: seconds, facts a second, memory, and what sets the pace.
+"""From a file of named facts to sorted ids: seconds, facts per second, memory, and the cost of each step.
 
-The names are 20 letters and digits, the facts uniformly random: the hardest case for a table of names, as every look
-at it is a cache miss. `python benchmarks/reading.py 5000000` runs the same with fewer facts.
+The names are 20 letters and digits and the facts uniformly random, which is the hardest case for a hash table of names:
+every access is a cache miss. `python benchmarks/reading.py 5000000` runs the same with fewer facts.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
-from timing import bar, timed
+from timing import bar, summary, timed
 
 import relatent
+from relatent.data.read import rdf
 from relatent.data.read.formats import identify
 from relatent.data.read.string_table import Spans, StringTable
+from relatent.progress import silent
 
 Array = np.ndarray[Any, Any]
 
@@ -36,7 +38,7 @@ FORMATS = ("tsv", "tsv.gz", "nt", "nt.gz", "parquet")
 
 
 def reading(seed: int, n_facts: int = 70_000_000, n_names: int = 3_000_000, few: int = 5_000_000) -> dict[str, Any]:
-    """The whole file as TSV.gz; fewer facts in every format, beside polars, and each step by itself."""
+    """All facts as TSV.gz; fewer facts in every format, beside polars, and each step alone."""
     few = min(few, n_facts)
     with tempfile.TemporaryDirectory() as folder:
         size = {"seed": seed, "n_facts": n_facts, "n_names": n_names}
@@ -66,6 +68,34 @@ def reading(seed: int, n_facts: int = 70_000_000, n_names: int = 3_000_000, few:
         "peak_mb": bar(whole["peak_mb"], most=10_000),
         f"{few} facts": {"ours": ours, "polars, ids not sorted": polars, "one step alone": steps},
     }
+
+
+def ntriples(seed: int, n_facts: int = 2_000_000, n_names: int = 200_000, rounds: int = 3) -> dict[str, Any]:
+    """The N-Triples scanner beside pyoxigraph, in turn, on one file, plain and compressed; both must give equal facts.
+
+    `parse` is pyoxigraph's parser alone, without ids and sorting: a bound on what other code around it could gain.
+    """
+    found: dict[str, Any] = {"facts": n_facts, "names": n_names, "relations": N_RELATIONS}
+    readers = ("scanner", "pyoxigraph", "pyoxigraph_parse")
+    size = {"seed": seed, "n_facts": n_facts, "n_names": n_names}
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in ("nt", "nt.gz"):
+            path = Path(folder) / f"facts.{kind}"
+            write(path, **size)
+            runs = [{reader: _measured(reader, path, **size) for reader in readers} for _ in range(rounds)]
+            proofs = [run[reader].get("proof") for run in runs for reader in readers[:2]]
+            seconds = {reader: summary([run[reader]["seconds"] for run in runs]) for reader in readers}
+            cpu = {reader: summary([run[reader]["cpu_seconds"] for run in runs]) for reader in readers}
+            found[kind] = {
+                "seconds": seconds,
+                "cpu_seconds": cpu,
+                "peak_mb": {reader: max(run[reader]["peak_mb"] for run in runs) for reader in readers},
+                "same_facts": len(set(proofs)) == 1 and all(run["scanner"]["same_as_written"] for run in runs),
+                "times_faster": bar(seconds["pyoxigraph"]["median"] / seconds["scanner"]["median"], least=2),
+                "times_less_cpu": cpu["pyoxigraph"]["median"] / cpu["scanner"]["median"],
+                "times_faster_than_parsing_alone": seconds["pyoxigraph_parse"]["median"] / seconds["scanner"]["median"],
+            }
+    return found
 
 
 # --- the file
@@ -143,6 +173,9 @@ def _measured(what: str, path: Path, **size: int) -> dict[str, Any]:
 def _measure(what: str, path: Path, size: dict[str, int]) -> dict[str, Any]:
     work = {
         "ours": _ours,
+        "scanner": _scanner,
+        "pyoxigraph": _pyoxigraph,
+        "pyoxigraph_parse": _pyoxigraph_parse,
         "polars": _polars,
         "uncompress": _uncompress,
         "parse": _parse,
@@ -192,6 +225,30 @@ def _ours(path: Path, size: dict[str, int]) -> Work:
         return {"same_as_written": bool(same and named), "reports": len(reports), "last": f"{done} of {total}, {note}"}
 
     return lambda: relatent.read(path, progress=lambda *report: reports.append(report)), check
+
+
+def _scanner(path: Path, size: dict[str, int]) -> Work:
+    job, check = _ours(path, size)
+    return job, lambda facts: {**check(facts), "proof": _proof(facts)}
+
+
+def _pyoxigraph(path: Path, _: dict[str, int]) -> Work:
+    return lambda: rdf.read_with_pyoxigraph(identify(path), silent)[0], lambda facts: {"proof": _proof(facts)}
+
+
+def _pyoxigraph_parse(path: Path, _: dict[str, int]) -> Work:
+    import pyoxigraph
+
+    def job() -> None:
+        with identify(path).open() as stream:
+            deque(pyoxigraph.parse(stream, format=pyoxigraph.RdfFormat.N_TRIPLES), maxlen=0)
+
+    return job, _nothing
+
+
+def _proof(facts: relatent.Facts) -> str:
+    """Differs if facts or names differ."""
+    return f"{facts.fingerprint} {facts.entities.digest()} {facts.relations.digest()}"
 
 
 def _expected(seed: int, n_facts: int, n_names: int) -> Array:

@@ -120,7 +120,7 @@ def outcome(reading, file):
 
 def by_pyoxigraph(path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(rdf, "_scan", rdf._parse)
+        patch.setattr(rdf, "read_with_scanner", rdf.read_with_pyoxigraph)
         return outcome(read, path)
 
 

@@ -34,7 +34,7 @@ class _IdsByName(dict[str, int]):
 def read_rdf(file: File, columns: Sequence[str] | None, report: Progress) -> Facts:
     """Facts between entities; triples with a literal as object are left out, with a warning that counts them."""
     check_no_columns(file, columns)
-    facts, n_literals = (_scan if file.format == "ntriples" else _parse)(file, report)
+    facts, n_literals = (read_with_scanner if file.format == "ntriples" else read_with_pyoxigraph)(file, report)
     report_literals(file, n_literals, no_facts=facts is None)
     assert facts is not None
     return facts
@@ -56,18 +56,18 @@ def report_literals(file: File, n_literals: int, *, no_facts: bool) -> None:
         warnings.warn(text, DataWarning, stacklevel=5)
 
 
-def _scan(file: File, report: Progress) -> tuple[Facts | None, int]:
+def read_with_scanner(file: File, report: Progress) -> tuple[Facts | None, int]:
     """The facts of an N-Triples file, None if there are none, and the number of triples with a literal as object."""
     from .ntriples import NotPlainError, scan  # imports Numba, which is slow
 
     try:
         builder, n_literals = scan(file, report)
     except NotPlainError:
-        return _parse(file, report)
+        return read_with_pyoxigraph(file, report)
     return builder.build(drop_unused_names=True) if builder.n_facts else None, n_literals
 
 
-def _parse(file: File, report: Progress) -> tuple[Facts | None, int]:
+def read_with_pyoxigraph(file: File, report: Progress) -> tuple[Facts | None, int]:
     """The same by pyoxigraph, triple by triple."""
     import pyoxigraph
 
