@@ -154,7 +154,10 @@ def test_an_unknown_data_set_gets_suggestions():
 
 @pytest.mark.parametrize("name", sorted({each.name for each in datasets()} - set(WITH_SPLITS)))
 def test_splits_of_a_data_set_without_any_are_an_error(name):
-    with pytest.raises(DataError, match=rf"^{name} has no splits of its own; fb15k-237, wn18rr, codex-s have"):
+    with pytest.raises(
+        DataError,
+        match=rf"^{name} has no splits of its own; fb15k-237, wn18rr, codex-s do, or make a split with relatent.split",
+    ):
         load_splits(name)
 
 
@@ -215,9 +218,7 @@ def test_a_tampered_file_is_refused_and_left_alone(home, monkeypatch):
     path.write_bytes(b"tampered")
     monkeypatch.setattr("requests.get", None)
     found = hashlib.sha256(b"tampered").hexdigest()
-    expected = (
-        rf"dnations.mat: sha256 is {found}, expected c8317e39bdf8.*; delete the file to have it downloaded again$"
-    )
+    expected = rf"dnations.mat: sha256 is {found}, expected c8317e39bdf8.*; delete the file to download it again$"
     with pytest.raises(DownloadError, match=expected):
         load_dataset("nations")
     assert path.read_bytes() == b"tampered"
@@ -254,15 +255,24 @@ def test_an_archive_is_read_only_as_plain_files_of_limited_size(monkeypatch):
     assert catalog._members(archive(train=b"a", valid=b"b", test=b"c"), "x.tar.gz") == [b"a", b"b", b"c"]
     with pytest.raises(DownloadError, match=r"^x.tar.gz: train.txt is not a plain file of at most"):
         catalog._members(archive(train=None, valid=b"b", test=b"c"), "x.tar.gz")
-    with pytest.raises(DownloadError, match=r"^x.tar.gz: holds no file test.txt$"):
+    with pytest.raises(DownloadError, match=r"^x.tar.gz: contains no file test.txt$"):
         catalog._members(archive(train=b"a", valid=b"b"), "x.tar.gz")
-    monkeypatch.setattr(catalog, "_LARGEST_MEMBER", 10)
+    monkeypatch.setattr(catalog, "_MAX_MEMBER_BYTES", 10)
     with pytest.raises(DownloadError, match=r"valid.txt is not a plain file"):
         catalog._members(archive(train=b"a", valid=b"b" * 11, test=b"c"), "x.tar.gz")
 
 
 def test_a_part_of_a_benchmark_is_told_where_to_find():
     with pytest.raises(
-        UnknownNameError, match=r"unknown data set 'codex-s:train'; load_splits\('codex-s'\) gives the three"
+        UnknownNameError, match=r"unknown data set 'codex-s:train'; load_splits\('codex-s'\) returns the three splits"
     ):
         load_dataset("codex-s:train")
+
+
+def test_a_download_reports_its_bytes_to_a_callback(home, monkeypatch):
+    monkeypatch.setattr("requests.get", answer(b"something else"))
+    reports = []
+    with pytest.raises(DownloadError):
+        load_dataset("nations", progress=lambda *report: reports.append(report))
+    assert reports
+    assert set(reports) == {(14, 14, "dnations.mat")}

@@ -121,8 +121,8 @@ def as_bytes(names, **options):
 def kept(request, monkeypatch):
     """Names as bytes, found through a dictionary, or as if there were too many for one."""
     if request.param == "by search":
-        monkeypatch.setattr(names_module, "_MANY", 10)
-    monkeypatch.setattr(names_module, "_AT_ONCE", 7)
+        monkeypatch.setattr(names_module, "_MAX_NAMES_IN_DICT", 10)
+    monkeypatch.setattr(names_module, "_NAMES_PER_BLOCK", 7)
     return as_bytes(MANY, what="relation")
 
 

@@ -123,13 +123,13 @@ def test_what_is_split_stays_unchanged():
 @pytest.mark.parametrize(
     ("test_size", "message"),
     [
-        (0.0, "test_size must be a share between 0 and 1, or a whole number, got 0.0"),
-        (1.5, "test_size must be a share between 0 and 1, or a whole number, got 1.5"),
-        (float("nan"), "test_size must be a share between 0 and 1, or a whole number, got nan"),
+        (0.0, "test_size must be a fraction between 0 and 1, or a whole number, got 0.0"),
+        (1.5, "test_size must be a fraction between 0 and 1, or a whole number, got 1.5"),
+        (float("nan"), "test_size must be a fraction between 0 and 1, or a whole number, got nan"),
         (0, "test_size must be between 1 and 2 for 3 facts, got 0"),
         (3, "test_size must be between 1 and 2 for 3 facts, got 3"),
-        (0.1, "test_size=0.1 of 3 facts leaves no test fact"),
-        (0.9, "test_size=0.9 of 3 facts leaves no training fact"),
+        (0.1, "test_size=0.1 of 3 facts leaves no test fact; give the number of test facts"),
+        (0.9, "test_size=0.9 of 3 facts leaves no training fact; give the number of test facts"),
     ],
 )
 def test_a_size_that_leaves_a_side_empty_is_an_error(test_size, message):
@@ -140,7 +140,7 @@ def test_a_size_that_leaves_a_side_empty_is_an_error(test_size, message):
 
 def test_a_single_mirrored_pair_cannot_be_split():
     pair = Facts.from_arrays([0, 1], [0, 0], [1, 0])
-    with pytest.raises(DataError, match=r"^test_size=1 leaves no training fact: mirrored facts stay together$"):
+    with pytest.raises(DataError, match=r"^test_size=1 leaves no training fact, as mirrored facts stay together"):
         split(pair, test_size=1)
     assert len(split(pair, test_size=1, leaky=True)[1]) == 1
 

@@ -1,7 +1,7 @@
-"""Known data sets: some embedded in the package, the others downloaded once and checked.
+"""The catalog of data sets: some are part of the package, the others are downloaded once.
 
-Downloads are kept as `<home>/<data set>/<original file name>`, where home is the environment variable
-RELATENT_DATA_HOME or else the platform's user cache. Each file is checked against its sha256 whenever it is read.
+Downloads are stored as `<home>/<data set>/<original file name>`, where home is the environment variable
+RELATENT_DATA_HOME or else the platform's user cache. The sha256 of each file is checked whenever it is read.
 """
 
 from __future__ import annotations
@@ -13,31 +13,32 @@ import tarfile
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import DataError, DownloadError, UnknownNameError
+from ..errors import DataError, DownloadError, UnknownNameError, one_line
+from ..progress import Progress, reporting
 from .facts import Facts
 from .names import Names
 from .read.formats import parse_tsv
 from .union import over_one_vocabulary, union
 
 _SPLITS = ("train.txt", "valid.txt", "test.txt")
-_LARGEST_MEMBER = 256 << 20  # bytes an archive may unpack to in memory, a file
+_MAX_MEMBER_BYTES = 256 << 20  # size of an unpacked file of an archive, which is kept in memory
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """What the catalog knows of a data set before it is loaded."""
+    """An entry of the catalog."""
 
     name: str
     title: str
     n_entities: int
     n_relations: int
     n_facts: int
-    embedded: bool  # comes with the package, no download
-    splits: bool  # has training, validation and test facts of its own
+    embedded: bool  # part of the package
+    splits: bool  # has its own training, validation and test facts
     source: str
     licence: str
 
@@ -45,7 +46,11 @@ class Dataset:
 class _Remote(NamedTuple):
     file: str
     sha256: str
-    url: str
+    folder_url: str
+
+    @property
+    def url(self) -> str:
+        return f"{self.folder_url}/{self.file}"
 
 
 _CONVE = "https://github.com/TimDettmers/ConvE/raw/f3c0eb286025410fa5b4c04696c918264163d0ca"
@@ -53,43 +58,15 @@ _CODEX = "https://raw.githubusercontent.com/tsafavi/codex/3132e426c2a6b643b70bad
 _ALMC = "https://raw.githubusercontent.com/dongwookim-ml/almc/4d9e15a16cbf28897ae3e5c048a93dca46030dd8/data/nation"
 
 _REMOTE: dict[str, tuple[_Remote, ...]] = {
-    "nations": (
-        _Remote(
-            "dnations.mat",
-            "c8317e39bdf831957a3b3748c8b9135ea44f4d5afad2f735e0d61bef9fd7f5ab",
-            f"{_ALMC}/dnations.mat",
-        ),
-    ),
+    "nations": (_Remote("dnations.mat", "c8317e39bdf831957a3b3748c8b9135ea44f4d5afad2f735e0d61bef9fd7f5ab", _ALMC),),
     "fb15k-237": (
-        _Remote(
-            "FB15k-237.tar.gz",
-            "311df7930f842a02979eaa7a802484a6afe62303c07f915f1e6edbc30cbe05e8",
-            f"{_CONVE}/FB15k-237.tar.gz",
-        ),
+        _Remote("FB15k-237.tar.gz", "311df7930f842a02979eaa7a802484a6afe62303c07f915f1e6edbc30cbe05e8", _CONVE),
     ),
-    "wn18rr": (
-        _Remote(
-            "WN18RR.tar.gz",
-            "1eb9152f804c140d163462c0d49f65e5a0b30ab5fbb375c5e3353c11a6249060",
-            f"{_CONVE}/WN18RR.tar.gz",
-        ),
-    ),
+    "wn18rr": (_Remote("WN18RR.tar.gz", "1eb9152f804c140d163462c0d49f65e5a0b30ab5fbb375c5e3353c11a6249060", _CONVE),),
     "codex-s": (
-        _Remote(
-            "train.txt",
-            "64f93b7f314f3936a6f65739721429db3f6a7c8f5a1e1104ec3bb544f7434f59",
-            f"{_CODEX}/train.txt",
-        ),
-        _Remote(
-            "valid.txt",
-            "3831c0e57daef03c3a18cdd1a72e370b496f696c5218883d35c7d2ab8a6a772c",
-            f"{_CODEX}/valid.txt",
-        ),
-        _Remote(
-            "test.txt",
-            "27127fcb34688c4778e88a39ef3c9b540807da846021e9d9685660ac1838aca1",
-            f"{_CODEX}/test.txt",
-        ),
+        _Remote("train.txt", "64f93b7f314f3936a6f65739721429db3f6a7c8f5a1e1104ec3bb544f7434f59", _CODEX),
+        _Remote("valid.txt", "3831c0e57daef03c3a18cdd1a72e370b496f696c5218883d35c7d2ab8a6a772c", _CODEX),
+        _Remote("test.txt", "27127fcb34688c4778e88a39ef3c9b540807da846021e9d9685660ac1838aca1", _CODEX),
     ),
 }
 
@@ -175,46 +152,48 @@ _DATASETS = (
 
 
 def datasets() -> list[Dataset]:
-    """The data sets that `load_dataset` knows."""
+    """The data sets that `load_dataset` can load."""
     return list(_DATASETS)
 
 
-def load_dataset(name: str, *, progress: bool = False) -> Facts:
-    """All facts of a known data set, downloaded at first use if need be.
+def load_dataset(name: str, *, progress: bool | Progress | None = None) -> Facts:
+    """All facts of a data set of the catalog, downloaded on first use if necessary.
 
-    Where a data set has splits, this is their union; `load_splits` gives them one by one. `progress` shows a bar
-    while downloading.
+    If the data set has splits, this is their union; `load_splits` returns them separately. `progress=True` shows a bar
+    during a download; a function is called with (bytes done, total bytes, file name).
 
     >>> load_dataset("kinships")
     Facts(10790 facts, 104 entities, 26 relations)
     """
-    known = _known(name)
-    if known.splits:
-        return union(load_splits(known.name, progress=progress))
-    if known.name == "nations":
-        return _nations(_fetched("nations", _REMOTE["nations"][0], progress))
-    return {"presidents": _presidents, "kinships": _kinships, "ecoli-ppi": _ecoli}[known.name]()
+    dataset = _find(name)
+    if dataset.splits:
+        train, valid, test = load_splits(dataset.name, progress=progress)
+        return union([train, valid, test], entities=train.entities, relations=train.relations)
+    if dataset.name == "nations":
+        return _nations(_fetch("nations", _REMOTE["nations"][0], progress))
+    return {"presidents": _presidents, "kinships": _kinships, "ecoli-ppi": _ecoli}[dataset.name]()
 
 
-def load_splits(name: str, *, progress: bool = False) -> tuple[Facts, Facts, Facts]:
-    """Training, validation and test facts of a benchmark over one vocabulary."""
-    known = _known(name)
-    if not known.splits:
-        having = ", ".join(each.name for each in _DATASETS if each.splits)
-        raise DataError(f"{known.name} has no splits of its own; {having} have, and relatent.split makes some")
-    remotes = _REMOTE[known.name]
-    contents = [_fetched(known.name, remote, progress) for remote in remotes]
+def load_splits(name: str, *, progress: bool | Progress | None = None) -> tuple[Facts, Facts, Facts]:
+    """Training, validation and test facts of a benchmark over one vocabulary; `progress` as in `load_dataset`."""
+    dataset = _find(name)
+    if not dataset.splits:
+        names = ", ".join(other.name for other in _DATASETS if other.splits)
+        raise DataError(f"{dataset.name} has no splits of its own; {names} do, or make a split with relatent.split")
+    remotes = _REMOTE[dataset.name]
+    contents = [_fetch(dataset.name, remote, progress) for remote in remotes]
     if len(remotes) == 1:
         contents = _members(contents[0], remotes[0].file)
-    train, valid, test = over_one_vocabulary([parse_tsv(*part) for part in zip(contents, _SPLITS, strict=True)])
+    parts = [parse_tsv(content, file) for content, file in zip(contents, _SPLITS, strict=True)]
+    train, valid, test = over_one_vocabulary(parts)
     return train, valid, test
 
 
-def _known(name: str) -> Dataset:
-    names = Names([each.name for each in _DATASETS], what="data set")
+def _find(name: str) -> Dataset:
+    names = Names([dataset.name for dataset in _DATASETS], what="data set")
     if ":" in name:
         raise UnknownNameError(
-            f"unknown data set {name!r}; load_splits({name.partition(':')[0]!r}) gives the three parts"
+            f"unknown data set {name!r}; load_splits({name.partition(':')[0]!r}) returns the three splits"
         )
     try:
         return _DATASETS[names.id(name.lower())]
@@ -237,7 +216,7 @@ def _presidents() -> Facts:
 
 
 def _kinships() -> Facts:
-    """The table says in row i, column j which term i uses for j: "a" is term0, "." is none."""
+    """Row i, column j of the table is the term that i uses for j: "a" is term0, "." is none."""
     letters = np.array([list(line) for line in _table("kinships.txt").decode().splitlines()])
     i, j = np.nonzero(letters != ".")
     term = letters[i, j].view(np.int32) - ord("a")
@@ -262,13 +241,13 @@ def _ecoli() -> Facts:
 def _nations(content: bytes) -> Facts:
     from scipy.io import loadmat
 
-    held = loadmat(io.BytesIO(content))
-    countries, relations = ([str(cell.item()) for cell in held[key].ravel()] for key in ("countrynames", "relnnames"))
-    return Facts.from_tensor(held["R"], entity_names=countries, relation_names=relations, attributes=held["A"])
+    arrays = loadmat(io.BytesIO(content))
+    countries, relations = ([str(cell.item()) for cell in arrays[key].ravel()] for key in ("countrynames", "relnnames"))
+    return Facts.from_tensor(arrays["R"], entity_names=countries, relation_names=relations, attributes=arrays["A"])
 
 
 def _members(content: bytes, archive: str) -> list[bytes]:
-    """The three text files of a tar archive; nothing is written to disk."""
+    """The three text files of a tar archive, unpacked in memory."""
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
         return [_member(tar, name, archive) for name in _SPLITS]
 
@@ -277,10 +256,10 @@ def _member(tar: tarfile.TarFile, name: str, archive: str) -> bytes:
     try:
         member = tar.getmember(name)
     except KeyError:
-        raise DownloadError(f"{archive}: holds no file {name}") from None
-    opened = tar.extractfile(member) if member.isfile() and member.size <= _LARGEST_MEMBER else None
+        raise DownloadError(f"{archive}: contains no file {name}") from None
+    opened = tar.extractfile(member) if member.isfile() and member.size <= _MAX_MEMBER_BYTES else None
     if opened is None:
-        raise DownloadError(f"{archive}: {name} is not a plain file of at most {_LARGEST_MEMBER >> 20} MiB")
+        raise DownloadError(f"{archive}: {name} is not a plain file of at most {_MAX_MEMBER_BYTES >> 20} MiB")
     return opened.read()
 
 
@@ -290,10 +269,11 @@ def _home() -> Path:
     return Path(os.environ.get("RELATENT_DATA_HOME") or pooch.os_cache("relatent")).expanduser()
 
 
-def _fetched(dataset: str, remote: _Remote, progress: bool) -> bytes:
+def _fetch(dataset: str, remote: _Remote, progress: bool | Progress | None) -> bytes:
     path = _home() / dataset / remote.file
     if not path.exists():
-        _download(path, remote, progress)
+        with reporting(progress, f"downloading {remote.file}", in_bytes=True) as report:
+            _download(path, remote, report)
     try:
         content = path.read_bytes()
     except OSError as problem:
@@ -301,64 +281,47 @@ def _fetched(dataset: str, remote: _Remote, progress: bool) -> bytes:
     found = hashlib.sha256(content).hexdigest()
     if found != remote.sha256:
         raise DownloadError(
-            f"{path}: sha256 is {found}, expected {remote.sha256}; delete the file to have it downloaded again"
+            f"{path}: sha256 is {found}, expected {remote.sha256}; delete the file to download it again"
         )
     return content
 
 
-def _download(path: Path, remote: _Remote, progress: bool) -> None:
+def _download(path: Path, remote: _Remote, report: Progress) -> None:
     import pooch
 
     pooch.get_logger().setLevel("ERROR")
-    bar = _Bar(path.name) if progress else None
     try:
         pooch.retrieve(
             remote.url,
             known_hash=f"sha256:{remote.sha256}",
             fname=path.name,
             path=path.parent,
-            downloader=pooch.HTTPDownloader(progressbar=bar or False, timeout=30),
+            downloader=pooch.HTTPDownloader(progressbar=_DownloadProgress(remote.file, report), timeout=30),
         )
-    except (OSError, ValueError) as problem:  # no connection, no such address, no room, or another sha256
+    except (OSError, ValueError) as problem:  # no connection, unknown address, full disk, or another sha256
+        reason = f"{type(problem).__name__}: {one_line(problem, 120)}"
         raise DownloadError(
-            f"could not download {remote.url} ({_brief(problem)}); put the file at {path}, "
-            f"or into {path.parent.name}/ of a folder that RELATENT_DATA_HOME names"
+            f"could not download {remote.url} ({reason}); put the file at {path}, or into the folder "
+            f"{path.parent.name}/ of the folder that RELATENT_DATA_HOME names"
         ) from None
-    finally:
-        if bar is not None:
-            bar.close()
 
 
-def _brief(problem: Exception) -> str:
-    text = " ".join(str(problem).split())
-    return f"{type(problem).__name__}: {text[:120]}{'…' if len(text) > 120 else ''}"
+class _DownloadProgress:
+    """The methods that pooch calls on a progress bar, passed on to a callback."""
 
+    def __init__(self, name: str, report: Progress):
+        self.name, self.report = name, report
+        self.total = 0  # set by pooch
+        self._done = 0
 
-class _Bar:
-    """A bar on standard error with the few methods that pooch calls."""
-
-    def __init__(self, name: str):
-        self.name = name
-        self.total = 0
-        self._progress: Any = None
-
-    def update(self, n: int) -> None:
-        """Advance by n bytes; the bar appears with the first of them."""
-        if self._progress is None:
-            from rich.console import Console
-            from rich.progress import Progress
-
-            self._progress = Progress(console=Console(stderr=True), transient=True)
-            self._task = self._progress.add_task(self.name, total=self.total or None)
-            self._progress.start()
-        self._progress.update(self._task, advance=n)
+    def update(self, n_bytes: int) -> None:
+        """Count more bytes; pooch counts whole chunks, so the last one may be too long."""
+        self._done = min(self._done + n_bytes, self.total or self._done + n_bytes)
+        self.report(self._done, self.total, self.name)
 
     def reset(self) -> None:
-        """Back to zero, as pooch does before it fills the bar."""
-        if self._progress is not None:
-            self._progress.reset(self._task)
+        """Count from zero, as pooch does before it reports the total."""
+        self._done = 0
 
     def close(self) -> None:
-        """Take the bar away."""
-        if self._progress is not None:
-            self._progress.stop()
+        """Do nothing: the caller closes the bar."""

@@ -1,12 +1,13 @@
-"""Cells kept away from a fit, with their truth: what a model is judged by."""
+"""Held-out cells with their truth, on which a model is judged."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..arrays import Mask, Triples, Vector
 from ..errors import InputError
@@ -15,26 +16,35 @@ from .facts import Facts
 from .shard import Shard
 
 ZEROS_PER_FACT = 20
-LEAST_PROBABILITY = 1e-12  # what log loss takes for 0
+MIN_PROBABILITY = 1e-12  # log loss raises smaller probabilities to this
+
+
+class HasProbability(Protocol):
+    """A model that predicts the probability of cells."""
+
+    def probability(self, subjects: ArrayLike, relations: ArrayLike, objects: ArrayLike) -> Vector:
+        """The probability of each cell, for ids or names."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Cells (subject, relation, object), whether each is true, and how many cells each stands for."""
+    """Cells (subject, relation, object), whether each is true, and how many cells each represents."""
 
     cells: Triples  # (n, 3)
     truth: Mask  # (n,)
-    weights: Vector | None = None  # (n,), above 1 where zeros were sampled; None: each stands for itself
+    weights: Vector | None = None  # (n,), above 1 for sampled zeros; None means 1 for all
 
     @classmethod
     def of(cls, validation: Facts | HeldOut, training: Facts | Shard, random_state: int) -> HeldOut:
-        """Held-out cells as they are; held-out facts with a sample of the zeros beside them."""
+        """Held-out cells from `validation`: cells unchanged, facts together with a sample of zeros."""
         if isinstance(validation, HeldOut):
             return validation
         if not isinstance(validation, Facts):
             raise InputError(f"validation must be Facts or HeldOut, got {type(validation).__name__}")
         if validation.entities != training.entities or validation.relations != training.relations:
-            raise InputError("validation must have the vocabulary of the training facts; see relatent.split")
+            raise InputError(
+                "validation must have the vocabulary of the training facts; see relatent.split and Facts.over"
+            )
         if not len(validation):
             raise InputError("validation must hold at least one fact, got none")
         zeros, weight = sample_zeros(
@@ -47,10 +57,10 @@ class HeldOut:
         )
 
     def facts(self, like: Facts) -> Facts:
-        """The true ones among the cells, over the vocabulary of other facts."""
+        """The true cells as facts over the vocabulary of `like`."""
         return Facts.from_ids(self.cells[self.truth], like.entities, like.relations)
 
-    def log_loss(self, factors: Any) -> float:
+    def log_loss(self, factors: HasProbability) -> float:
         """Mean −log likelihood of the truth under a model's probabilities."""
         return log_loss(self.truth, np.asarray(factors.probability(*self.cells.T), np.float64), self.weights)
 
@@ -58,18 +68,18 @@ class HeldOut:
 def log_loss(truth: Mask, probabilities: Vector, weights: Vector | None) -> float:
     """Mean −log likelihood of the truth under these probabilities."""
     likelihood = np.where(truth, probabilities, 1 - probabilities)
-    return float(np.average(-np.log(np.maximum(likelihood, LEAST_PROBABILITY)), weights=weights))
+    return float(np.average(-np.log(np.maximum(likelihood, MIN_PROBABILITY)), weights=weights))
 
 
 def sample_zeros(known: Sequence[Facts | Shard], count: int, rng: np.random.Generator) -> tuple[Triples, float]:
-    """Distinct cells that are neither a fact nor unobserved anywhere in `known`, and how many each stands for."""
+    """Distinct cells that are neither a fact nor unobserved in any of `known`, and how many zeros each represents."""
     shards = [Shard.of(facts) for facts in known]
     first = shards[0]
-    total = first.n_cells - sum(_n_new(shard, shards[:place]) for place, shard in enumerate(shards))
+    total = first.n_cells - sum(_n_new(shard, shards[:i]) for i, shard in enumerate(shards))
     if total <= 0:
         return cells_of(np.empty(0, np.int64), first.n_entities), 1.0
     found = np.empty(0, np.int64)
-    count = min(count, total // 2 + 1)  # beyond half of all zeros, rejection would go on for long
+    count = min(count, total // 2 + 1)  # rejection sampling is slow beyond half of all zeros
     while len(found) < count:
         keys = sorted_unique(rng.integers(0, first.n_cells, 2 * count))
         cells = cells_of(keys, first.n_entities)
@@ -80,7 +90,7 @@ def sample_zeros(known: Sequence[Facts | Shard], count: int, rng: np.random.Gene
 
 
 def _n_new(shard: Shard, before: Sequence[Shard]) -> int:
-    """Listed cells that no share before lists; only the first may be of several workers."""
+    """Number of listed cells that no earlier shard lists; only the first shard may be one of several workers."""
     if not before:
         return shard.n_listed
     cells = np.concatenate([shard.facts.triples, shard.facts.unobserved])

@@ -1,4 +1,4 @@
-"""Names of entities and relations, in the order of their ids."""
+"""The vocabulary: names of entities or relations in the order of their ids."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import Ids
 from ..errors import DataError, UnknownNameError
 
-_MANY = 200_000  # names beyond which no dictionary of them is kept beside their bytes, and no near one is looked for
-_AT_ONCE = 1 << 16  # names decoded at a time
+_MAX_NAMES_IN_DICT = 200_000  # above it, names stored as bytes get no dictionary, and unknown names no suggestion
+_NAMES_PER_BLOCK = 1 << 16  # decoded at a time
 
 
 class Names(Sequence[str]):
     """An immutable sequence of distinct names; a name's position is its id.
 
-    `Names(5)` numbers things "0" … "4" without storing the strings.
+    `Names(5)` are the names "0" … "4", without storing the strings.
 
     >>> names = Names(["Ann", "Bob"])
     >>> names[1], names.ids(["Bob", "Ann"]).tolist()
@@ -33,8 +33,8 @@ class Names(Sequence[str]):
 
     def __init__(self, names: Iterable[str] | int | np.integer[Any], *, what: str = "entity"):
         self.what = what
-        self._names: tuple[str, ...] | range | _Sorted | _Longer
-        if isinstance(names, (_Sorted, _Longer)):
+        self._names: tuple[str, ...] | range | _SortedBytes | _Extended
+        if isinstance(names, (_SortedBytes, _Extended)):
             self._names = names
         elif isinstance(names, (int, np.integer)):
             self._names = range(names)
@@ -44,39 +44,41 @@ class Names(Sequence[str]):
 
     @classmethod
     def of_sorted(cls, text: NDArray[np.uint8], offsets: NDArray[np.int64], *, what: str = "entity") -> Names:
-        """Names known to be distinct and in order, kept as they come: name i is text[offsets[i]:offsets[i + 1]].
+        """Names from UTF-8 text, distinct and sorted: name i is text[offsets[i]:offsets[i + 1]].
 
-        The text is UTF-8. Millions of names take a third of the memory of strings, which are made when asked for.
+        The text is not copied, and strings are made on access: millions of names take a third of the memory of strings.
         """
-        return cls(_Sorted(text, offsets), what=what)
+        return cls(_SortedBytes(text, offsets), what=what)
 
     def extended(self, more: Sequence[str]) -> Names:
-        """These names and then more, which must be new; nothing is copied, however many there are."""
+        """These names followed by new ones; the existing names are not copied."""
         added = Names(more, what=self.what)
         for name in added:
             if name in self:
                 raise DataError(f"{self.what} names must be distinct, got {name!r} more than once")
-        before, kept = (self, ()) if not isinstance(self._names, _Longer) else (self._names.first, self._names.more)
-        return Names(_Longer(before, (*kept, *added)), what=self.what)
+        first, others = (self, ()) if not isinstance(self._names, _Extended) else (self._names.first, self._names.added)
+        return Names(_Extended(first, (*others, *added)), what=self.what)
 
     def _check_strings(self, names: tuple[str, ...]) -> None:
         if not all(issubclass(kind, str) for kind in set(map(type, names))):
             position, name = next((i, name) for i, name in enumerate(names) if not isinstance(name, str))
             raise DataError(f"{self.what} names must be strings, got {name!r} at position {position}")
-        if len(set(names)) != len(names):  # the index takes three times as long, and is built when first asked
+        if len(set(names)) != len(names):  # building the dictionary would take three times as long
             seen: set[str] = set()
             twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
             raise DataError(f"{self.what} names must be distinct, got {twice!r} more than once")
 
     @cached_property
-    def _index(self) -> dict[str, int] | _Sorted | _Longer:
-        if isinstance(self._names, _Longer) or (isinstance(self._names, _Sorted) and len(self) > _MANY):
+    def _index(self) -> dict[str, int] | _SortedBytes | _Extended:
+        if isinstance(self._names, _Extended) or (
+            isinstance(self._names, _SortedBytes) and len(self) > _MAX_NAMES_IN_DICT
+        ):
             return self._names
         return dict(zip(self, range(len(self)), strict=True))
 
     @property
     def are_numbers(self) -> bool:
-        """Whether nobody gave names, so that ids serve as names."""
+        """Whether the names are just the ids as text."""
         return isinstance(self._names, range)
 
     def __len__(self) -> int:
@@ -102,8 +104,8 @@ class Names(Sequence[str]):
         if self is other:
             return True
         if isinstance(other, Names):
-            if isinstance(self._names, _Sorted) and isinstance(other._names, _Sorted):
-                return self._names.same(other._names)
+            if isinstance(self._names, _SortedBytes) and isinstance(other._names, _SortedBytes):
+                return self._names.is_equal(other._names)
             return self._names == other._names or (len(self) == len(other) and all(a == b for a, b in zip(self, other)))  # noqa: B905
         if isinstance(other, Sequence) and not isinstance(other, str):
             return len(self) == len(other) and all(a == b for a, b in zip(self, other))  # noqa: B905
@@ -123,14 +125,14 @@ class Names(Sequence[str]):
         return found
 
     def _suggestion(self, name: str) -> str:
-        if len(self) > _MANY:  # difflib compares with every name
+        if len(self) > _MAX_NAMES_IN_DICT:  # difflib compares with every name
             return ""
         lowered = {known.lower(): known for known in self}
         near = difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)
         return f"; did you mean {' or '.join(repr(lowered[n]) for n in near)}?" if near else ""
 
     def ids(self, values: ArrayLike | Iterable[str]) -> Ids:
-        """Ids of names; numbers are taken as ids already, and checked."""
+        """Ids of names; numbers are taken as ids and checked."""
         array = np.asarray(values)
         if array.dtype.kind in "iu":
             self._check_range(array)
@@ -139,22 +141,22 @@ class Names(Sequence[str]):
             return array.astype(np.int64)
         if array.dtype.kind not in "UOT":
             raise DataError(f"{self.what} must be given by name or whole number, got values of type {array.dtype}")
-        found = self._all_at_once(array.ravel().tolist())
+        found = self._bulk_ids(array.ravel().tolist())
         if found is None:
-            found = np.array([self._one(value) for value in array.ravel().tolist()], dtype=np.int64)
+            found = np.array([self._id_of(value) for value in array.ravel().tolist()], dtype=np.int64)
         return found.reshape(array.shape)
 
-    def _all_at_once(self, values: list[object]) -> Ids | None:
-        """Ids of many names, where a search for each would take longer and all are known."""
-        if not isinstance(self._index, _Sorted) or len(values) < len(self) // 100:
+    def _bulk_ids(self, values: list[object]) -> Ids | None:
+        """Ids of many names by one hash join; None if single lookups are faster or a name is unknown."""
+        if not isinstance(self._index, _SortedBytes) or len(values) < len(self) // 100:
             return None
         names = [value for value in values if isinstance(value, str)]
         if len(names) < len(values):
             return None
-        found = self._index.places(names)
+        found = self._index.positions(names)
         return None if (found < 0).any() else found
 
-    def _one(self, value: object) -> int:
+    def _id_of(self, value: object) -> int:
         if isinstance(value, int) and not isinstance(value, bool):
             self._check_range(np.array(value))
             return value
@@ -166,39 +168,39 @@ class Names(Sequence[str]):
             raise UnknownNameError(f"unknown {self.what} id {wrong}: ids run from 0 to {len(self) - 1}")
 
     def digest(self) -> str:
-        """A text that differs where names do."""
+        """A hash of all names."""
         if isinstance(self._names, range):
             return f"{len(self)} numbers"
         text, offsets = self.encoded()
         return hashlib.sha256(np.diff(offsets).tobytes() + hashlib.sha256(text.data).digest()).hexdigest()
 
     def encoded(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """All names as UTF-8, and where each begins: name i is text[offsets[i]:offsets[i + 1]]."""
-        if isinstance(self._names, _Sorted):
+        """All names as UTF-8 text and offsets: name i is text[offsets[i]:offsets[i + 1]]."""
+        if isinstance(self._names, _SortedBytes):
             return self._names.text, self._names.offsets
         names = [name.encode(errors="surrogatepass") for name in self]
         return np.frombuffer(b"".join(names), np.uint8), np.cumsum([0, *map(len, names)], dtype=np.int64)
 
     def translate(self, other: Names) -> Ids:
-        """For each name of `other` its id here, or −1 where it is not known."""
+        """For each name of `other` its id here, or −1 if it is unknown."""
         if self == other:
             return np.arange(len(self))
-        if isinstance(self._names, _Longer):
+        if isinstance(self._names, _Extended):
             ids = self._names.first.translate(other)
             for position in np.flatnonzero(ids < 0).tolist():
-                ids[position] = self._names.places_of_more.get(other[position], -1)
+                ids[position] = self._names.positions_of_added.get(other[position], -1)
             return ids
-        if isinstance(self._index, _Sorted):
-            return self._index.places(other)
+        if isinstance(self._index, _SortedBytes):
+            return self._index.positions(other)
         return np.array([self._index.get(name, -1) for name in other], dtype=np.int64)
 
 
-class _Lazy(Sequence[str]):
-    """Distinct strings that are made, or looked up, when asked for."""
+class _LazyStrings(Sequence[str]):
+    """Distinct strings that are made, or looked up, on access."""
 
     @abstractmethod
     def at(self, i: int) -> str:
-        """The string at a place that there is."""
+        """The string at a valid position."""
 
     @overload
     def __getitem__(self, position: int) -> str: ...
@@ -210,24 +212,24 @@ class _Lazy(Sequence[str]):
         return self.at(range(len(self))[position])
 
     @abstractmethod
-    def place(self, name: str) -> int | None:
-        """Where a string stands, if it does."""
+    def position(self, name: str) -> int | None:
+        """The position of a string; None if it is not here."""
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self.place(name) is not None
+        return isinstance(name, str) and self.position(name) is not None
 
     @overload
     def get(self, name: str) -> int | None: ...
     @overload
-    def get(self, name: str, otherwise: int) -> int: ...
-    def get(self, name: str, otherwise: int | None = None) -> int | None:
-        """As a dictionary's: the place of a name, or what else is given."""
-        place = self.place(name)
-        return otherwise if place is None else place
+    def get(self, name: str, default: int) -> int: ...
+    def get(self, name: str, default: int | None = None) -> int | None:
+        """The position of a name or `default`, like dict.get."""
+        found = self.position(name)
+        return default if found is None else found
 
 
-class _Sorted(_Lazy):
-    """Distinct strings in the order of their code points, as bytes and offsets."""
+class _SortedBytes(_LazyStrings):
+    """Distinct strings in the order of their code points, stored as UTF-8 bytes and offsets."""
 
     def __init__(self, text: NDArray[np.uint8], offsets: NDArray[np.int64]):
         self.text, self.offsets = text, offsets
@@ -239,62 +241,65 @@ class _Sorted(_Lazy):
         return self.text[self.offsets[i] : self.offsets[i + 1]].tobytes().decode()
 
     def __iter__(self) -> Iterator[str]:
-        for first in range(0, len(self), _AT_ONCE):
-            edges = self.offsets[first : first + _AT_ONCE + 1]
+        for first in range(0, len(self), _NAMES_PER_BLOCK):
+            edges = self.offsets[first : first + _NAMES_PER_BLOCK + 1]
             text = self.text[edges[0] : edges[-1]].tobytes()
-            cuts = pairwise((edges - edges[0]).tolist())
-            if text.isascii():  # one string, cut by the same offsets: twice as fast
-                letters = text.decode("ascii")
-                yield from [letters[start:stop] for start, stop in cuts]
+            ranges = pairwise((edges - edges[0]).tolist())
+            if text.isascii():  # slices of one string: twice as fast
+                decoded = text.decode("ascii")
+                yield from [decoded[start:stop] for start, stop in ranges]
             else:
-                yield from [text[start:stop].decode() for start, stop in cuts]
+                yield from [text[start:stop].decode() for start, stop in ranges]
 
-    def place(self, name: str) -> int | None:
-        place = bisect_left(self, name)
-        return place if place < len(self) and self.at(place) == name else None
+    def position(self, name: str) -> int | None:
+        found = bisect_left(self, name)
+        return found if found < len(self) and self.at(found) == name else None
 
-    def places(self, names: Iterable[str]) -> Ids:
-        """The place of each name, −1 where it is not here."""
+    def positions(self, names: Iterable[str]) -> Ids:
+        """The position of each name, −1 if it is not here."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        kept = names._names if isinstance(names, Names) else names
-        asked = kept.arrow() if isinstance(kept, _Sorted) else pa.array(map(_encodable, names), pa.large_string())
-        found: Ids = pc.index_in(asked, value_set=self.arrow()).fill_null(-1).to_numpy().astype(np.int64)
+        stored = names._names if isinstance(names, Names) else names
+        if isinstance(stored, _SortedBytes):
+            wanted = stored.arrow()
+        else:
+            wanted = pa.array(map(_encodable, names), pa.large_string())
+        found: Ids = pc.index_in(wanted, value_set=self.arrow()).fill_null(-1).to_numpy().astype(np.int64)
         return found
 
     def arrow(self) -> Any:
-        """The same as an Arrow array, without a copy."""
+        """The strings as an Arrow array, without a copy."""
         import pyarrow as pa
 
         return pa.LargeStringArray.from_buffers(len(self), pa.py_buffer(self.offsets), pa.py_buffer(self.text))
 
-    def same(self, other: _Sorted) -> bool:
-        """Whether these are the same strings."""
+    def is_equal(self, other: _SortedBytes) -> bool:
+        """Whether both hold the same strings."""
         return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.text, other.text)
 
 
-class _Longer(_Lazy):
-    """Names, and a few more after them."""
+class _Extended(_LazyStrings):
+    """Names followed by a few added ones."""
 
-    def __init__(self, first: Names, more: tuple[str, ...]):
-        self.first, self.more = first, more
-        self.places_of_more = {name: len(first) + i for i, name in enumerate(more)}
+    def __init__(self, first: Names, added: tuple[str, ...]):
+        self.first, self.added = first, added
+        self.positions_of_added = {name: len(first) + i for i, name in enumerate(added)}
 
     def __len__(self) -> int:
-        return len(self.first) + len(self.more)
+        return len(self.first) + len(self.added)
 
     def at(self, i: int) -> str:
-        return self.first[i] if i < len(self.first) else self.more[i - len(self.first)]
+        return self.first[i] if i < len(self.first) else self.added[i - len(self.first)]
 
     def __iter__(self) -> Iterator[str]:
-        return chain(self.first, self.more)
+        return chain(self.first, self.added)
 
-    def place(self, name: str) -> int | None:
-        found = self.places_of_more.get(name)
+    def position(self, name: str) -> int | None:
+        found = self.positions_of_added.get(name)
         return self.first._index.get(name) if found is None else found
 
 
 def _encodable(name: str) -> str | None:
-    """The name, or none if UTF-8 cannot write it: no name kept as bytes is like that."""
+    """The name; None if UTF-8 cannot encode it, so that it cannot be among names stored as bytes."""
     return name if name.isascii() or name.encode(errors="ignore").decode() == name else None

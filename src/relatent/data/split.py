@@ -1,4 +1,4 @@
-"""Divide facts: into training and test facts, and into the folds of the Presidents task."""
+"""Random splits of facts: training and test facts, and the folds of the Presidents task."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def split(
     keep_covered: bool = True,
     leaky: bool = False,
 ) -> tuple[Facts, Facts]:
-    """Training and test facts, drawn at random, over one vocabulary.
-
-    Unobserved cells stay with the training facts.
+    """Random training and test facts over one vocabulary; unobserved cells stay with the training facts.
 
     Parameters
     ----------
     test_size : float or int
-        The share of the facts to hold out, between 0 and 1, or how many.
+        The fraction of facts to hold out, between 0 and 1, or their number.
+    random_state : int, Generator or None
+        A seed, a generator to draw from, or None for a different split each time.
     keep_covered : bool
-        Exchange test facts so that each entity and relation keeps a training fact, as far as `test_size` allows.
+        Choose test facts so that each entity and relation keeps a training fact, as far as `test_size` allows.
     leaky : bool
-        Let (i, j) and (j, i) of a symmetric relation fall on different sides, where one gives the other away.
-        Otherwise they stay together, and the size of the test set may be off by one.
+        Allow one of (i, j) and (j, i) of a symmetric relation in the training facts and the other in the test facts,
+        where the first reveals the second. By default they stay together, and the test set may be one fact smaller.
 
     >>> facts = Facts.from_arrays([0, 0, 1, 2, 3], [0, 0, 0, 0, 0], [1, 2, 3, 3, 0])
     >>> train, test = split(facts, test_size=1)
@@ -47,7 +47,10 @@ def split(
     position = _shuffled(facts, group, random_state, keep_covered)  # of each fact's group
     chosen = _taken(np.bincount(position), n_test)[position]
     if chosen.all():
-        raise DataError(f"test_size={test_size} leaves no training fact: mirrored facts stay together")
+        raise DataError(
+            f"test_size={test_size} leaves no training fact, as mirrored facts stay together; lower test_size or pass "
+            "leaky=True"
+        )
     return facts.subset(~chosen), replace(facts.subset(chosen), unobserved=facts.unobserved[:0])
 
 
@@ -57,16 +60,16 @@ def _test_count(test_size: float | int, n: int) -> int:
             raise DataError(f"test_size must be between 1 and {n - 1} for {n} facts, got {test_size}")
         return int(test_size)
     if not 0 < test_size < 1:
-        raise DataError(f"test_size must be a share between 0 and 1, or a whole number, got {test_size}")
+        raise DataError(f"test_size must be a fraction between 0 and 1, or a whole number, got {test_size}")
     count = round(test_size * n)
     if not 0 < count < n:
         side = "test" if count == 0 else "training"
-        raise DataError(f"test_size={test_size} of {n} facts leaves no {side} fact")
+        raise DataError(f"test_size={test_size} of {n} facts leaves no {side} fact; give the number of test facts")
     return count
 
 
 def _groups(facts: Facts) -> Ids:
-    """A number for each fact, shared by the two directions of a symmetric relation."""
+    """A group number for each fact; the two directions of a symmetric relation share a group."""
     if not facts.symmetric.any():
         return np.arange(len(facts))
     flip = facts.symmetric[facts.triples[:, 1]] & (facts.subjects > facts.objects)
@@ -75,11 +78,11 @@ def _groups(facts: Facts) -> Ids:
 
 
 def _shuffled(facts: Facts, group: Ids, random_state: RandomState, keep_covered: bool) -> Ids:
-    """The place of each fact's group in a random order; groups needed for coverage stand last."""
+    """The position of each fact's group in a random order; groups needed for coverage come last."""
     n_groups = int(group.max()) + 1
-    place: Ids = to_generator(random_state).permutation(n_groups)[group]  # (n,)
+    position: Ids = to_generator(random_state).permutation(n_groups)[group]  # (n,)
     if not keep_covered:
-        return place
+        return position
     needed = np.zeros(n_groups, bool)
     for size, columns in (
         (facts.n_entities, (facts.subjects, facts.objects)),
@@ -87,15 +90,15 @@ def _shuffled(facts: Facts, group: Ids, random_state: RandomState, keep_covered:
     ):
         last = np.full(size, -1)
         for ids in columns:
-            np.maximum.at(last, ids, place)
+            np.maximum.at(last, ids, position)
         needed[last[last >= 0]] = True
     moved = np.empty(n_groups, np.int64)
     moved[np.argsort(needed, kind="stable")] = np.arange(n_groups)
-    return moved[place]
+    return moved[position]
 
 
 def _taken(sizes: Ids, n_test: int) -> Mask:
-    """Which of the groups, in their order, make up n_test facts; at least one of them."""
+    """Which groups, in order, make up n_test facts; at least one group."""
     taken: Mask = np.cumsum(sizes) <= n_test
     taken[0] = True
     return taken
@@ -110,11 +113,11 @@ def presidents_folds(
 ) -> list[Triples]:
     """Held-out cells (m, 3) of each fold of the Presidents task.
 
-    A fold holds out what is known of the parties of a tenth of the presidents who had a vice president, or of the vice
-    presidents: all cells (person, party, p), p running over the parties.
+    Each fold holds out the party of some of the presidents who had a vice president, or of some vice presidents: all
+    cells (person, party, p) over all parties p.
     """
     party, vice_president = facts.relations.id("party"), facts.relations.id("vicePresident")
-    # a fact reads (president, vicePresident, vice president)
+    # facts are (president, vicePresident, vice president)
     column = {"presidents": 0, "vice presidents": 2}.get(persons)
     if column is None:
         raise DataError(f"persons must be 'presidents' or 'vice presidents', got {persons!r}")
@@ -123,7 +126,7 @@ def presidents_folds(
     if not 2 <= folds <= len(people):
         raise DataError(f"folds must be between 2 and {len(people)}, the number of {persons}, got {folds}")
     shuffled = to_generator(random_state).permutation(people)
-    return [_cells(some, party, parties) for some in np.array_split(shuffled, folds)]
+    return [_cells(fold, party, parties) for fold in np.array_split(shuffled, folds)]
 
 
 def _cells(subjects: Ids, relation: int, objects: Ids) -> NDArray[np.int64]:
