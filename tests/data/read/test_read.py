@@ -509,7 +509,7 @@ def test_progress_counts_the_bytes_of_the_file_and_the_facts(write, tmp_path, mo
     for module in ("delimited", "ntriples"):
         monkeypatch.setattr(f"relatent.data.read.{module}.BLOCK_BYTES", 4096)
     monkeypatch.setattr("relatent.data.read.frames.ROWS_PER_BATCH", 100)
-    monkeypatch.setattr("relatent.data.read.rdf.TRIPLES_PER_REPORT", 100)
+    monkeypatch.setattr("relatent.data.read.rdf.TRIPLES_PER_BLOCK", 100)
     facts = [(f"http://x/{i}", "http://x/r", f"http://x/{i * 7 % 1000}") for i in range(1000)]
     row = "{}\t{}\t{}\n" if "tsv" in name else "<{}> <{}> <{}> .\n"
     text = "".join(row.format(*fact) for fact in facts)

@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyoxigraph
 from numba import njit
 
 from ...progress import Progress
 from .fact_builder import FactBuilder
 from .files import File, ReadAhead
 from .string_table import Spans, StringTable
-
-if TYPE_CHECKING:
-    from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
 
 BLOCK_BYTES = 16 << 20  # scanned at a time
 
@@ -91,8 +88,6 @@ def _check_utf8(block: bytes) -> None:
 
 def _add_other_lines(lines: list[bytes], builder: FactBuilder) -> int:
     """Add the facts of lines that the scanner cannot split; returns the number of triples with a literal as object."""
-    import pyoxigraph
-
     names: list[bytes] = []
     n_literals = 0
     for quad in _parse(b"".join(lines)):
@@ -109,16 +104,14 @@ def _add_other_lines(lines: list[bytes], builder: FactBuilder) -> int:
     return n_literals
 
 
-def _parse(text: bytes) -> Iterator[Quad]:
-    import pyoxigraph
-
+def _parse(text: bytes) -> Iterator[pyoxigraph.Quad]:
     try:
         yield from pyoxigraph.parse(io.BytesIO(text), format=pyoxigraph.RdfFormat.N_TRIPLES, without_named_graphs=True)
     except SyntaxError as problem:
         raise NotPlainError from problem
 
 
-def _name(term: NamedNode | BlankNode | Literal | Triple) -> str:
+def _name(term: object) -> str:
     text = str(term)
     return text[1:-1] if text.startswith("<") else text
 

@@ -16,6 +16,7 @@ from ..names import Names
 from ..shard import move_to_owners
 from .files import File, FilePart, byte_order_mark_length, line_range
 from .formats import identify, naming_the_file, read_file
+from .ntriples import NotPlainError, scan
 from .rdf import check_no_columns, report_literals
 from .string_table import Spans, StringTable
 
@@ -71,8 +72,6 @@ def _read_part(
 
 
 def _scan_part(file: File, report: Progress, part: FilePart, workers: Workers) -> Facts | None:
-    from .ntriples import NotPlainError, scan
-
     builder, n_literals = None, 0
     with workers.raise_together(), naming_the_file(file):
         own = file._replace(byte_range=line_range(file, byte_order_mark_length(file), part))

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import re
 import warnings
-from array import array
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn, TypeAlias
 
-import numpy as np
+import pyarrow as pa
+import pyoxigraph
 
-from ...arrays import Ids
 from ...errors import DataError, DataWarning, one_line
 from ...progress import Progress
 from ..facts import Facts
-from ..names import Names
+from .fact_builder import FactBuilder
 from .files import File
+from .ntriples import NotPlainError, scan
+from .string_table import Spans
 
-if TYPE_CHECKING:
-    from pyoxigraph import BlankNode, Literal, NamedNode, Triple
+Term: TypeAlias = pyoxigraph.NamedNode | pyoxigraph.BlankNode | pyoxigraph.Literal | pyoxigraph.Triple
 
-TRIPLES_PER_REPORT = 10_000
-
-
-class _IdsByName(dict[str, int]):
-    """Gives each new name the next id."""
-
-    def __missing__(self, name: str) -> int:
-        new_id = self[name] = len(self)
-        return new_id
+TRIPLES_PER_BLOCK = 10_000  # between two reports
 
 
 def read_rdf(file: File, columns: Sequence[str] | None, report: Progress) -> Facts:
@@ -58,8 +50,6 @@ def report_literals(file: File, n_literals: int, *, no_facts: bool) -> None:
 
 def read_with_scanner(file: File, report: Progress) -> tuple[Facts | None, int]:
     """The facts of an N-Triples file, None if there are none, and the number of triples with a literal as object."""
-    from .ntriples import NotPlainError, scan  # imports Numba, which is slow
-
     try:
         builder, n_literals = scan(file, report)
     except NotPlainError:
@@ -68,44 +58,51 @@ def read_with_scanner(file: File, report: Progress) -> tuple[Facts | None, int]:
 
 
 def read_with_pyoxigraph(file: File, report: Progress) -> tuple[Facts | None, int]:
-    """The same by pyoxigraph, triple by triple."""
-    import pyoxigraph
-
-    entities, relations, ids, n_literals = _IdsByName(), _IdsByName(), array("i"), 0
+    """The same for Turtle and N-Triples by pyoxigraph, triple by triple."""
+    builder, n_literals = FactBuilder(), 0
+    columns: tuple[list[str], list[str], list[str]] = ([], [], [])
+    subjects, relations, objects = columns
     name_of = _naming(file)
     syntax = pyoxigraph.RdfFormat.TURTLE if file.format == "turtle" else pyoxigraph.RdfFormat.N_TRIPLES
     stream, stored = file.streams()
     try:
         with stream:
             for number, quad in enumerate(pyoxigraph.parse(stream, format=syntax, without_named_graphs=True)):
-                if number % TRIPLES_PER_REPORT == 0:
-                    report(stored.tell(), file.size, f"{len(ids) // 3:,} facts")
+                if number % TRIPLES_PER_BLOCK == 0:
+                    _add_block(builder, columns)
+                    report(stored.tell(), file.size, f"{builder.n_facts:,} facts")
                 if type(quad.object) is pyoxigraph.Literal:
                     n_literals += 1
                     continue
-                ids.append(entities[name_of(quad.subject)])
-                ids.append(relations[name_of(quad.predicate)])
-                ids.append(entities[name_of(quad.object)])
+                subjects.append(name_of(quad.subject))
+                relations.append(name_of(quad.predicate))
+                objects.append(name_of(quad.object))
     except SyntaxError as problem:
         _raise_syntax_error(file, problem)
-    report(file.size, file.size, f"{len(ids) // 3:,} facts")
-    triples = np.frombuffer(ids, dtype=np.int32).reshape(-1, 3)
-    return _sorted_facts(triples, entities, relations) if len(triples) else None, n_literals
+    _add_block(builder, columns)
+    report(file.size, file.size, f"{builder.n_facts:,} facts")
+    return builder.build() if builder.n_facts else None, n_literals
 
 
-def _naming(file: File) -> Callable[[NamedNode | BlankNode | Literal | Triple], str]:
-    import pyoxigraph
+def _add_block(builder: FactBuilder, columns: tuple[list[str], ...]) -> None:
+    """Move the facts of a block to the builder."""
+    builder.add([Spans.of(pa.array(names, pa.large_string())) for names in columns])
+    for names in columns:
+        names.clear()
 
-    unnamed = _IdsByName()
+
+def _naming(file: File) -> Callable[[Term], str]:
+    """A function that names entities and relations; unnamed nodes of Turtle are numbered in the order of the file."""
+    unnamed: dict[str, int] = {}
     is_random_label = re.compile("[0-9a-f]{24,32}").fullmatch
 
-    def name_of(term: NamedNode | BlankNode | Literal | Triple) -> str:
+    def name_of(term: Term) -> str:
         if type(term) is pyoxigraph.NamedNode:
             return term.value
         if type(term) is not pyoxigraph.BlankNode:
             raise DataError(f"{file.path}: a triple about a triple is not a fact between entities, got {term}")
         if file.format == "turtle" and is_random_label(term.value):  # the parser gives every [] a random label
-            return f"_:unnamed-{unnamed[term.value]}"
+            return f"_:unnamed-{unnamed.setdefault(term.value, len(unnamed))}"
         return f"_:{term.value}"
 
     return name_of
@@ -114,16 +111,3 @@ def _naming(file: File) -> Callable[[NamedNode | BlankNode | Literal | Triple], 
 def _raise_syntax_error(file: File, problem: SyntaxError) -> NoReturn:
     reason = re.sub(r"^Parser error at line .*?: ", "", one_line(problem.msg))
     raise DataError(f"{file.path}:{problem.lineno}: {reason}") from None
-
-
-def _sorted_facts(triples: Ids, entities: _IdsByName, relations: _IdsByName) -> Facts:
-    """Facts with ids in the order of the sorted names."""
-    names, ranks = [], []
-    for id_of, what in ((entities, "entity"), (relations, "relation")):
-        ordered = sorted(id_of)
-        rank = np.empty(len(ordered), np.int32)
-        rank[[id_of[name] for name in ordered]] = np.arange(len(ordered), dtype=np.int32)
-        names.append(Names(ordered, what=what))
-        ranks.append(rank)
-    ranked = np.stack([ranks[0][triples[:, 0]], ranks[1][triples[:, 1]], ranks[0][triples[:, 2]]], axis=1)
-    return Facts.from_ids(ranked, *names)
