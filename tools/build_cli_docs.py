@@ -9,10 +9,10 @@ from relatent.cli.main import cli
 
 HEAD = """# Commands
 
-Made from the commands' own help by `python tools/build_cli_docs.py`.
+Generated from the help of the commands by `python tools/build_cli_docs.py`.
 
 Every command takes `--json`: one JSON document on standard output; progress and messages go to standard error.
-Exit code 0: well; 1: a clear one-line error; 2: wrong usage; 130: stopped by Ctrl-C.
+Exit codes: 0 success; 1 an error, told in one line; 2 wrong usage; 130 interrupted by Ctrl-C.
 """
 
 

@@ -1,4 +1,4 @@
-"""`relatent tune`: settings are searched, told, and the best are fitted and written."""
+"""`relatent tune`: the search, its report, and the model that it writes."""
 
 import json
 import signal
@@ -6,23 +6,15 @@ import signal
 import pytest
 
 import relatent
-from commands import run
-from relatent.cli import tune as choosing
+from commands import press_ctrl_c_in_step, run
 from relatent.cli.sources import open_facts
+from relatent.cli.tune import _tables, _validation
 from relatent.evaluation.search_space import Candidate
 from relatent.evaluation.tuning_report import Trial, Tuned
-
-FAMILY = "Ann\tparent\tBob\nBob\tparent\tCid\nAnn\tlikes\tCid\nCid\tlikes\tAnn\n"
-
-
-@pytest.fixture
-def family(tmp_path):
-    path = tmp_path / "family.tsv"
-    path.write_text(FAMILY)
-    return path
+from relatent.fit.solvers.lbfgs import LbfgsSearch
 
 
-def test_the_model_is_written_and_the_choice_told_in_json(capsys, family, tmp_path):
+def test_the_model_is_written_and_the_choice_reported_in_json(capsys, family, tmp_path):
     output = tmp_path / "m.relatent"
     code, out, _ = run(capsys, "tune", family, "-o", output, "--trials", 3, "--metric", "log_loss", "--json")
     found = json.loads(out)
@@ -33,28 +25,28 @@ def test_the_model_is_written_and_the_choice_told_in_json(capsys, family, tmp_pa
     assert relatent.load(output).about["settings"]["random_state"] == 0
 
 
-def test_the_choice_is_told_by_a_table_and_a_sentence(capsys, tmp_path):
+def test_the_choice_is_reported_in_a_table_and_a_sentence(capsys, tmp_path):
     arguments = ("tune", "presidents", "-o", tmp_path / "m.relatent", "--trials", 2, "--model", "als")
     code, out, _ = run(capsys, *arguments)
     assert code == 0
-    assert "2 settings tried on presidents, the best first" in out
+    assert "2 settings tried on presidents, best first" in out
     assert "shown" not in out
     assert out.index("seconds") < out.index("note") < out.index("chosen")
     assert "Chosen: als" in out
     assert "folds of the cells held out, masked" in " ".join(out.split())
 
 
-def test_where_more_was_tried_than_is_shown_both_counts_are_told_and_the_choice_is_shown():
+def test_the_table_shows_15_trials_including_the_chosen_one():
     trials = [Trial(Candidate("categorical", {"rank": r}), 2, {0: 0.9, 1: 0.8}) for r in range(1, 20)]
     trials.append(Trial(Candidate("als", {"rank": 20}), 2, {0: 0.9, 1: 0.8}))
-    table, *_ = choosing._tables("data", "m.relatent", Tuned(trials, "auc_pr", "", 0, 1.0))
-    assert str(table.title) == "20 settings tried on data, the best first (15 shown, all with --json)"
+    table, *_ = _tables("data", "m.relatent", Tuned(trials, "auc_pr", "", 0, 1.0))
+    assert str(table.title) == "20 settings tried on data, best first (15 shown, all with --json)"
     assert table.row_count == 15
     last = [str(list(column.cells)[-1]) for column in table.columns]
     assert (last[0], last[-1]) == ("als, rank 20", "chosen")
 
 
-def test_a_choice_that_gives_no_reasons_is_told_in_a_line_and_in_json(capsys, family, tmp_path):
+def test_a_choice_without_explanations_is_reported_with_a_caveat(capsys, family, tmp_path):
     arguments = ("tune", family, "-o", tmp_path / "m.relatent", "--trials", 1, "--model", "categorical")
     line = "categorical cannot explain predictions or fold in new entities; to do so use --model logit --model als"
     assert line in " ".join(run(capsys, *arguments)[1].split())
@@ -64,12 +56,12 @@ def test_a_choice_that_gives_no_reasons_is_told_in_a_line_and_in_json(capsys, fa
 def test_the_same_number_of_trials_gives_the_same_choice(capsys, family, tmp_path):
     arguments = ("tune", family, "-o", tmp_path / "m.relatent", "--trials", 2, "--metric", "log_loss", "--json")
     first, second = (json.loads(run(capsys, *arguments)[1])["chosen"] for _ in range(2))
-    for one in (first, second):
-        del one["seconds"]
+    for trial in (first, second):
+        del trial["seconds"]
     assert first == second
 
 
-def test_no_time_gives_the_defaults(capsys, family, tmp_path):
+def test_without_time_for_a_search_the_default_settings_are_fitted(capsys, family, tmp_path):
     code, out, _ = run(capsys, "tune", family, "-o", tmp_path / "m.relatent", "--time", 1e-6)
     assert code == 0
     assert "there was no time to try a single setting" in " ".join(out.split())
@@ -77,56 +69,56 @@ def test_no_time_gives_the_defaults(capsys, family, tmp_path):
     assert relatent.load(tmp_path / "m.relatent").about["model"] == "RescalLogit"
 
 
-def test_a_file_judges_if_given(capsys, family, tmp_path):
+def test_validation_facts_can_be_given(capsys, family, tmp_path):
     (tmp_path / "valid.tsv").write_text("Bob\tlikes\tAnn\n")
     arguments = ("tune", family, "-o", tmp_path / "m.relatent", "--trials", 1, "--json")
     _, out, _ = run(capsys, *arguments, "--validation", tmp_path / "valid.tsv")
     assert json.loads(out)["protocol"] == "measured on validation data"
 
 
-def test_a_benchmark_is_judged_by_its_own_validation_split(monkeypatch):
+def test_the_validation_split_of_a_benchmark_is_the_default(monkeypatch):
     asked = []
     facts = open_facts("presidents")
     monkeypatch.setattr("relatent.cli.sources.open_facts", lambda name, **_: asked.append(name) or facts)
-    assert choosing._validation("codex-s", None, facts) is not None
-    assert choosing._validation("codex-s:train", None, facts) is not None
-    assert choosing._validation("codex-s:all", None, facts) is None
-    assert choosing._validation("presidents", None, facts) is None
+    assert _validation("codex-s", None, facts) is not None
+    assert _validation("codex-s:train", None, facts) is not None
+    assert _validation("codex-s:all", None, facts) is None
+    assert _validation("presidents", None, facts) is None
     assert asked == ["codex-s:valid", "codex-s:valid"]
 
 
-@pytest.mark.parametrize(("press", "judged"), [(3, 2), (1, 0)])
-def test_ctrl_c_writes_the_best_so_far_and_ends_as_ctrl_c_does(capsys, tmp_path, monkeypatch, press, judged):
+@pytest.mark.parametrize(("interrupted_fit", "judged"), [(3, 2), (1, 0)])
+def test_ctrl_c_fits_the_best_settings_so_far_and_exits_with_130(
+    capsys, tmp_path, monkeypatch, interrupted_fit, judged
+):
     fits, fit = [], relatent.RescalALS.fit
 
-    def pressed(self, *arguments, **options):
+    def fit_with_ctrl_c(self, *arguments, **options):
         fits.append(None)
-        if len(fits) == press:
+        if len(fits) == interrupted_fit:
             signal.raise_signal(signal.SIGINT)
         return fit(self, *arguments, **options)
 
-    monkeypatch.setattr(relatent.RescalALS, "fit", pressed)
+    monkeypatch.setattr(relatent.RescalALS, "fit", fit_with_ctrl_c)
     output = tmp_path / "m.relatent"
     code, out, err = run(capsys, "tune", "presidents", "-o", output, "--trials", 9, "--model", "als", "--json")
     assert code == 130
-    assert "fitting the best so far" in err
+    assert "search interrupted; fitting the best settings so far" in err
     assert sum(trial["round"] > 0 for trial in json.loads(out)["trials"]) == judged
     assert relatent.load(output).about["model"] == "RescalALS"
 
 
-def test_a_second_ctrl_c_keeps_the_steps_so_far(capsys, tmp_path, monkeypatch):
-    from test_main import LbfgsSearch, press_in_step
-
+def test_a_second_ctrl_c_writes_the_model_so_far(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("relatent.evaluation.tuning.ROUNDS", ())  # no search: straight to the fit
-    press_in_step(monkeypatch, 2, LbfgsSearch)
+    press_ctrl_c_in_step(monkeypatch, 2, LbfgsSearch)
     code, _, err = run(capsys, "tune", "presidents", "-o", tmp_path / "m.relatent", "--trials", 1)
     assert code == 130
-    assert "stopped before the end" in err
+    assert "interrupted before the end" in err
     assert relatent.load(tmp_path / "m.relatent").about["fit"]["steps"] == 2
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "message"),
     [
         (("--metric", "f1"), 2, "'f1' is not one of"),
         (("--time", 0), 2, "0.0 is not in the range"),
@@ -134,8 +126,8 @@ def test_a_second_ctrl_c_keeps_the_steps_so_far(capsys, tmp_path, monkeypatch):
         (("--validation", "nowhere.tsv"), 1, "neither a file nor a data set"),
     ],
 )
-def test_what_cannot_be_is_one_line(capsys, family, tmp_path, arguments, code, told):
+def test_wrong_values_are_refused_and_nothing_is_written(capsys, family, tmp_path, arguments, code, message):
     got, _, err = run(capsys, "tune", family, "-o", tmp_path / "m.relatent", *arguments)
     assert got == code
-    assert told in err
+    assert message in err
     assert not (tmp_path / "m.relatent").exists()

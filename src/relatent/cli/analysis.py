@@ -1,4 +1,4 @@
-"""Commands that ask a model more than which facts are likely: who is alike or twice there, groups, why."""
+"""Commands that ask a model about its entities and facts: similar, groups, explain, duplicates."""
 
 from __future__ import annotations
 
@@ -6,33 +6,35 @@ from pathlib import Path
 
 import click
 
-from .output import answer, json_option, seed_option
+from .output import (
+    FILE,
+    CommandWithRenamedOptions,
+    json_option,
+    model_argument,
+    print_result,
+    seed_option,
+    top_option,
+)
 
-model_argument = click.argument("model", type=click.Path(path_type=Path))
+training_facts_option = click.option("--known", required=True, help="The facts that the model was fitted to.")
 
 
 @click.command()
 @model_argument
 @click.argument("entity")
-@click.option("--top", "k", default=10, show_default=True, type=click.IntRange(min=1), help="How many.")
+@top_option(10, "entities")
 @json_option
 def similar(model: Path, entity: str, k: int, as_json: bool) -> None:
-    """Entities of which the model says nearly the same as of one.
+    """List the entities whose scores are most similar to those of ENTITY.
 
     Example: relatent similar kinships.relatent person0
     """
     from ..analysis.similarity import similar as find
     from ..model.factors import load
-    from . import tables as show
+    from . import tables
 
     found = find(load(model), entity, k)
-    answer(
-        as_json,
-        {"entity": entity, "similar": [entity.to_dict() for entity in found]},
-        lambda: [
-            show.table(f"like {entity}", ("entity", "similarity"), [(n, f"{s:.3f}") for n, s in found], numbers=(1,))
-        ],
-    )
+    print_result(as_json, {"entity": entity, "similar": found}, lambda: [tables.similar(entity, found)])
 
 
 @click.command()
@@ -42,120 +44,118 @@ def similar(model: Path, entity: str, k: int, as_json: bool) -> None:
     type=click.Choice(["k-means", "hierarchical", "hdbscan"]),
     default="k-means",
     show_default=True,
-    help="How entities are grouped.",
+    help="Clustering method.",
 )
-@click.option("--groups", "n_groups", type=click.IntRange(min=1), help="How many groups.  [default: chosen]")
+@click.option(
+    "--groups", "n_groups", type=click.IntRange(min=1), help="Number of groups.  [default: chosen by silhouette]"
+)
+@top_option(5, "typical facts per group")
 @seed_option
 @json_option
-def groups(model: Path, method: str, n_groups: int | None, seed: int, as_json: bool) -> None:
-    """Groups of entities that belong together, and what is typical of each.
+def groups(model: Path, method: str, n_groups: int | None, k: int, seed: int, as_json: bool) -> None:
+    """Cluster the entities and list the facts typical of each group.
 
     Example: relatent groups kinships.relatent --groups 4
     """
     from ..analysis.groups import groups as find
     from ..model.factors import load
-    from . import tables as show
+    from . import tables
 
-    found = find(load(model), method, n_groups, random_state=seed)
-    answer(as_json, {"method": method, "groups": [group.to_dict() for group in found]}, lambda: [show.groups(found)])
+    found = find(load(model), method, n_groups, k=k, random_state=seed)
+    print_result(as_json, {"method": method, "groups": found}, lambda: [tables.groups(found)])
 
 
 @click.command()
 @model_argument
-@click.option("--subject", "-s", required=True)
-@click.option("--relation", "-r", required=True)
-@click.option("--object", "-t", "object_", required=True)
-@click.option("--known", required=True, help="The facts the model was learned from.")
-@click.option("--top", "count", default=5, show_default=True, type=click.IntRange(min=1), help="How many reasons.")
+@click.option("--subject", "-s", required=True, help="Subject of the fact.")
+@click.option("--relation", "-r", required=True, help="Relation of the fact.")
+@click.option("--object", "-t", "object_", required=True, help="Object of the fact.")
+@training_facts_option
+@top_option(5, "reasons")
 @json_option
-def explain(model: Path, subject: str, relation: str, object_: str, known: str, count: int, as_json: bool) -> None:
-    """Why the model finds a fact likely or not: the known facts that carry it, and its latent components.
+def explain(model: Path, subject: str, relation: str, object_: str, known: str, k: int, as_json: bool) -> None:
+    """Explain the probability of a fact: the known facts that influence it most, and its latent components.
 
     Example: relatent explain presidents.relatent -s "Al Gore" -r party -t Democratic --known presidents
     """
     from ..analysis.explain import explain as find
     from ..model.factors import load
-    from . import tables as show
+    from . import tables
     from .sources import open_facts
 
-    found = find(load(model), subject, relation, object_, open_facts(known, split="train"), k=count)
-    answer(as_json, found.to_dict(), lambda: show.explanation(found))
+    found = find(load(model), subject, relation, object_, open_facts(known, split="train"), k=k)
+    print_result(as_json, found.to_dict(), lambda: tables.explanation(found))
 
 
-@click.command()
+@click.command(cls=CommandWithRenamedOptions, renamed={"--least": "--threshold", "--expected": "--prior"})
 @model_argument
-@click.option("--known", required=True, help="The facts the model was learned from.")
-@click.option("--entity", help="Whose duplicates.  [default: of all entities]")
-@click.option("--top", default=20, show_default=True, type=click.IntRange(min=1), help="How many pairs.")
+@training_facts_option
+@click.option("--entity", help="List duplicates of this entity.  [default: of all entities]")
+@top_option(20, "pairs")
 @click.option(
-    "--least",
+    "--threshold",
     default=0.5,
     show_default=True,
     type=click.FloatRange(0, 1, min_open=True),
-    help="The probability from which on entities are merged.",
+    help="Probability from which entities are merged.",
 )
 @click.option(
-    "--expected",
+    "--prior",
     default=0.1,
     show_default=True,
     type=click.FloatRange(0, 1, min_open=True),
-    help="The share of entities thought to have a duplicate.",
+    help="Prior share of entities that have a duplicate.",
 )
 @click.option(
     "--shared",
     type=click.FloatRange(0, 1),
-    help="How much of its facts an entity is thought to share with its duplicate; 0: facts were divided.  "
-    "[default: not known]",
+    help="Share of its facts that an entity has in common with its duplicate; 0 if the facts were divided between "
+    "them.  [default: not known]",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write what to merge to a TSV file.")
+@click.option("-o", "--output", type=FILE, help="TSV file to write the proposed merges to.")
 @seed_option
 @json_option
 def duplicates(
     model: Path,
     known: str,
     entity: str | None,
-    top: int,
-    least: float,
-    expected: float,
+    k: int,
+    threshold: float,
+    prior: float,
     shared: float | None,
     output: Path | None,
     seed: int,
     as_json: bool,
 ) -> None:
-    """Pairs of entities that may be the same, with probabilities, and a proposal which to merge.
+    """List pairs of entities that may be the same, with probabilities, and propose merges.
 
-    Example: relatent duplicates people.relatent --known people.tsv --least 0.8 -o merges.tsv
+    Example: relatent duplicates people.relatent --known people.tsv --threshold 0.8 -o merges.tsv
     """
     from ..analysis.duplicates import duplicates as find
     from ..analysis.duplicates import write_merges
     from ..atomic_write import check_writable
     from ..model.factors import load
     from ..progress import bar
-    from . import tables as show
+    from . import tables
     from .sources import open_facts
 
     if output is not None:
         check_writable(output)
-    facts = open_facts(known, split="train")
-    factors = load(model)
-    with bar("duplicates", note="reading") as progress:
+    facts, factors = open_facts(known, split="train"), load(model)
+    with bar("duplicates", note="comparing entities") as progress:
         found = find(
             factors,
             facts,
             entity,
-            k=top,
-            threshold=least,
-            prior=expected,
+            k=k,
+            threshold=threshold,
+            prior=prior,
             shared=shared,
             random_state=seed,
             progress=progress,
         )
     if output is not None:
         write_merges(found.merges, output)
-    document = {
-        **found.to_dict(),
-        "least": least,
-        "expected": expected,
-        "shared": shared,
-    }
-    answer(as_json, document, lambda: show.duplicates(found))
+    settings = {"threshold": threshold, "prior": prior, "shared": shared}
+    old_names = {"least": threshold, "expected": prior}  # until the next release
+    print_result(as_json, {**found.to_dict(), **settings, **old_names}, lambda: tables.duplicates(found))

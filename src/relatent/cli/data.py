@@ -8,43 +8,43 @@ from typing import Any
 import click
 
 from ..errors import InputError
-from .output import answer, json_option
+from .output import FILE, json_option, model_argument, print_result
 
 
 @click.command()
 @json_option
 def datasets(as_json: bool) -> None:
-    """List the data sets known by name."""
-    from dataclasses import asdict
-
+    """List the data sets of the catalog."""
     from ..data.catalog import datasets as catalog
-    from . import tables as show
+    from . import tables
 
-    answer(as_json, {"datasets": [asdict(entry) for entry in catalog()]}, lambda: [show.datasets(catalog())])
+    print_result(as_json, {"datasets": catalog()}, lambda: [tables.datasets(catalog())])
 
 
 @click.command()
 @click.argument("file")
-@click.option("--verify", is_flag=True, help="Compute a model file's checksum and compare.")
+@click.option("--verify", is_flag=True, help="Verify the checksum of a model file.")
 @json_option
 def info(file: str, verify: bool, as_json: bool) -> None:
-    """Say what a data file or a model file holds.
+    """Describe a data file, a data set or a model file.
 
     Example: relatent info model.relatent --verify
     """
-    from . import tables as show
+    from . import tables
 
     found = _describe(file, verify)
     about = found.get("about", {})
-    shown = {**found, "about": {k: v for k, v in about.items() if k != "learned"}} if about else {**found}
-    if "verified" in shown and not verify:
+    shown = dict(found)
+    if about:
+        shown["about"] = {name: value for name, value in about.items() if name != "learned"}
+    if "verified" in found and not verify:
         shown["verified"] = "not checked (--verify compares the checksum)"
-    answer(as_json, found, lambda: [show.values(file, show.details(shown)), *show.learned(about)])
+    print_result(as_json, found, lambda: [tables.values(file, tables.details(shown)), *tables.learned(about)])
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("folder", type=click.Path(path_type=Path))
+@model_argument
+@click.argument("folder", type=FILE)
 @json_option
 def export(model: Path, folder: Path, as_json: bool) -> None:
     """Write entity and relation vectors as Parquet and NumPy files.
@@ -53,10 +53,10 @@ def export(model: Path, folder: Path, as_json: bool) -> None:
     """
     from ..model.export import export as write
     from ..model.factors import load
-    from . import tables as show
+    from . import tables
 
     written = [str(path) for path in write(load(model), folder)]
-    answer(as_json, {"files": written}, lambda: [show.values("written", [("", path) for path in written])])
+    print_result(as_json, {"files": written}, lambda: [tables.values("written", [("", path) for path in written])])
 
 
 def _describe(file: str, verify: bool) -> dict[str, Any]:
@@ -68,7 +68,6 @@ def _describe(file: str, verify: bool) -> dict[str, Any]:
     if verify:
         raise InputError(f"{file} is not a model file; --verify checks the checksum of a model")
     facts = open_facts(file)
-    counts = facts.counts()
     return {
         "kind": "data",
         "facts": len(facts),
@@ -79,5 +78,5 @@ def _describe(file: str, verify: bool) -> dict[str, Any]:
         "counted": facts.times is not None,
         "attributes": 0 if facts.attributes is None else int(facts.attributes.shape[1]),
         "density": len(facts) / max(facts.n_cells, 1),
-        "facts_of_relation": {name: int(count) for name, count in zip(facts.relations, counts, strict=True)},
+        "facts_of_relation": dict(zip(facts.relations, facts.counts(), strict=True)),
     }

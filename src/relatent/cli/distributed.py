@@ -1,4 +1,4 @@
-"""One of several processes on the command line: they fail together, and one of them says why."""
+"""A fit by several processes on the command line: one of them reports an error, all of them end."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from ..errors import LostWorkerError, RelatentError
 
 
 def check_launch(distributed: bool) -> None:
-    """Refuse several processes that do not know of each other and would write the same file."""
+    """Refuse processes that torchrun started without --distributed: they would all write the same file."""
     if not distributed and "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise click.UsageError("torchrun has started several processes: add --distributed, or start one without it")
+        raise click.UsageError("torchrun started several processes: add --distributed, or run without torchrun")
 
 
 @contextmanager
-def joined(distributed: bool, device: str) -> Iterator[Workers]:
-    """The workers that torchrun has started, each with a GPU of its own if that is the device, or this one alone."""
+def join_workers(distributed: bool, device: str) -> Iterator[Workers]:
+    """The workers that torchrun started, each with its own GPU if that is the device; otherwise this process alone."""
     if not distributed:
         yield ALONE
         return
-    with Workers.join(device=device) as workers, _one_voice(workers):
+    with Workers.join(device=device) as workers, _report_once(workers):
         yield workers
 
 
 @contextmanager
-def _one_voice(workers: Workers) -> Iterator[None]:
-    """Warnings are the first worker's; an error is told by the worker that is first to have one, all others are still.
+def _report_once(workers: Workers) -> Iterator[None]:
+    """Let worker 0 print warnings, and the first worker that fails print its error; the others end silently.
 
-    When a worker is lost, torchrun asks the others of its machine to end, perhaps before they notice themselves.
+    If a worker is lost, torchrun terminates the others of its machine, perhaps before they notice themselves.
     """
     if workers.rank > 0:
         warnings.simplefilter("ignore")
-    signal.signal(signal.SIGTERM, lambda *_: _ask_to_end(workers))
+    signal.signal(signal.SIGTERM, lambda *_: _raise_terminated(workers))
     try:
         yield
     except (RelatentError, MemoryError, OSError):
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is ending
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # already ending
         if workers.is_first_to_report():
             raise
         sys.exit(1)
@@ -53,8 +53,8 @@ def _one_voice(workers: Workers) -> Iterator[None]:
         sys.exit(130)
 
 
-def _ask_to_end(workers: Workers) -> None:
+def _raise_terminated(workers: Workers) -> None:
     raise LostWorkerError(
-        f"worker {workers.rank} of {workers.size} was asked to end, as happens when another one is lost: start again, "
-        "with any number of workers; with --checkpoint the fit goes on where it was"
+        f"worker {workers.rank} of {workers.size} was terminated, probably because another worker was lost: start "
+        "again, with any number of workers; with --checkpoint the fit resumes from the saved state"
     )

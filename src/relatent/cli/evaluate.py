@@ -10,31 +10,43 @@ import click
 
 from ..errors import DownloadError
 from .options import calibrate_option, make_estimator, model_option, search_grid, settings_options
-from .output import answer, json_option, seed_option
+from .output import FILE, json_option, model_argument, print_result, seed_option
 
 
 @click.command("cross-validate")
 @click.argument("data")
 @model_option
 @settings_options
-@click.option("--folds", default=10, show_default=True, type=click.IntRange(min=2))
-@click.option("--heldout", type=click.Choice(["masked", "zero"]), default="masked", show_default=True)
-@click.option("--scores", type=click.Choice(["raw", "pair-normalised"]), default="raw", show_default=True)
+@click.option("--folds", default=10, show_default=True, type=click.IntRange(min=2), help="Number of folds.")
+@click.option(
+    "--heldout",
+    type=click.Choice(["masked", "zero"]),
+    default="masked",
+    show_default=True,
+    help="Fit held-out cells as unobserved, or as zeros.",
+)
+@click.option(
+    "--scores",
+    type=click.Choice(["raw", "pair-normalised"]),
+    default="raw",
+    show_default=True,
+    help="Divide the scores of a pair of entities by their norm over all relations, or not.",
+)
 @click.option(
     "--search",
     multiple=True,
     metavar="NAME=V1,V2",
-    help="Settings to choose from inside each training fold; l2 sets both.",
+    help="Values of a setting to choose from inside each training fold (repeatable); l2 sets λ_A and λ_R.",
 )
-@click.option("--metric", default="auc_pr", show_default=True, help="What the search maximises.")
+@click.option("--metric", default="auc_pr", show_default=True, help="Metric that the search maximises.")
 @calibrate_option
 @click.option(
     "--reliability",
-    type=click.Path(path_type=Path),
-    help="Draw the reliability diagram: FILE.png or .svg; needs relatent[plot].",
+    type=FILE,
+    help="Write the reliability diagram to FILE.png or FILE.svg; needs relatent[plot].",
 )
-@click.option("--leaky", is_flag=True, help="Let a symmetric relation's (i,j) and (j,i) fall into different folds.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Processes.  [default: chosen]")
+@click.option("--leaky", is_flag=True, help="Allow (i,j) and (j,i) of a symmetric relation in different folds.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Number of processes.  [default: chosen]")
 @seed_option
 @json_option
 def cross_validate(
@@ -53,13 +65,13 @@ def cross_validate(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Measure how well a model predicts cells it has not seen.
+    """Measure how well a model predicts held-out cells.
 
     Example: relatent cross-validate kinships --rank 50 --search l2=0.5,1,2
     """
     from ..evaluation.cross_validation import cross_validate as run
     from ..progress import bar
-    from . import tables as show
+    from . import tables
     from .sources import open_facts
 
     if reliability is not None:
@@ -87,47 +99,46 @@ def cross_validate(
         from ..plots.figures import plot_reliability
 
         plot_reliability(report, reliability)
-    answer(
-        as_json, {"data": data, "model": model, **report.to_dict()}, lambda: show.report(f"{model} on {data}", report)
-    )
+    document = {"data": data, "model": model, **report.to_dict()}
+    print_result(as_json, document, lambda: tables.report(f"{model} on {data}", report))
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@model_argument
 @click.argument("test")
 @click.option(
-    "--known", multiple=True, help="True facts left out of the ranking, such as the training facts (repeatable)."
+    "--known", multiple=True, help="True facts to leave out of the ranking, such as the training facts (repeatable)."
 )
 @json_option
 def evaluate(model: Path, test: str, known: Sequence[str], as_json: bool) -> None:
-    """Rank test facts among all entities: filtered MRR and hits@k. A benchmark's bare name means its test split.
+    """Rank test facts among all entities: filtered MRR and hits@k. The bare name of a benchmark means its test split.
 
     Example: relatent evaluate wn18rr.relatent wn18rr --known wn18rr
     """
     from ..evaluation.ranking import evaluate as rank
     from ..model.factors import load
     from ..progress import bar
-    from . import tables as show
+    from . import tables
     from .sources import open_facts
 
     factors = load(model)
     facts, others = open_facts(test, split="test"), [open_facts(source) for source in known]
     with bar("ranking") as progress:
         found = rank(factors, facts, known=others, progress=progress)
-    answer(as_json, {"test": test, **found.to_dict()}, lambda: show.ranking(f"{model} on {test}", found))
+    print_result(as_json, {"test": test, **found.to_dict()}, lambda: tables.ranking(f"{model} on {test}", found))
 
 
 @click.command()
-@click.option("--dataset", "only_datasets", multiple=True, help="Only this data (repeatable).")
+@click.option("--dataset", "only_datasets", multiple=True, help="Only this data set (repeatable).")
 @click.option("--model", "only_models", multiple=True, help="Only this model (repeatable).")
-@click.option("--folds", default=10, show_default=True, type=click.IntRange(min=3))
-@click.option("--jobs", type=click.IntRange(min=1), help="Processes.  [default: one a core]")
+@click.option("--folds", default=10, show_default=True, type=click.IntRange(min=3), help="Number of folds.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Number of processes.  [default: one per core]")
 @seed_option
 @json_option
 def table1(
     only_datasets: Sequence[str], only_models: Sequence[str], folds: int, jobs: int | None, seed: int, as_json: bool
 ) -> None:
-    """Run Table 1 of the paper again and show its figures beside ours.
+    """Repeat the experiments of the paper's Table 1 and print the results beside the paper's.
 
     Example: relatent table1 --dataset kinships --model logit
     """
@@ -135,29 +146,29 @@ def table1(
 
     from ..evaluation import table1 as paper
     from ..progress import bar
-    from . import tables as show
+    from . import tables
 
     experiments = paper.select(only_datasets, only_models)
+    jobs = jobs or joblib.cpu_count()
     rows = []
     for number, experiment in enumerate(experiments, 1):
         title = f"{number}/{len(experiments)} {experiment.title}"
         try:
             with bar(title) as progress:
-                jobs = jobs or joblib.cpu_count()
                 rows.append(paper.run(experiment, folds=folds, random_state=seed, n_jobs=jobs, progress=progress))
-        except DownloadError as problem:
+        except DownloadError as error:
             if only_datasets:
                 raise
-            click.echo(f"warning: {experiment.title} left out: {problem}", err=True)
+            click.echo(f"warning: {experiment.title} is left out: {error}", err=True)
             continue
         click.echo(f"{title}: {rows[-1].auc_pr:.3f} in {rows[-1].seconds:.0f} s", err=True)
-    answer(as_json, {"rows": [row.to_dict() for row in rows]}, lambda: [show.table1(rows), *TABLE1_NOTES])
+    print_result(as_json, {"rows": [row.to_dict() for row in rows]}, lambda: [tables.table1(rows), *TABLE1_NOTES])
 
 
 TABLE1_NOTES = (
-    "* the protocol of the authors' published example, which the paper probably follows; it does not say.",
-    "AUC-PR by trapezoid, as the paper's: mean ± sd over folds (Presidents: over 3 or 5 divisions of the persons).",
+    "* the protocol of the authors' published example; the paper does not state its own.",
+    "AUC-PR by the trapezoid rule, as in the paper: mean ± standard deviation over folds (Presidents: 3 or 5 splits).",
     "best trivial: AUC-PR / average precision of the best of base rate, relation frequency, copied mirror cell.",
-    'mrc, mln: the paper\'s row "MLN" is almost certainly MRC. categorical: one relation a pair.',
-    "vote: the share of a person's running mates in each party. ecoli-ppi stands in for Bacteriome: not comparable.",
+    'mrc, mln: the paper\'s row "MLN" is almost certainly MRC. categorical: one relation per pair.',
+    "vote: the share of a person's running mates in each party. ecoli-ppi replaces Bacteriome: not comparable.",
 )

@@ -1,4 +1,4 @@
-"""`relatent fit`: learn a model and write it to a file."""
+"""`relatent fit`: fit a model and write it to a file."""
 
 from __future__ import annotations
 
@@ -9,33 +9,41 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import calibrate_option, is_given, make_estimator, model_option, settings_options
-from .output import answer, json_option, seed_option
+from .output import FILE, json_option, model_output_option, print_result, seed_option
 
 if TYPE_CHECKING:
+    from ..data.facts import Facts
     from ..distributed.workers import Workers
+    from ..fit.checkpoint import Checkpoint
+    from ..fit.estimators.base import Estimator
+    from ..model.factors import Factors
+
+DISTRIBUTED_MODELS = ("als", "logit", "rescal")
+REPORTED_MEMORY_BYTES = 1 << 30  # the memory of larger fits is reported
+SLOW_EXACT_CELLS = 5e7  # an exact fit of more cells takes a minute or more
 
 
 @click.command()
 @click.argument("data")
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Model file to write.")
+@model_output_option
 @model_option
 @settings_options
 @click.option("--preset", help="Settings for a known benchmark, such as fb15k-237-softmax; other options change them.")
-@click.option("--validation", help="Facts to stop by: the fit that predicts these best is kept.")
+@click.option("--validation", help="Validation facts for early stopping; the best iterate is kept.")
 @click.option(
     "--checkpoint",
-    type=click.Path(path_type=Path),
-    help="File for the state, kept every 10 seconds (less often where writing is slow): after a kill or Ctrl-C the "
-    "same command goes on from it.",
+    type=FILE,
+    help="File to save the state of the fit to, every 10 seconds or less often if writing is slow; after a kill or "
+    "Ctrl-C the same command resumes from it.",
 )
 @click.option(
-    "--checkpoint-steps", type=click.IntRange(min=1), metavar="N", help="Keep the state after every N steps as well."
+    "--checkpoint-steps", type=click.IntRange(min=1), metavar="N", help="Also save the state after every N steps."
 )
 @calibrate_option
 @click.option(
     "--distributed",
     is_flag=True,
-    help="Be one of several processes that fit together: torchrun --nproc-per-node 4 -m relatent fit … --distributed.",
+    help="Run as one of several processes of one fit: torchrun --nproc-per-node 4 -m relatent fit … --distributed.",
 )
 @seed_option
 @json_option
@@ -53,45 +61,57 @@ def fit(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Learn a model from facts and write it to a file. A benchmark's bare name means its training split.
+    """Fit a model to facts and write it to a file. The bare name of a benchmark means its training split.
 
-    Ctrl-C ends the fit after the step under way and writes the model learned so far; a second one stops at once.
+    Ctrl-C ends the fit after the current step and writes the model fitted so far; a second Ctrl-C stops at once.
 
     Example: relatent fit kinships -o kinships.relatent --rank 50
     """
     from ..fit.checkpoint import Checkpoint
     from ..model.storage import check_target
-    from . import tables as show
-    from .distributed import check_launch, joined
+    from . import tables
+    from .distributed import check_launch, join_workers
 
     if checkpoint is not None and checkpoint.resolve() == output.resolve():
         raise click.UsageError("--checkpoint and --output must be different files")
     if checkpoint is None and checkpoint_steps is not None:
         raise click.UsageError("--checkpoint-steps needs --checkpoint FILE")
-    if distributed and (model not in SEVERAL or calibrate):
-        raise click.UsageError(f"--distributed is for --model {', '.join(SEVERAL)}, without --calibrate")
+    if distributed and (model not in DISTRIBUTED_MODELS or calibrate):
+        raise click.UsageError(f"--distributed is for --model {', '.join(DISTRIBUTED_MODELS)}, without --calibrate")
     check_launch(distributed)
     if preset is not None and is_given("model"):
         raise click.UsageError("--preset chooses the model itself; leave --model out")
     estimator = make_estimator(model, settings, seed, calibrate, preset)
-    kept = None if checkpoint is None else Checkpoint(checkpoint, steps=checkpoint_steps)
-    with joined(distributed, getattr(estimator, "device", "cpu")) as workers:
+    saved_state = None if checkpoint is None else Checkpoint(checkpoint, steps=checkpoint_steps)
+    with join_workers(distributed, getattr(estimator, "device", "cpu")) as workers:
         with workers.raise_together():
             if workers.rank == 0:
                 check_target(output)
         try:
-            _learn(estimator, model, data, validation, output, kept, workers)
+            _read_and_fit(estimator, model, data, validation, output, saved_state, workers)
         except KeyboardInterrupt:
             if workers.rank == 0:
-                _keep_what_there_is(estimator, output, checkpoint)
+                _save_interrupted(estimator, output, checkpoint)
             raise
         if workers.rank > 0:
             return
         estimator.factors_.save(output)
     if checkpoint is not None:
-        checkpoint.unlink(missing_ok=True)  # the model is kept, the state has done its duty
-    trace, factors = estimator.trace_, estimator.factors_
-    found = {
+        checkpoint.unlink(missing_ok=True)  # the model is written, the state is no longer needed
+    factors = estimator.factors_
+    summary = _summary(factors, output)
+    learned = {name: factors.about[name] for name in ("learned", "calibration") if name in factors.about}
+    title = f"{factors.about['model']} on {data}"
+    print_result(
+        as_json,
+        summary | learned,
+        lambda: [tables.values(title, tables.details(summary)), *tables.learned(factors.about)],
+    )
+
+
+def _summary(factors: Factors, output: Path) -> dict[str, Any]:
+    record = factors.about["fit"]
+    return {
         "model": str(output),
         "data": {
             "facts": factors.about["data"]["facts"],
@@ -99,88 +119,76 @@ def fit(
             "relations": len(factors.relations),
         },
         "rank": factors.rank,
-        **({"method": factors.about["fit"]["method"]} if "method" in factors.about["fit"] else {}),
-        "objective": float(trace.objective[-1]),
-        "steps": len(trace),
-        "seconds": float(trace.seconds[-1]),
-        "converged": trace.converged,
-        "verdict": trace.verdict,
+        **({"method": record["method"]} if "method" in record else {}),
+        **{name: record[name] for name in ("objective", "steps", "seconds", "converged", "verdict")},
         "settings": factors.about["settings"],
     }
-    learned = {key: factors.about[key] for key in ("learned", "calibration") if key in factors.about}
-    title = f"{factors.about['model']} on {data}"
-    answer(as_json, found | learned, lambda: [show.values(title, show.details(found)), *show.learned(factors.about)])
 
 
-def _learn(
-    estimator: Any,
+def _read_and_fit(
+    estimator: Estimator,
     model: str,
     data: str,
     validation: str | None,
     output: Path,
-    kept: Any,
+    checkpoint: Checkpoint | None,
     workers: Workers,
 ) -> None:
-    """Read and fit; of several workers, the first says what there is to say."""
+    """Read the facts and fit; worker 0 prints the messages of all workers."""
     from ..progress import bar
-    from .sources import open_part, open_whole, over_vocabulary
+    from .sources import open_shard, open_whole, with_names_of
 
-    facts = open_part(data, workers, split="train")
-    held = None if validation is None else open_whole(validation, workers, split="valid")
+    facts = open_shard(data, workers, split="train")
+    heldout = None if validation is None else open_whole(validation, workers, split="valid")
     with workers.raise_together():
-        held = None if held is None else over_vocabulary(held, facts)
+        heldout = None if heldout is None else with_names_of(heldout, facts)
         if workers.rank == 0:
-            _check_room(estimator, facts, output)
-            _tell_method(estimator, facts)
+            _check_memory_and_disk(estimator, facts, output)
+            _report_method(estimator, facts)
     if workers.rank > 0:
-        estimator.fit(facts, held, checkpoint=kept, workers=workers)
+        estimator.fit(facts, heldout, checkpoint=checkpoint, workers=workers)
         return
-    if kept is not None and kept.exists():
-        click.echo(f"going on from {kept.path}", err=True)
-    with bar(f"fitting {model}", at_most=True, note="looking for a start") as progress:
+    if checkpoint is not None and checkpoint.exists():
+        click.echo(f"resuming from {checkpoint.path}", err=True)
+    with bar(f"fitting {model}", at_most=True, note="computing the start") as progress:
         together = None if workers.size == 1 else workers
-        estimator.fit(facts, held, progress=progress, checkpoint=kept, workers=together)
+        estimator.fit(facts, heldout, progress=progress, checkpoint=checkpoint, workers=together)
 
 
-SEVERAL = ("als", "logit", "rescal")  # models that several workers fit together
-
-
-def _check_room(estimator: Any, facts: Any, output: Path) -> None:
-    """Refuse a model the disk has no room for, and say what a large fit takes; one too large the fit itself refuses."""
-    from ..backend import memory as room
+def _check_memory_and_disk(estimator: Estimator, facts: Facts, output: Path) -> None:
+    """Refuse a model file too large for the disk, and report the memory of a large fit; the fit checks the memory."""
+    from ..backend import memory
 
     needs = estimator.estimate_memory(facts)
-    room.check_disk(output.resolve().parent, needs.file, f"the model {output.name}")
-    if needs.memory > TELL and (free := room.available()) is not None and free >= needs.memory:
-        click.echo(f"needs about {room.size(needs.memory)} of memory, {room.size(free)} are free", err=True)
+    memory.check_disk(output.resolve().parent, needs.file, f"the model {output.name}")
+    free = memory.available()
+    if needs.memory > REPORTED_MEMORY_BYTES and free is not None and free >= needs.memory:
+        click.echo(f"needs about {memory.size(needs.memory)} of memory, {memory.size(free)} are free", err=True)
 
 
-def _tell_method(estimator: Any, facts: Any) -> None:
-    """Say what "auto" does where it matters: samples give an estimate, and exact sums of so many cells take long."""
+def _report_method(estimator: Estimator, facts: Facts) -> None:
+    """Say what method="auto" chose if it samples, or if exact sums take long."""
     from ..fit import losses
     from ..fit.estimators.rescal import Rescal
 
     if not isinstance(estimator, Rescal) or estimator.method != "auto" or estimator.device != "cpu":
         return
     if estimator.method_for(facts) == "sampled":
-        click.echo(f"zeros are sampled: there are {facts.n_cells:.1e} cells (--method exact sums them all)", err=True)
-    elif facts.n_cells > MANY_CELLS and type(losses.resolve(estimator.loss)) is losses.Logistic:
-        told = "--method sampled is about as good in a fraction of the time"
-        click.echo(f"all {facts.n_cells:.1e} cells are summed at every step ({told})", err=True)
+        message = f"zeros are sampled: there are {facts.n_cells:.1e} cells (--method exact sums over all of them)"
+        click.echo(message, err=True)
+    elif facts.n_cells > SLOW_EXACT_CELLS and type(losses.resolve(estimator.loss)) is losses.Logistic:
+        message = f"every step sums over all {facts.n_cells:.1e} cells (--method sampled is about as good and faster)"
+        click.echo(message, err=True)
 
 
-TELL = 1 << 30  # bytes: a fit that takes more says so
-MANY_CELLS = 5e7  # from here on an exact fit takes a minute and more
-
-
-def _keep_what_there_is(estimator: Any, output: Path, checkpoint: Path | None) -> None:
-    """After Ctrl-C: write the model learned so far, say where, and end; without a step there is nothing to write."""
+def _save_interrupted(estimator: Estimator, output: Path, checkpoint: Path | None) -> None:
+    """Write the model fitted so far, say where it is, and exit; returns if there is no model yet."""
     if not hasattr(estimator, "factors_"):
-        click.echo("there is no model to keep yet", err=True)
+        click.echo("interrupted before there was a model to write", err=True)
         return
     estimator.factors_.save(output)
-    on = "give --checkpoint next time to be able to go on"
+    resume = "use --checkpoint to be able to resume"
     if checkpoint is not None and checkpoint.exists():
-        on = f"the same command goes on from {checkpoint}"
-    click.echo(f"stopped after {estimator.n_iter_} steps, the model so far is in {output}; {on}", err=True)
+        resume = f"the same command resumes from {checkpoint}"
+    click.echo(f"interrupted after {estimator.n_iter_} steps; the model so far is in {output}; {resume}", err=True)
     sys.exit(130)

@@ -1,4 +1,4 @@
-"""The entry point of the command line: the group of commands, errors and exit codes.
+"""The entry point of the command line: the group of commands, error messages and exit codes.
 
 Command modules import the library inside their functions, so that `relatent --help` answers at once.
 """
@@ -10,7 +10,6 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
@@ -26,70 +25,54 @@ from .predict import predict
 from .serve import serve
 from .tune import tune
 
-COMMANDS = (
-    cross_validate,
-    datasets,
-    duplicates,
-    evaluate,
-    explain,
-    export,
-    fit,
-    fold_in,
-    groups,
-    info,
-    plot,
-    predict,
-    serve,
-    similar,
-    table1,
-    tune,
-)
-WAIT = 2.0  # seconds that a worker leaves the first to speak
+OTHER_WORKERS_WAIT_SECONDS = 2.0  # worker 0 reports a usage error before torchrun ends the group
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="relatent")
 def cli() -> None:
-    """Learn from facts (subject, relation, object) and predict which others are true.
+    """Learn from facts (subject, relation, object) and predict further facts.
 
-    DATA is a file (TSV, CSV, Parquet, N-Triples or Turtle; plain, .gz or .zst) or a name that `relatent datasets`
-    lists; a benchmark's splits are NAME:train, NAME:valid and NAME:test.
+    DATA is a file (TSV, CSV, Parquet, N-Triples or Turtle; plain, .gz or .zst) or the name of a data set that
+    `relatent datasets` lists; the splits of a benchmark are NAME:train, NAME:valid and NAME:test.
     """
 
 
-for command in COMMANDS:
+for command in (cross_validate, datasets, duplicates, evaluate, explain, export, fit, fold_in):
+    cli.add_command(command)
+for command in (groups, info, plot, predict, serve, similar, table1, tune):
     cli.add_command(command)
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    click.echo(f"warning: {message}", err=True)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command; errors are one line on standard error and exit code 1, wrong usage is 2."""
+    """Run a command; an error is one line on standard error and exit code 1, wrong usage exit code 2."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", RelatentWarning)
             warnings.showwarning = _show_warning
             cli.main(args=arguments, prog_name="relatent", standalone_mode=False)
-    except click.ClickException as problem:
+    except click.ClickException as error:
         if "--distributed" in (arguments or sys.argv) and os.environ.get("RANK", "0") != "0":
-            time.sleep(WAIT)  # the first says what is wrong with the words of all, unless torchrun ends it before
+            time.sleep(OTHER_WORKERS_WAIT_SECONDS)  # worker 0 prints the same message
         else:
-            problem.show()
-        sys.exit(problem.exit_code)
+            error.show()
+        sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("stopped", err=True)
+        click.echo("interrupted", err=True)
         sys.exit(130)
-    except RelatentError as problem:
-        _fail(str(problem))
-    except MemoryError as problem:
-        _fail(f"out of memory: {problem}")
+    except RelatentError as error:
+        _fail(str(error))
+    except MemoryError as error:
+        _fail(f"out of memory: {error}")
     except BrokenPipeError:
-        sys.stderr.close()  # the reader has gone; say nothing
+        sys.stderr.close()  # nobody reads the output; say nothing
         sys.exit(1)
-    except OSError as problem:
-        _fail(f"{problem.filename or ''}: {problem.strerror or problem}".lstrip(": "))
+    except OSError as error:
+        _fail(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "))
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    click.echo(f"warning: {message}", err=True)
 
 
 def _fail(message: str) -> None:

@@ -1,26 +1,32 @@
-"""From options to estimators: the settings of the models, by the names they have in Python."""
+"""Options for the settings of the estimators, and the estimator they ask for."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from .signatures import MODEL_CLASSES, class_defaults, defaults_by_model, import_class
+
+if TYPE_CHECKING:
+    from ..fit.estimators.base import Estimator
+
 model_option = click.option(
     "--model",
-    type=click.Choice(["als", "logit", "rescal", "nonnegative", "irm", "mrc", "mln"]),
+    type=click.Choice(list(MODEL_CLASSES)),
     default="logit",
     show_default=True,
-    help="RESCAL by least squares, by likelihood, with a --loss of your choice, non-negative; or block models (irm, "
-    "mrc) and Markov logic (mln).",
+    help="RESCAL by least squares (als), by likelihood (logit), with a chosen --loss (rescal), or with non-negative "
+    "factors (nonnegative); block models (irm, mrc); Markov logic (mln). Options below name the models that take them.",
 )
 calibrate_option = click.option(
     "--calibrate",
     type=click.Choice(["isotonic", "platt"]),
-    help="Calibrate probabilities on cells held out inside the training data.",
+    help="Calibrate the probabilities on cells held out from the training data.",
 )
 
 
@@ -29,91 +35,151 @@ def is_given(option: str) -> bool:
     return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
 
 
-def _small_object(context: click.Context, option: click.Parameter, text: str | None) -> Any:
-    """A penalty or an optimiser from NAME=NUMBER."""
+class SettingOption(click.Option):
+    """A setting of the estimators; its help ends with the default for each model that has the setting.
+
+    `none` says what the default None stands for.
+    """
+
+    def __init__(self, *args: Any, none: str = "", **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.none = none
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The option and its help, with the defaults."""
+        record = super().get_help_record(ctx)
+        return record and (record[0], f"{record[1]}  [default: {self._defaults()}]")
+
+    def _defaults(self) -> str:
+        models: dict[str, list[str]] = {}
+        for model, default in defaults_by_model(self.name or "").items():
+            models.setdefault(self._shown(default), []).append(model)
+        return "; ".join(f"{default} for {', '.join(names)}" for default, names in models.items())
+
+    def _shown(self, default: Any) -> str:
+        if isinstance(default, bool):
+            return (self.opts if default else self.secondary_opts)[0]
+        return self.none if default is None else f"{default:g}" if isinstance(default, float) else str(default)
+
+
+class NamedObjectOption(SettingOption):
+    """A penalty or an optimiser as NAME or NAME=NUMBER; the help ends with the numbers that a bare name means.
+
+    `classes` maps a name to a class and to its argument for the number, None if it takes no number.
+    """
+
+    def __init__(self, *args: Any, classes: dict[str, tuple[str, str | None]], **kwargs: Any):
+        super().__init__(*args, callback=_named_object, **kwargs)
+        self.classes = classes
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The option and its help, with the defaults."""
+        record = super().get_help_record(ctx)
+        numbers = [
+            f"{name} means {name}={class_defaults(path)[argument]:g}"
+            for name, (path, argument) in self.classes.items()
+            if argument is not None
+        ]
+        return record and (record[0], f"{record[1]}  [{', '.join(numbers)}]")
+
+
+def _named_object(context: click.Context, option: click.Parameter, text: str | None) -> Any:
     if text is None:
         return None
-    from ..fit.optimisers import Adam, Lbfgs
-    from ..fit.penalties import N3, Dura
-
-    kinds: dict[str, Any] = {"dura": Dura, "n3": N3} if option.name == "penalty" else {"adam": Adam, "lbfgs": Lbfgs}
+    assert isinstance(option, NamedObjectOption)
     name, _, number = text.partition("=")
-    if name not in kinds:
-        raise click.BadParameter(f"must be one of {', '.join(kinds)}, got {name!r}")
-    if number and name == "lbfgs":
-        raise click.BadParameter(f"lbfgs takes no number, got {number!r}")
+    if name not in option.classes:
+        raise click.BadParameter(f"must be one of {', '.join(option.classes)}, got {name!r}")
+    path, argument = option.classes[name]
+    if number and argument is None:
+        raise click.BadParameter(f"{name} takes no number, got {number!r}")
     try:
-        return kinds[name](*([float(number)] if number else []))
+        return import_class(path)(**{argument: float(number)} if number and argument else {})
     except ValueError:
         raise click.BadParameter(f"{name} takes a number, got {number!r}") from None
 
 
+def _setting(*names: str, help: str, cls: type[SettingOption] = SettingOption, **kwargs: Any) -> Callable[..., Any]:
+    return click.option(*names, cls=cls, help=help, **kwargs)
+
+
+SETTINGS = (
+    _setting("--rank", type=int, none="50, or the number of entities if smaller,", help="Number of latent components."),
+    _setting(
+        "--loss",
+        type=click.Choice(["logistic", "squared", "hinge", "poisson", "categorical", "softmax"]),
+        help="Loss per cell.",
+    ),
+    _setting("--l2-entities", type=float, help="L2 penalty λ_A on the entity vectors."),
+    _setting("--l2-relations", type=float, help="L2 penalty λ_R on the relation matrices."),
+    _setting("--l2-attributes", type=float, help="L2 penalty λ_V on the attribute vectors."),
+    _setting("--max-iter", type=int, help="Maximum number of steps."),
+    _setting("--tol", type=float, help="Relative change of the objective at which the fit stops."),
+    _setting(
+        "--init",
+        type=click.Choice(["als", "eigen", "random", "small"]),
+        help="Start of the fit; als and small are for logit and rescal, eigen is not for nonnegative.",
+    ),
+    _setting("--bias/--no-bias", default=None, help="Learn a bias per relation."),
+    _setting(
+        "--dtype",
+        type=click.Choice(["float32", "float64", "tf32"]),
+        help="Floating-point type of the factors; tf32 is for GPUs.",
+    ),
+    _setting(
+        "--method",
+        type=click.Choice(["auto", "exact", "sampled"]),
+        help="Sum over all cells, or estimate the sum over the zeros from a sample.",
+    ),
+    _setting("--device", metavar="cpu|cuda", help="Where to compute."),
+    _setting(
+        "--penalty",
+        cls=NamedObjectOption,
+        classes={"dura": ("fit.penalties:Dura", "weight"), "n3": ("fit.penalties:N3", "weight")},
+        metavar="dura[=WEIGHT]|n3[=WEIGHT]",
+        none="L2",
+        help="Penalty in place of L2, with its weight per fact.",
+    ),
+    _setting(
+        "--optimiser",
+        cls=NamedObjectOption,
+        classes={"adam": ("fit.optimisers:Adam", "lr"), "lbfgs": ("fit.optimisers:Lbfgs", None)},
+        metavar="adam[=RATE]|lbfgs",
+        none="lbfgs",
+        help="Optimiser for exact sums, Adam with its learning rate.",
+    ),
+    click.option(
+        "--set",
+        "others",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Any other setting of the model by its name in Python (repeatable).",
+    ),
+)
+
+
 def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The settings of the estimators, by the names they have in Python."""
-    for option in reversed(
-        (
-            click.option("--rank", type=int, help="Latent components.  [default: 50, or N if less]"),
-            click.option(
-                "--loss",
-                type=click.Choice(["logistic", "squared", "hinge", "poisson", "categorical", "softmax"]),
-                help="What a cell costs, rescal only.  [default: logistic]",
-            ),
-            click.option("--l2-entities", type=float, help="λ_A.  [default: als 10, others 1]"),
-            click.option("--l2-relations", type=float, help="λ_R.  [default: als 10, others 1]"),
-            click.option("--l2-attributes", type=float, help="λ_V, als only.  [default: 10]"),
-            click.option("--max-iter", type=int, help="Steps at most.  [default: 500]"),
-            click.option("--tol", type=float, help="Relative change to stop at.  [default: als 1e-4, logit 1e-5]"),
-            click.option(
-                "--init",
-                type=click.Choice(["als", "eigen", "random", "small"]),
-                help="Start; als and small for logit and rescal.  [default: als eigen, logit als]",
-            ),
-            click.option(
-                "--bias/--no-bias", default=None, help="A bias for each relation, logit only.  [default: bias]"
-            ),
-            click.option(
-                "--dtype", type=click.Choice(["float32", "float64", "tf32"]), help="tf32: GPU.  [default: float32]"
-            ),
-            click.option("--method", help="How cells are summed, logit only: auto, exact, sampled.  [default: auto]"),
-            click.option("--device", help="Where to compute, als, logit and rescal: cpu, cuda.  [default: cpu]"),
-            click.option(
-                "--penalty",
-                callback=_small_object,
-                metavar="dura=X|n3=X",
-                help="In place of λ, logit and rescal only: weight of DURA (.05 if left out) or N3 (.01), a fact.",
-            ),
-            click.option(
-                "--optimiser",
-                callback=_small_object,
-                metavar="adam=RATE|lbfgs",
-                help="For exact sums, logit and rescal only (adam: .03 if left out).  [default: lbfgs]",
-            ),
-            click.option(
-                "--set",
-                "others",
-                multiple=True,
-                metavar="NAME=VALUE",
-                help="Any other setting of the model, by its name in Python (repeatable).",
-            ),
-        )
-    ):
+    """Add the options for the settings of the estimators."""
+    for option in reversed(SETTINGS):
         command = option(command)
     return command
 
 
 def make_estimator(
     model: str, settings: dict[str, Any], seed: int, calibrate: str | None, preset: str | None = None
-) -> Any:
-    """The estimator that the options ask for; options that contradict each other are wrong usage."""
+) -> Estimator:
+    """The estimator that the options ask for; raises UsageError if options contradict each other."""
     from ..evaluation.calibration import Calibrated
     from ..evaluation.registry import MODELS
     from ..fit import presets
 
-    estimator = MODELS[model](random_state=seed) if preset is None else presets.preset(preset, random_state=seed)
+    estimator: Estimator = (
+        MODELS[model](random_state=seed) if preset is None else presets.preset(preset, random_state=seed)
+    )
     others = dict(_named_value(option) for option in settings.pop("others"))
     given = {name: value for name, value in settings.items() if value is not None}
     if "penalty" in given and {"l2_entities", "l2_relations"} & set(given):
-        raise click.UsageError("--penalty takes the place of --l2-entities and --l2-relations; give one or the other")
+        raise click.UsageError("--penalty replaces --l2-entities and --l2-relations; give one or the other")
     known = estimator.get_params()
     for name in sorted(given):
         if name not in known:
@@ -127,17 +193,8 @@ def make_estimator(
     return estimator if calibrate is None else Calibrated(estimator, method=calibrate, random_state=seed)
 
 
-def _named_value(option: str) -> tuple[str, Any]:
-    name, equals, text = option.partition("=")
-    if not equals or not name or not text:
-        raise click.UsageError(f"--set takes NAME=VALUE, got {option!r}")
-    return name.strip().replace("-", "_"), _value(text)
-
-
 def search_grid(search: Sequence[str], prefix: str) -> list[dict[str, Any]] | None:
-    """Settings from NAME=V1,V2 options, in every combination; l2 sets λ_A and λ_R together."""
-    import itertools
-
+    """All combinations of settings given as NAME=V1,V2; `l2` sets λ_A and λ_R together."""
     axes = []
     for option in search:
         name, _, listed = option.partition("=")
@@ -146,12 +203,20 @@ def search_grid(search: Sequence[str], prefix: str) -> list[dict[str, Any]] | No
         if not name or not values:
             raise click.UsageError(f"--search takes NAME=V1,V2, got {option!r}")
         names = ("l2_entities", "l2_relations") if name == "l2" else (name,)
-        axes.append([dict.fromkeys((prefix + each for each in names), value) for value in values])
-    return (
-        [dict(itertools.chain(*(part.items() for part in parts))) for parts in itertools.product(*axes)]
-        if axes
-        else None
-    )
+        axes.append([dict.fromkeys((prefix + name for name in names), value) for value in values])
+    if not axes:
+        return None
+    return [
+        dict(itertools.chain(*(settings.items() for settings in combination)))
+        for combination in itertools.product(*axes)
+    ]
+
+
+def _named_value(option: str) -> tuple[str, Any]:
+    name, equals, text = option.partition("=")
+    if not equals or not name or not text:
+        raise click.UsageError(f"--set takes NAME=VALUE, got {option!r}")
+    return name.strip().replace("-", "_"), _value(text)
 
 
 def _value(text: str) -> Any:

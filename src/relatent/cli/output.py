@@ -1,24 +1,63 @@
-"""What commands share: how they answer, by one JSON document or by tables for a person, and the options for it."""
+"""Options that several commands share, and printing results as JSON or as tables."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
-seed_option = click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
+if TYPE_CHECKING:
+    from rich.table import Table
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+FILE = click.Path(path_type=Path)
+
+model_argument = click.argument("model", type=FILE)
+model_output_option = click.option("-o", "--output", required=True, type=FILE, help="Model file to write.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on standard output.")
+seed_option = click.option("--seed", default=0, show_default=True, help="Random seed.")
 
 
-def answer(as_json: bool, document: dict[str, Any], tables: Callable[[], Sequence[Any]]) -> None:
-    """Print the document, or the tables and lines made for it."""
+def top_option(default: int, results: str) -> Callable[[C], C]:
+    """`--top`: the number of results, passed on as `k`."""
+    return click.option(
+        "--top", "k", default=default, show_default=True, type=click.IntRange(min=1), help=f"Number of {results}."
+    )
+
+
+class CommandWithRenamedOptions(click.Command):
+    """A command that accepts old option names for one release, with a warning."""
+
+    def __init__(self, *args: Any, renamed: Mapping[str, str], **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.renamed = renamed
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Replace old option names, then parse."""
+        return super().parse_args(ctx, [self._with_new_name(argument) for argument in args])
+
+    def _with_new_name(self, argument: str) -> str:
+        name, equals, value = argument.partition("=")
+        if name not in self.renamed:
+            return argument
+        new = self.renamed[name]
+        click.echo(f"warning: {name} is now called {new}; the old name goes in the next release", err=True)
+        return f"{new}{equals}{value}"
+
+
+def print_result(as_json: bool, document: Mapping[str, Any], tables: Callable[[], Sequence[str | Table]]) -> None:
+    """Print the document as JSON, or the tables and lines that show it."""
     if as_json:
-        click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
-        return
-    from . import tables as show
+        from ..json_values import to_json
 
-    console = show.console()
+        click.echo(json.dumps(to_json(document), ensure_ascii=False, allow_nan=False))
+        return
+    from .tables import console
+
+    out = console()
     for part in tables():
-        console.print(part, markup=False, highlight=False) if isinstance(part, str) else console.print(part)
+        out.print(part, markup=False, highlight=False) if isinstance(part, str) else out.print(part)

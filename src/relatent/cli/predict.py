@@ -1,22 +1,26 @@
-"""`relatent predict`: the likeliest answers to a question, or the probability of one fact."""
+"""`relatent predict`: the most probable answers to a question, or the probability of one fact."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .output import answer, json_option
+from .output import json_option, model_argument, print_result, top_option
+
+if TYPE_CHECKING:
+    from ..data.facts import Facts
+    from ..model.factors import Factors
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option("--subject", "-s", help="Given subject.")
-@click.option("--relation", "-r", help="Given relation.")
-@click.option("--object", "-t", "object_", help="Given object.")
-@click.option("--top", "k", default=10, show_default=True, type=click.IntRange(min=1), help="How many answers.")
+@model_argument
+@click.option("--subject", "-s", help="The subject, if it is given.")
+@click.option("--relation", "-r", help="The relation, if it is given.")
+@click.option("--object", "-t", "object_", help="The object, if it is given.")
+@top_option(10, "answers")
 @click.option("--known", multiple=True, help="Facts to leave out of the answers (repeatable).")
 @json_option
 def predict(
@@ -28,12 +32,14 @@ def predict(
     known: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Answer a question: give two of subject, relation and object; or all three, to see how likely one fact is.
+    """Predict the third part of a fact from two of subject, relation and object.
+
+    With all three given, print the probability of that fact.
 
     Example: relatent predict kinships.relatent --subject person0 --relation term4 --known kinships
     """
     from ..model.factors import load
-    from . import tables as show
+    from . import tables
     from .sources import open_facts
 
     given = {"subject": subject, "relation": relation, "object": object_}
@@ -41,19 +47,22 @@ def predict(
         raise click.UsageError("give two of --subject, --relation and --object, or all three")
     factors = load(model)
     if factors.loss is not None and factors.loss.name == "softmax" and "calibration" not in factors.about:
-        told = "scores of a softmax model rank answers; they are no probabilities unless it is fitted with --calibrate"
-        click.echo(told, err=True)
+        message = (
+            "note: scores of a softmax model rank answers but are not probabilities; fit with --calibrate for those"
+        )
+        click.echo(message, err=True)
     found = _predictions(factors, given, k, [open_facts(source) for source in known])
-    answer(as_json, {"predictions": found}, lambda: [show.predictions(found)])
+    print_result(as_json, {"predictions": found}, lambda: [tables.predictions(found)])
 
 
-def _predictions(factors: Any, given: dict[str, str | None], k: int, known: Sequence[Any]) -> list[dict[str, Any]]:
-    open_place = next((place for place, value in given.items() if value is None), None)
-    if open_place is None:
-        cell = (given["subject"], given["relation"], given["object"])
-        return [{**given, "score": float(factors.score(*cell)), "probability": float(factors.probability(*cell))}]
-    top = factors.top(**given, k=k, exclude=known)
+def _predictions(
+    factors: Factors, given: dict[str, str | None], k: int, known: Sequence[Facts]
+) -> list[dict[str, Any]]:
+    asked = next((place for place, value in given.items() if value is None), None)
+    if asked is None:
+        fact = [str(given[place]) for place in ("subject", "relation", "object")]
+        return [{**given, "score": float(factors.score(*fact)), "probability": float(factors.probability(*fact))}]
     return [
-        {**given, open_place: name, "score": float(score), "probability": float(probability)}
-        for name, score, probability in zip(*top, strict=True)
+        {**given, asked: name, "score": float(score), "probability": float(probability)}
+        for name, score, probability in zip(*factors.top(**given, k=k, exclude=known), strict=True)
     ]

@@ -1,4 +1,4 @@
-"""What a name on the command line stands for: a file of facts or a data set of the catalog."""
+"""Facts named on the command line: a file, or a data set of the catalog."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ..errors import DataError, DataWarning, InputError
 SPLITS = ("train", "valid", "test")
 
 
-def open_part(source: str, workers: Workers, *, split: str = "all") -> Facts:
-    """One worker's part of the facts of a file or a catalog name."""
+def open_shard(source: str, workers: Workers, *, split: str = "all") -> Facts:
+    """This worker's shard of the facts of a file or of a catalog name."""
     if workers.any(Path(source).exists()):
         return read(source, progress=True, workers=workers)
     facts = open_whole(source, workers, split=split)
@@ -25,18 +25,18 @@ def open_part(source: str, workers: Workers, *, split: str = "all") -> Facts:
 
 
 def open_whole(source: str, workers: Workers, *, split: str = "all") -> Facts:
-    """The same facts for every worker; of those on a machine the first goes first, as it may have to download them."""
-    for turn in (True, False):
+    """The same facts for every worker; the first worker of each machine reads first, as it may download them."""
+    for first_worker in (True, False):
         with workers.raise_together():
-            if (workers.local_rank == 0) == turn:
+            if (workers.local_rank == 0) == first_worker:
                 facts = open_facts(source, split=split)
     return facts
 
 
 def open_facts(source: str, *, split: str = "all") -> Facts:
-    """Facts of a file, or of a catalog name; NAME:train, NAME:valid, NAME:test and NAME:all pick a benchmark's split.
+    """Facts of a file or of a catalog name; NAME:train, NAME:valid, NAME:test and NAME:all select a split.
 
-    `split` says which one a benchmark's bare name means.
+    `split` is the split that the bare name of a benchmark means.
     """
     if Path(source).exists():
         return read(source, progress=True)
@@ -45,21 +45,22 @@ def open_facts(source: str, *, split: str = "all") -> Facts:
     if entry is None:
         known = ", ".join(dataset.name for dataset in datasets())
         raise DataError(f"{source!r} is neither a file nor a data set of the catalog ({known})")
-    if asked and (asked not in (*SPLITS, "all") or not entry.splits):
-        choices = ", ".join((*SPLITS, "all")) if entry.splits else "no splits"
-        raise DataError(f"{name} has {choices}, got {asked!r}")
+    if asked and not entry.splits:
+        raise DataError(f"{name} has no splits, got {asked!r}")
+    if asked and asked not in (*SPLITS, "all"):
+        raise DataError(f"the split of {name} must be one of {', '.join((*SPLITS, 'all'))}, got {asked!r}")
     chosen = (asked or split) if entry.splits else "all"
     if chosen == "all":
         return load_dataset(name, progress=True)
     return load_splits(name, progress=True)[SPLITS.index(chosen)]
 
 
-def over_vocabulary(facts: Facts, like: Facts) -> Facts:
-    """The validation facts whose names the training facts know, with the ids they have there."""
-    found = facts.over(like.entities, like.relations)
+def with_names_of(facts: Facts, training: Facts) -> Facts:
+    """The validation facts whose names all occur in the training facts, with the ids of the training facts."""
+    found = facts.over(training.entities, training.relations)
     if not len(found):
         raise InputError("no validation fact has all its names in the training facts")
     if left_out := len(facts) - len(found):
-        text = f"{left_out} validation facts have names that no training fact has: left out"
-        warnings.warn(text, DataWarning, stacklevel=2)
+        message = f"{left_out} validation facts are left out: they have names that occur in no training fact"
+        warnings.warn(message, DataWarning, stacklevel=2)
     return found

@@ -1,4 +1,4 @@
-"""Results as tables a person reads."""
+"""Results as tables for a person to read."""
 
 from __future__ import annotations
 
@@ -9,37 +9,40 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:  # printing must not wait for what it does not need
+if TYPE_CHECKING:
     from ..analysis.duplicates import Duplicates
     from ..analysis.explain import Explanation
     from ..analysis.groups import EntityGroup
+    from ..analysis.similarity import SimilarEntity
     from ..evaluation.ranking import Ranking
     from ..evaluation.report import Report
     from ..evaluation.table1 import Table1Row
 
 WIDTH_WITHOUT_TERMINAL = 120
-MEMBERS = 12  # shown of a group
-CLAUSES = 25  # shown of a Markov logic network; the model file has them all
+MAX_MEMBERS = 12  # shown per group
+MAX_CLAUSES = 25  # shown of a Markov logic network; the model file has all
+MAX_ITEMS = 12  # shown of a nested value
+MAX_RELATIONS = 20  # shown of a report
 
 
 def console() -> Console:
-    """Standard output; wide enough for the tables where it is not a terminal."""
+    """Standard output, with a fixed width if it is not a terminal."""
     out = Console()
     return out if out.is_terminal else Console(width=WIDTH_WITHOUT_TERMINAL)
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = ()) -> Table:
-    """A table whose columns named in `numbers` stand right."""
+    """A table; the columns in `numbers` are right-aligned."""
     made = Table(title=Text(title), title_justify="left", title_style="bold")
     for position, column in enumerate(columns):
         made.add_column(column, justify="right" if position in numbers else "left", overflow="fold")
     for row in rows:
-        made.add_row(*(Text(cell) for cell in row))  # as Text: a name like [Fe] is no markup
+        made.add_row(*(Text(cell) for cell in row))  # as Text: a name like [Fe] is not markup
     return made
 
 
 def figure(value: float | None, digits: int = 3) -> str:
-    """A figure between 0 and 1 as papers print it."""
+    """A number with a fixed number of digits; a dash for None and NaN."""
     if value is None or value != value:
         return "–"
     return f"{value:.{digits}f}"
@@ -62,16 +65,22 @@ def datasets(entries: Iterable[Any]) -> Table:
 
 
 def predictions(found: Sequence[dict[str, Any]]) -> Table:
-    """Facts with their probabilities, best first."""
+    """Facts with probabilities, the most probable first."""
     rows = [
-        (one["subject"], one["relation"], one["object"], f"{one['probability']:.4f}", f"{one['score']:.3f}")
-        for one in found
+        (row["subject"], row["relation"], row["object"], f"{row['probability']:.4f}", f"{row['score']:.3f}")
+        for row in found
     ]
     return table("", ("subject", "relation", "object", "probability", "score"), rows, numbers=(3, 4))
 
 
+def similar(entity: str, found: Sequence[SimilarEntity]) -> Table:
+    """Similar entities, the most similar first."""
+    rows = [(name, f"{similarity:.3f}") for name, similarity in found]
+    return table(f"similar to {entity}", ("entity", "similarity"), rows, numbers=(1,))
+
+
 def report(title: str, found: Report) -> list[Any]:
-    """Figures of a cross-validation with its baselines, its relations and its protocol."""
+    """Metrics of a cross-validation, of its baselines and of its relations, and the protocol."""
     names = ("auc_pr", "average_precision", "auc_roc", "brier", "log_loss")
     columns = ("", "AUC-PR (trapezoid)", "average precision", "AUC-ROC", "Brier", "log loss", "calibration error")
     model = [f"{figure(found.auc_pr)} ± {figure(found.auc_pr_std)}"]
@@ -79,7 +88,7 @@ def report(title: str, found: Report) -> list[Any]:
     rows += [(name, *(figure(figures[key]) for key in names), "") for name, figures in found.baselines.items()]
     by_relation = [
         (name, f"{m.n_true:,}", f"{m.n_cells:,}", figure(m.auc_pr), figure(m.average_precision), figure(m.log_loss))
-        for name, m in sorted(found.per_relation.items(), key=lambda item: -item[1].n_true)[:20]
+        for name, m in sorted(found.per_relation.items(), key=lambda item: -item[1].n_true)[:MAX_RELATIONS]
     ]
     shown = f"Relations ({len(by_relation)} of {len(found.per_relation)}, most facts first)"
     relations = table(
@@ -88,26 +97,32 @@ def report(title: str, found: Report) -> list[Any]:
         by_relation,
         numbers=(1, 2, 3, 4, 5),
     )
-    note = "calibration error: mean gap between probability and share of true cells, over cells with p > 0.05"
+    note = "calibration error: mean difference between probability and share of true cells, over cells with p > 0.05"
     return [table(title, columns, rows, numbers=(1, 2, 3, 4, 5, 6)), relations, found.protocol, note]
 
 
 def ranking(title: str, found: Ranking) -> list[Any]:
-    """Filtered ranks, both sides and together."""
-    sides = [("object asked", found.by_side["object"]), ("subject asked", found.by_side["subject"])]
+    """Filtered ranks per side and for both sides together."""
+    sides = [("for the object", found.by_side["object"]), ("for the subject", found.by_side["subject"])]
     rows = [
-        (name, f"{q.n:,}", figure(q.mrr), *(figure(q.hits[k]) for k in sorted(q.hits)), f"{q.mean_rank:,.1f}")
-        for name, q in [*sides, ("both", found.overall)]
+        (
+            name,
+            f"{side.n:,}",
+            figure(side.mrr),
+            *(figure(side.hits[k]) for k in sorted(side.hits)),
+            f"{side.mean_rank:,.1f}",
+        )
+        for name, side in [*sides, ("both", found.overall)]
     ]
     hits = [f"hits@{k}" for k in sorted(found.hits)]
-    note = f"filtered, ties at their mean rank (MRR {found.mrr_pessimistic:.3f} to {found.mrr_optimistic:.3f})"
+    note = f"filtered; ties get their mean rank (MRR {found.mrr_pessimistic:.3f} to {found.mrr_optimistic:.3f})"
     if found.n_unseen:
-        note += f"; {found.n_unseen} names the model has not seen were ranked by a zero vector"
+        note += f"; {found.n_unseen} names that the model does not know are ranked with a zero vector"
     return [table(title, ("question", "n", "MRR", *hits, "mean rank"), rows, numbers=range(1, 4 + len(hits))), note]
 
 
 def table1(rows: Iterable[Table1Row]) -> Table:
-    """The paper's table, ours beside it."""
+    """The results beside those of the paper."""
     lines = []
     for row in rows:
         e = row.experiment
@@ -131,12 +146,12 @@ def table1(rows: Iterable[Table1Row]) -> Table:
 
 
 def learned(about: Mapping[str, Any]) -> list[Any]:
-    """What a model found that a person can read: clauses with their weights, groups of entities."""
+    """What a person can read of a model: clauses with their weights, groups of entities."""
     found = about.get("learned", {})
     shown: list[Any] = []
     if clauses := found.get("clauses"):
-        heaviest = sorted(clauses, key=lambda one: -abs(one["weight"]))[:CLAUSES]
-        rows = [(one["clause"], f"{one['weight']:.2f}") for one in heaviest]
+        heaviest = sorted(clauses, key=lambda clause: -abs(clause["weight"]))[:MAX_CLAUSES]
+        rows = [(clause["clause"], f"{clause['weight']:.2f}") for clause in heaviest]
         title = f"Clauses ({len(rows)} of {len(clauses)})"
         shown.append(table(title, ("clause", "weight"), rows, numbers=(1,)))
     if groups := found.get("groups"):
@@ -146,50 +161,62 @@ def learned(about: Mapping[str, Any]) -> list[Any]:
 
 
 def groups(found: Sequence[EntityGroup]) -> Table:
-    """Groups with their members and what sets each apart."""
+    """Groups with their members and the facts typical of each."""
     rows = []
     for group in found:
-        members = ", ".join(group.names[:MEMBERS]) + (" …" if len(group.names) > MEMBERS else "")
+        members = ", ".join(group.names[:MAX_MEMBERS]) + (" …" if len(group.names) > MAX_MEMBERS else "")
         typical = [
-            f"{'' if one.role == 'subject' else 'is object of '}{one.relation} {one.neighbour}"
-            f" ({one.probability:.2f}, elsewhere {one.elsewhere:.2f})"
-            for one in group.typical[:3]
+            f"{'' if fact.role == 'subject' else 'is object of '}{fact.relation} {fact.neighbour}"
+            f" ({fact.probability:.2f}, elsewhere {fact.elsewhere:.2f})"
+            for fact in group.typical
         ]
         rows.append((str(group.number), f"{len(group.names):,}", members, "\n".join(typical)))
-    title = f"Groups ({len(found)}), those in the middle of each first"
-    return table(title, ("group", "size", "members", "typical"), rows, numbers=(0, 1))
+    title = f"Groups ({len(found)}), most central members first"
+    return table(title, ("group", "size", "members", "typical facts (probability)"), rows, numbers=(0, 1))
 
 
 def duplicates(found: Duplicates) -> list[Any]:
-    """Pairs that may be one entity, and what to merge."""
+    """Pairs of entities that may be the same, and the proposed merges."""
     pairs = [
-        (one.name, one.other, f"{one.probability:.3f}", str(one.shared), "joined by a fact: not merged" * one.joined)
-        for one in found.pairs
+        (
+            pair.name,
+            pair.other,
+            f"{pair.probability:.3f}",
+            str(pair.shared),
+            "not merged: a fact links them" if pair.joined else "",
+        )
+        for pair in found.pairs
     ]
-    merges = [(one.name, one.into, f"{one.probability:.3f}", str(one.facts)) for one in found.merges]
-    parts = [table("may be the same", ("entity", "and", "probability", "facts shared", ""), pairs, numbers=(2, 3))]
-    if not merges:
+    parts: list[Any] = [
+        table("Possible duplicates", ("entity", "other", "probability", "shared facts", ""), pairs, numbers=(2, 3))
+    ]
+    if not found.merges:
         return [*parts, "nothing to merge"]
-    return [*parts, table("to merge", ("entity", "into", "probability", "facts"), merges, numbers=(2, 3))]
+    merges = [(merge.name, merge.into, f"{merge.probability:.3f}", str(merge.facts)) for merge in found.merges]
+    return [*parts, table("Proposed merges", ("entity", "into", "probability", "facts"), merges, numbers=(2, 3))]
 
 
 def explanation(found: Explanation) -> list[Any]:
-    """A sentence, the facts that carry a score, and its components."""
-    cell = f"{found.subject} {found.relation} {found.object}"
-    reasons = [(" ".join(one[:3]), f"{one.influence:+.3f}") for one in found.reasons]
-    components = [
-        (f"{one.contribution:+.3f}", ", ".join(one.subjects), ", ".join(one.objects)) for one in found.components
+    """The probability, a sentence, the most influential facts and the latent components."""
+    fact = f"{found.subject} {found.relation} {found.object}"
+    reasons = [
+        (f"{reason.subject} {reason.relation} {reason.object}", f"{reason.influence:+.3f}") for reason in found.reasons
     ]
+    components = [
+        (f"{component.contribution:+.3f}", ", ".join(component.subjects), ", ".join(component.objects))
+        for component in found.components
+    ]
+    columns = ("contribution", "subjects with large values", "objects with large values")
     return [
-        f"{cell}: probability {found.probability:.4f}, score {found.score:.3f} (the relation's bias: {found.bias:.3f})",
+        f"{fact}: probability {found.probability:.4f}, score {found.score:.3f} (bias of the relation {found.bias:.3f})",
         found.sentence,
-        table("Facts that carry it", ("fact", "influence on the score"), reasons, numbers=(1,)),
-        table("Latent components", ("adds", "other such subjects", "other such objects"), components, numbers=(0,)),
+        table("Most influential facts", ("fact", "influence on the score"), reasons, numbers=(1,)),
+        table("Latent components", columns, components, numbers=(0,)),
     ]
 
 
 def values(title: str, pairs: Iterable[tuple[str, Any]]) -> Table:
-    """Names and values, one a line."""
+    """Names and values, one per line."""
     made = Table(title=Text(title), title_justify="left", title_style="bold", show_header=False)
     made.add_column(style="dim")
     made.add_column(overflow="fold")
@@ -198,8 +225,8 @@ def values(title: str, pairs: Iterable[tuple[str, Any]]) -> Table:
     return made
 
 
-def details(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Names and values, one a line; what is nested deeper than one level gets lines of its own."""
+def details(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Names and values as text; values nested deeper than one level get lines of their own."""
     lines = []
     for name, value in found.items():
         if isinstance(value, dict) and any(inner and isinstance(inner, dict) for inner in value.values()):
@@ -211,8 +238,8 @@ def details(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _short(value: Any) -> str:
     if isinstance(value, dict):
-        shown = ", ".join(f"{key} {_short(item)}" for key, item in list(value.items())[:12] if item != {})
-        return shown + (f", … ({len(value)} in all)" if len(value) > 12 else "")
+        shown = ", ".join(f"{key} {_short(item)}" for key, item in list(value.items())[:MAX_ITEMS] if item != {})
+        return shown + (f", … ({len(value)} in all)" if len(value) > MAX_ITEMS else "")
     if isinstance(value, list):
         return f"({len(value):,} values)"
     if isinstance(value, float):

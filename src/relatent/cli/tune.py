@@ -1,4 +1,4 @@
-"""The command for people who do not want to choose: settings are searched, and the best are fitted."""
+"""`relatent tune`: search for settings by held-out cells, and fit the best."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .output import answer, json_option, seed_option
+from .output import json_option, model_output_option, print_result, seed_option
 
 if TYPE_CHECKING:
     from ..data.facts import Facts
     from ..evaluation.tuning_report import Tuned
 
-SHOWN = 15  # trials in the table; --json has them all
+MAX_TRIALS = 15  # shown in the table; --json has all
 
 
 @click.command()
 @click.argument("data")
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Model file to write.")
+@model_output_option
 @click.option(
     "--time",
     "seconds",
@@ -28,28 +28,31 @@ SHOWN = 15  # trials in the table; --json has them all
     show_default=True,
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="For search and fit together; how many settings are tried depends on it, and on the machine.",
+    help="Time for the search and the final fit together; it limits the number of settings tried.",
 )
 @click.option(
-    "--trials", type=click.IntRange(min=1), help="Begin with so many settings, whatever the time: reproducible by seed."
+    "--trials",
+    type=click.IntRange(min=1),
+    help="Number of settings to start with, whatever the time; makes the search reproducible.",
 )
 @click.option(
     "--metric",
     type=click.Choice(["auc_pr", "log_loss", "mrr"]),
     default="auc_pr",
     show_default=True,
-    help="What the choice is made by; mrr ranks held-out facts among all entities.",
+    help="Metric to choose by; mrr ranks held-out facts among all entities.",
 )
 @click.option(
     "--model",
     "models",
     multiple=True,
     type=click.Choice(["logit", "als", "categorical", "softmax"]),
-    help="Only this model (repeatable).  [default: all that suit data and metric]",
+    help="Only this model (repeatable).  [default: all that suit the data and the metric]",
 )
 @click.option(
     "--validation",
-    help="Facts to judge by.  [default: a benchmark's own validation split, otherwise tenths of the cells]",
+    help="Validation facts to choose by.  [default: the validation split of a benchmark, otherwise tenths of the "
+    "cells]",
 )
 @seed_option
 @json_option
@@ -64,9 +67,9 @@ def tune(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Choose model, rank, λ and bias by held-out cells, then fit the choice to all facts and write it to a file.
+    """Choose model, rank, λ and bias by held-out cells, then fit the best to all facts and write it to a file.
 
-    Ctrl-C ends the search: the best so far is fitted and written; a second one ends that fit as well.
+    Ctrl-C ends the search; the best settings so far are fitted and written. A second Ctrl-C ends that fit, too.
 
     Example: relatent tune kinships -o tuned.relatent --time 60
     """
@@ -77,50 +80,50 @@ def tune(
 
     check_target(output)
     facts = open_facts(data, split="train")
-    held = _validation(data, validation, facts)
+    heldout = _validation(data, validation, facts)
     with bar("searching", at_most=True, note="starting") as progress:
         found = search(
             facts,
             seconds,
             metric=metric,
             models=models or None,
-            validation=held,
+            validation=heldout,
             trials=trials,
             random_state=seed,
             progress=progress,
         )
     if found.stopped:
-        click.echo("the search is stopped, fitting the best so far", err=True)
-    stopped = _fit(found, facts)
+        click.echo("search interrupted; fitting the best settings so far", err=True)
+    interrupted = _fit(found, facts)
     found.factors_.save(output)
-    document = {"model": str(output), "data": data, **found.to_dict(), "stopped": stopped}
-    answer(as_json, document, lambda: _tables(data, output, found))
-    if stopped:
-        click.echo(f"stopped before the end, the model so far is in {output}", err=True)
+    document = {"model": str(output), "data": data, **found.to_dict(), "stopped": interrupted}
+    print_result(as_json, document, lambda: _tables(data, output, found))
+    if interrupted:
+        click.echo(f"interrupted before the end; the model so far is in {output}", err=True)
         sys.exit(130)
 
 
 def _validation(data: str, validation: str | None, facts: Facts) -> Facts | None:
-    """The facts given to judge by, or the validation split of a benchmark whose training split is learned."""
+    """The given validation facts, or the validation split of a benchmark whose training split is fitted."""
     from ..data.catalog import datasets
-    from .sources import open_facts, over_vocabulary
+    from .sources import open_facts, with_names_of
 
     name, _, split = data.partition(":")
     if validation is None and not Path(data).exists() and split in ("", "train"):
         validation = next((f"{name}:valid" for entry in datasets() if entry.name == name and entry.splits), None)
-    return None if validation is None else over_vocabulary(open_facts(validation, split="valid"), facts)
+    return None if validation is None else with_names_of(open_facts(validation, split="valid"), facts)
 
 
 def _fit(found: Tuned, facts: Facts) -> bool:
-    """Fit the choice to all facts; whether search or fit were stopped by Ctrl-C."""
+    """Fit the chosen settings to all facts; True if the search or the fit was interrupted."""
     from ..progress import bar
 
     try:
-        with bar(f"fitting {found.chosen_candidate}", at_most=True, note="looking for a start") as progress:
+        with bar(f"fitting {found.chosen_candidate}", at_most=True, note="computing the start") as progress:
             found.fit(facts, progress=progress)
     except KeyboardInterrupt:
         if not hasattr(found.estimator_, "factors_"):
-            click.echo("there is no model to keep yet", err=True)
+            click.echo("interrupted before there was a model to write", err=True)
             raise
         return True
     return found.stopped
@@ -128,27 +131,27 @@ def _fit(found: Tuned, facts: Facts) -> bool:
 
 def _tables(data: str, output: Path, found: Tuned) -> list[Any]:
     from ..evaluation.tuning_report import METRICS
-    from . import tables as show
+    from . import tables
 
     tried = [trial for trial in found.trials if trial.round]
-    shown = tried[:SHOWN]
-    if found.chosen_trial in tried[SHOWN:]:
+    shown = tried[:MAX_TRIALS]
+    if found.chosen_trial in tried[MAX_TRIALS:]:
         shown[-1] = found.chosen_trial
     rows = [
         (
             str(trial.candidate),
             str(len(trial.scores)),
-            show.figure(trial.score, 4),
-            show.figure(trial.spread, 4),
+            tables.figure(trial.score, 4),
+            tables.figure(trial.spread, 4),
             f"{trial.seconds:.1f}",
             "chosen" if trial is found.chosen_trial and trial.judged else trial.note,
         )
         for trial in shown
     ]
-    title = f"{len(tried)} setting{'s' if len(tried) > 1 else ''} tried on {data}, the best first"
+    title = f"{len(tried)} setting{'s' if len(tried) > 1 else ''} tried on {data}, best first"
     title += f" ({len(rows)} shown, all with --json)" if len(rows) < len(tried) else ""
-    columns = ("settings", "parts", METRICS[found.metric], "spread", "seconds", "note")
-    table = [show.table(title, columns, rows, numbers=(1, 2, 3, 4))] if rows else []
-    how = f"{found.protocol}; " if tried else ""  # otherwise the sentence says why there is nothing
-    told = f"{how}seed {found.random_state}; {found.seconds:.0f} s. The model is in {output}."
-    return [*table, found.sentence, *filter(None, [found.caveat]), told]
+    columns = ("settings", "held-out parts", METRICS[found.metric], "spread", "seconds", "note")
+    trials = [tables.table(title, columns, rows, numbers=(1, 2, 3, 4))] if rows else []
+    protocol = f"{found.protocol}; " if tried else ""  # without trials the sentence says why
+    summary = f"{protocol}seed {found.random_state}; {found.seconds:.0f} s. The model is in {output}."
+    return [*trials, found.sentence, *filter(None, [found.caveat]), summary]

@@ -1,0 +1,188 @@
+"""`relatent fit`: results, messages and refusals."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+import relatent
+from commands import run
+from relatent.backend import memory
+from relatent.errors import FitError
+from relatent.fit.solvers.lbfgs import LbfgsSearch
+
+
+@pytest.mark.parametrize("name", ["als", "logit", "rescal", "nonnegative", "irm", "mrc", "mln"])
+def test_every_model_can_be_fitted_described_and_queried(capsys, family, tmp_path, name):
+    path = tmp_path / "model.relatent"
+    code, _, err = run(capsys, "fit", family, "-o", path, "--model", name)
+    assert code == 0, err
+    code, out, err = run(capsys, "info", path, "--json")
+    assert code == 0, err
+    assert json.loads(out)["about"]["model"] in relatent.__all__
+    code, out, err = run(capsys, "predict", path, "--subject", "Ann", "--relation", "parent", "--json")
+    assert code == 0, err
+    assert all(0 <= answer["probability"] <= 1 for answer in json.loads(out)["predictions"])
+
+
+def test_fit_summarises_the_fit_in_json(capsys, family, tmp_path):
+    code, out, _ = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--model", "als", "--rank", 2, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["data"] == {"facts": 5, "entities": 3, "relations": 2}
+    assert found["settings"]["l2_entities"] == 10.0
+    assert found["converged"] is True
+
+
+def test_a_fit_that_did_not_converge_warns_in_one_line_and_is_written(capsys, tmp_path):
+    output = tmp_path / "k.relatent"
+    code, _, err = run(capsys, "fit", "kinships", "-o", output, "--rank", 5, "--max-iter", 3)
+    assert code == 0
+    assert "warning: stopped at max_iter=3" in err
+    assert output.exists()
+
+
+def test_the_same_seed_gives_the_same_model(capsys, family, tmp_path):
+    for name in ("a", "b"):
+        run(capsys, "fit", family, "-o", tmp_path / f"{name}.relatent", "--rank", 2, "--init", "random", "--seed", 7)
+    a, b = (relatent.load(tmp_path / f"{name}.relatent") for name in ("a", "b"))
+    np.testing.assert_array_equal(a.A, b.A)
+    np.testing.assert_array_equal(a.R, b.R)
+
+
+def test_probabilities_are_calibrated_on_request(capsys, family, tmp_path):
+    path = tmp_path / "model.relatent"
+    code, out, err = run(capsys, "fit", family, "-o", path, "--rank", 2, "--calibrate", "platt", "--json")
+    assert code == 0, err
+    assert json.loads(out)["calibration"]["method"] == "platt"
+    assert relatent.load(path).link.name == "platt"
+
+
+def test_clauses_and_groups_are_printed(capsys, family, tmp_path):
+    for name, title in (("mln", "Clauses"), ("irm", "Groups")):
+        code, out, _ = run(capsys, "fit", family, "-o", tmp_path / f"{name}.relatent", "--model", name)
+        assert code == 0
+        assert title in out
+        assert title in run(capsys, "info", tmp_path / f"{name}.relatent")[1]
+
+
+def test_validation_facts_with_unknown_names_are_counted_in_a_warning(capsys, family, tmp_path):
+    heldout = tmp_path / "heldout.tsv"
+    heldout.write_text("Ann\tparent\tCid\nEve\tlikes\tAnn\n")
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 2, "--validation", heldout)
+    assert code == 0
+    assert "warning: 1 validation facts are left out: they have names that occur in no training fact" in err
+
+
+def test_a_malformed_file_is_a_one_line_error_with_the_line_number(capsys, tmp_path):
+    path, output = tmp_path / "broken.tsv", tmp_path / "broken.relatent"
+    path.write_text("Ann\tlikes\tBob\nAnn\tlikes\n")
+    code, out, err = run(capsys, "fit", path, "-o", output)
+    assert (code, out) == (1, "")
+    assert err.count("\n") == 1
+    assert "broken.tsv:2" in err
+    assert not output.exists()
+
+
+def test_an_unknown_data_set_is_a_one_line_error(capsys, tmp_path):
+    code, _, err = run(capsys, "fit", "no-such-data", "-o", tmp_path / "m.relatent")
+    assert code == 1
+    assert "neither a file nor a data set of the catalog (presidents, kinships" in err
+
+
+def test_a_rank_above_the_number_of_entities_is_refused(capsys, family, tmp_path):
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 4)
+    assert code == 1
+    assert "rank must not exceed the 3 entities, got 4" in err
+
+
+def test_a_file_that_is_not_a_model_is_not_overwritten(capsys, family):
+    before = family.read_text()
+    code, _, err = run(capsys, "fit", family, "-o", family)
+    assert code == 1
+    assert "is not a model: it is left alone" in err
+    assert family.read_text() == before
+
+
+def test_a_missing_output_folder_is_refused_before_the_fit(capsys, family, tmp_path):
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "none" / "m.relatent")
+    assert code == 1
+    assert "does not exist; create it first" in err
+
+
+def test_the_checkpoint_must_not_be_the_output_file(capsys, family, tmp_path):
+    both = tmp_path / "m.relatent"
+    code, _, err = run(capsys, "fit", family, "-o", both, "--rank", 2, "--checkpoint", both)
+    assert code == 2
+    assert "--checkpoint and --output must be different files" in err
+
+
+def test_checkpoint_steps_need_a_checkpoint(capsys, family, tmp_path):
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--checkpoint-steps", 5)
+    assert code == 2
+    assert "--checkpoint-steps needs --checkpoint FILE" in err
+
+
+def test_the_checkpoint_is_removed_after_the_model_is_written(capsys, family, tmp_path):
+    state = tmp_path / "state"
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 2, "--checkpoint", state)
+    assert code == 0, err
+    assert not state.exists()
+
+
+def test_a_failed_fit_writes_no_file(capsys, family, tmp_path, monkeypatch):
+    def diverge(*_):
+        raise FitError("the objective became nan at step 1; raise the penalties")
+
+    monkeypatch.setattr(LbfgsSearch, "step", diverge)
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 2)
+    assert (code, err) == (1, "error: the objective became nan at step 1; raise the penalties\n")
+    assert os.listdir(tmp_path) == ["family.tsv"]
+
+
+def test_a_fit_that_needs_too_much_memory_is_refused_in_one_line(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "MIN_CHECKED_BYTES", 0)
+    monkeypatch.setattr(memory, "available", lambda: 1000)
+    code, _, err = run(capsys, "fit", "kinships", "-o", tmp_path / "m.relatent", "--rank", 50)
+    assert code == 1
+    assert err.startswith("error: RescalLogit of rank 50 on 104 entities needs about ")
+    assert err.endswith("are free: lower the rank\n")
+
+
+def test_a_large_fit_reports_the_memory_it_needs(capsys, family, tmp_path, monkeypatch):
+    monkeypatch.setattr("relatent.cli.fit.REPORTED_MEMORY_BYTES", 0)
+    monkeypatch.setattr(memory, "available", lambda: 24 * 10**9)
+    for more in ((), ("--calibrate", "platt")):
+        code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 2, *more)
+        assert code == 0
+        assert err.splitlines()[0].startswith("needs about ")
+        assert err.splitlines()[0].endswith(" MB of memory, 24 GB are free")
+
+
+def test_a_model_too_large_for_the_disk_is_refused_before_the_fit(capsys, family, tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: (10**9, 10**9, 50))
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 2)
+    assert code == 1
+    assert err.startswith("error: the model m.relatent needs about ")
+    assert err.endswith("are free: free some space first\n")
+
+
+def test_fit_reports_that_zeros_are_sampled(tmp_path, monkeypatch, capsys):
+    from relatent.fit.estimators import rescal as estimators
+
+    monkeypatch.setattr(estimators, "EXACT_FLOP", 1.0)
+    arguments = ("fit", "kinships", "-o", tmp_path / "m.relatent", "--rank", 2, "--max-iter", 2)
+    code, out, err = run(capsys, *arguments, "--json")
+    assert code == 0, err
+    assert json.loads(out)["method"] == "sampled"
+    assert "zeros are sampled: there are 2.8e+05 cells" in err
+
+
+def test_torchrun_without_distributed_is_wrong_usage(capsys, family, tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    code, _, err = run(capsys, "fit", family, "-o", tmp_path / "k.relatent")
+    assert code == 2
+    assert "add --distributed" in err

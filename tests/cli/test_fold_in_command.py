@@ -1,0 +1,31 @@
+"""`relatent fold-in`."""
+
+import json
+
+import numpy as np
+
+import relatent
+from commands import run
+from relatent import Facts
+
+
+def test_fold_in_writes_a_model_with_the_new_entity(capsys, tmp_path, people_model):
+    new = tmp_path / "new.tsv"
+    new.write_text("Eve\tborn in\tOslo\n")
+    larger = tmp_path / "larger.relatent"
+    code, out, err = run(capsys, "fold-in", people_model, new, "-o", larger, "--others", 0.1, "--json")
+    assert code == 0, err
+    assert json.loads(out) == {"model": str(larger), "folded_in": ["Eve"], "entities": 9}
+    f = relatent.load(larger)
+    assert f.probability("Eve", "citizen of", "Norway") > 3 * f.probability("Eve", "citizen of", "Italy")
+    again = relatent.load(people_model).fold_in(Facts.from_arrays(["Eve"], ["born in"], ["Oslo"]), others=0.1)
+    np.testing.assert_array_equal(again.A, f.A)
+    assert "folded in" in run(capsys, "fold-in", people_model, new, "-o", larger)[1]
+
+
+def test_facts_without_new_entities_are_refused_and_nothing_is_written(capsys, tmp_path, people, people_model):
+    code, out, err = run(capsys, "fold-in", people_model, people, "-o", tmp_path / "x.relatent")
+    assert (code, out) == (1, "")
+    assert err.startswith("error: the model knows every entity of these facts")
+    assert err.count("\n") == 1
+    assert not (tmp_path / "x.relatent").exists()
