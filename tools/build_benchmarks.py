@@ -1,4 +1,4 @@
-"""Write docs/benchmarks.md and its plots from benchmarks/results/*.json: every number on the page was measured."""
+"""Write docs/benchmarks.md and its plots from the measurements in benchmarks/results/*.json."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _at_a_glance(results: dict[str, Result], about: dict[str, str]) -> str:
 
 
 def _bars(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Result]]:
-    """Every number that stands beside what it has to be."""
+    """Every measured number that has a bar to meet."""
     if isinstance(value, dict) and "measured" in value and "met" in value:
         yield path, value
     elif isinstance(value, dict):
@@ -106,7 +106,7 @@ def _others(machine: Result) -> str:
 
 
 def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """What a reader may want: numbers and lists of them; of several times the best, of the load the others' share."""
+    """Numbers and lists of numbers; the best of repeated times, and the share of CPU time that other processes used."""
     if not isinstance(value, dict):
         yield path, value
     elif "measured" in value:
@@ -139,11 +139,11 @@ def _number(value: Any) -> str:
     return f"{value:.3g}"
 
 
-TABLES = ("gpu-exact", "gpu-presets")  # runs that have tables of their own
+TABLES = ("gpu-exact", "gpu-presets")  # runs with their own tables
 
 
 def _on_a_gpu(results: dict[str, Result]) -> str:
-    """How well the presets rank, and what exact sums take."""
+    """Ranking quality of the presets, and time and memory of exact sums."""
     if not all(name in results for name in TABLES):
         return ""
     sums, presets = (results[name]["results"] for name in TABLES)
@@ -241,9 +241,9 @@ def _ranks(results: dict[str, Result]) -> str:
 
 
 def _points(found: Result, what: str) -> Points:
-    """The number in each key, and what was measured there."""
+    """The number in each key, and the value measured for it."""
     numbers = [float("".join(letter for letter in key if letter.isdigit())) for key in found]
-    values = [one[what]["best"] if isinstance(one[what], dict) else one[what] for one in found.values()]
+    values = [row[what]["best"] if isinstance(row[what], dict) else row[what] for row in found.values()]
     return numbers, values
 
 

@@ -5,8 +5,8 @@
 
 A pair of persons has at most one kin term, so the 104 × 104 × 26 tensor is a table of letters: row i, column j holds
 "a" for term0, …, "z" for term25, and "." where there is no term. personI is row I and termK is slice K of the tensor
-`Rs` in Kemp's alyawarradata.mat, which this table equals cell by cell; the text files lack only term23, by which
-each person calls himself or herself.
+`Rs` in Kemp's alyawarradata.mat; this table equals that tensor in every cell. The text files lack only term23, the
+term of a person for himself or herself.
 """
 
 from __future__ import annotations

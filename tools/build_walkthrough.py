@@ -1,4 +1,4 @@
-"""Write docs/walkthrough.ipynb: run its cells in order and keep what they show. Needs relatent[plot]."""
+"""Write docs/walkthrough.ipynb: run its cells in order and store their outputs. Needs relatent[plot]."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ CELLS = [
     (
         "markdown",
         "# From a table to answers\n\n"
-        "A newcomer's way through relatent: read facts, ask, let it choose a model, see how good that is, and ask why. "
-        "It takes less than a minute. Only the last picture needs an extra: `pip install 'relatent[plot]'`.\n\n"
-        "This file is made, and its outputs kept, by `python tools/build_walkthrough.py`.",
+        "A first tour of relatent: read facts, choose a model automatically, predict, measure how good the predictions "
+        "are, and explain them. It takes less than a minute. Only the last figure needs an extra: "
+        "`pip install 'relatent[plot]'`.\n\n"
+        "`python tools/build_walkthrough.py` generates this notebook and its outputs.",
     ),
     (
         "markdown",
-        "## Facts\n\nA fact is a row *(subject, relation, object)*. Here people live in five towns, one street each. "
-        "They speak the town's language, went to its school, work for its firm, and are friends with those who live "
-        "up to four doors away.",
+        "## Facts\n\nA fact is a row *(subject, relation, object)*. In this example people live in five towns with "
+        "one street each. They speak the language of the town, went to its school, work for its firm, and are friends "
+        "with everybody who lives up to four doors away.",
     ),
     (
         "code",
         "from pathlib import Path\n\n"
-        "towns = {  # language, firm, and who lives along the street\n"
+        "towns = {  # language, firm, and the people along the street\n"
         '    "Oslo": ("Norwegian", "Fjord Bank", "Ada Bo Dag Eli Finn Gro Ida Jon Kari Liv Nils Odd Per Siv Tor"),\n'
         '    "Rome": (\n'
         '        "Italian", "Roma Film",\n'
@@ -64,9 +65,9 @@ CELLS = [
     ("code", 'import relatent\n\neverything = relatent.read("people.csv")\neverything'),
     (
         "markdown",
-        "## What is not known\n\nWhat a table does not say counts as false, unless you tell that it is *unknown*. Let "
-        "us take eight facts away and call the whole row unknown, so that the model cannot see which answer is "
-        "missing. Nor do we ask who is their own friend.",
+        "## Unobserved cells\n\nA fact that is not in the table counts as false unless it is marked as *unobserved*. "
+        "Eight facts are held out here. All other answers to the same eight questions are marked as unobserved too, so "
+        "that the model cannot see which one is missing; so is whether people are friends with themselves.",
     ),
     (
         "code",
@@ -75,22 +76,22 @@ CELLS = [
         '             ("Jules", "works at"), ("Cas", "works at"), ("Ines", "went to"), ("Lotte", "went to")]\n'
         "right = {(s, r): o for s, r, o in everything.named() if (s, r) in questions}\n\n"
         "who, what = everything.entities, everything.relations\n"
-        "unknown = [(who.id(s), what.id(r), other) for s, r in questions for other in range(len(who))]\n"
-        'unknown += [(one, what.id("friend of"), one) for one in range(len(who))]\n'
-        "facts = everything.hold_out(np.array(unknown), masked=True)\n"
+        "unobserved = [(who.id(s), what.id(r), other) for s, r in questions for other in range(len(who))]\n"
+        'unobserved += [(person, what.id("friend of"), person) for person in range(len(who))]\n'
+        "facts = everything.hold_out(np.array(unobserved), masked=True)\n"
         "facts",
     ),
     (
         "markdown",
-        "## Let it choose, and ask\n\nA model gives every entity a vector and every relation a matrix. `tune` tries "
-        "models, ranks and penalties on cells it holds out, and fits the best to all facts. By default it takes two "
-        "minutes; `trials=12` begins with twelve settings instead, so that this page comes out the same again.",
+        "## Choose a model and predict\n\nA model has a vector per entity and a matrix per relation. `tune` compares "
+        "models, ranks and penalties on held-out cells, and fits the best to all facts. By default it takes two "
+        "minutes; `trials=12` starts with twelve settings instead, which makes this notebook reproducible.",
     ),
     (
         "code",
         'report = relatent.tune(facts, trials=12, models=["logit", "als"])\nprint(report.sentence)',
     ),
-    ("markdown", "Now the eight questions: the two best answers of all entities, with their probabilities."),
+    ("markdown", "The two best answers to each of the eight questions, among all entities, with their probabilities:"),
     (
         "code",
         "model = report.factors_\n"
@@ -101,14 +102,15 @@ CELLS = [
     ),
     (
         "markdown",
-        "## How good is it?\n\nEight answers prove little, and the best of many settings flatters itself. So the "
-        "choice is measured again: every known cell is held out once, a fifth at a time. Average precision is 1 if all "
-        "true cells come before all false ones; beside it is what needs no model at all.",
+        "## How good is it?\n\nEight answers prove little, and the score of the best of many settings is too "
+        "optimistic. So the chosen settings are cross-validated: every observed cell is held out once, a fifth at a "
+        "time. Average precision is 1 if all true cells rank above all false ones. Below it are baselines without a "
+        "model.",
     ),
     (
         "code",
         "measured = relatent.cross_validate(report.unfitted_estimator, facts, folds=5, random_state=1)\n"
-        'print(f"{measured.average_precision:.2f}  the model")\n'
+        'print(f"{measured.average_precision:.2f}  model")\n'
         "for name, figures in measured.baselines.items():\n"
         "    print(f\"{figures['average_precision']:.2f}  {name}\")\n"
         'print("\\nby relation:")\n'
@@ -117,9 +119,8 @@ CELLS = [
     ),
     (
         "markdown",
-        "Friendships are harder than the rest: somebody who lives just too far away looks much like somebody who does "
-        "not.\n\n"
-        "## Why?\n\nThe known facts without which the score, in log-odds, would be lower; the strongest first.",
+        "Friendships are the hardest to predict: a person five doors away looks much like a person four doors away.\n\n"
+        "## Why?\n\n`explain` lists the known facts that raise the score, in log-odds, the most influential first.",
     ),
     (
         "code",
@@ -129,9 +130,9 @@ CELLS = [
     ),
     (
         "markdown",
-        "## Somebody new\n\nEve is in no fact above. She lives in Rome and Dino is her friend: that is enough for a "
-        "vector, and nothing is fitted again. `others=0`: what is not said of her is open, not false. Her other "
-        "friends should be Dino's neighbours, who are Aldo, Bice, Carla, Elsa, Fabio, Gino and Lia.",
+        "## New entities\n\nEve is in no fact above. She lives in Rome and is a friend of Dino, which is enough to "
+        "compute her vector without fitting the model again. `others=0` treats her other cells as unobserved, not as "
+        "false. Her other friends should be Dino's neighbours Aldo, Bice, Carla, Elsa, Fabio, Gino and Lia.",
     ),
     (
         "code",
@@ -143,43 +144,43 @@ CELLS = [
     ),
     (
         "markdown",
-        "## Who belongs together?\n\nGroups of entities of which the model says alike things. How many there are is "
-        "found as well; nobody has told it of five towns.",
+        "## Groups\n\n`groups` clusters entities with similar scores. It chooses the number of groups itself; nothing "
+        "above says that there are five towns.",
     ),
     (
         "code",
         "found = relatent.groups(model)\n"
         "for group in found:\n"
         '    print(len(group.names), ", ".join(sorted(group.names)))\n'
-        "    for one in group.typical[:1]:\n"
-        '        print(f"    typical: {one.relation} {one.neighbour}, {one.probability:.2f} against "\n'
-        '              f"{one.elsewhere:.2f} elsewhere")',
+        "    for fact in group.typical[:1]:\n"
+        '        print(f"    typical: {fact.relation} {fact.neighbour}, {fact.probability:.2f} here, "\n'
+        '              f"{fact.elsewhere:.2f} elsewhere")',
     ),
     (
         "markdown",
-        "Five groups are the people of the five towns; the others hold what is no person.\n\n"
-        "## A picture, and a file to keep\n\nEntities that are alike lie close together, coloured by group. The "
-        "streets can be walked from door to door; towns, languages, schools and firms keep to themselves in between.",
+        "Five groups are the people of the five towns; the others contain towns, languages, schools and firms.\n\n"
+        "## A map and a model file\n\nIn the map similar entities lie close together, coloured by group. Neighbours of "
+        "a street are neighbours in the map; towns, languages, schools and firms lie apart from the people.",
     ),
     (
         "code",
-        "from relatent.serve.pictures import entity_map\n\n"
+        "from relatent.plots.figures import entity_map\n\n"
         'model.save("people.relatent")\n'
         'entity_map(model, "people").savefig("map.png", dpi=90)\n'
         'relatent.load("people.relatent")',
     ),
     (
         "markdown",
-        "The same from a shell: `relatent tune people.csv -o people.relatent --model logit --model als`, "
+        "The same on the command line: `relatent tune people.csv -o people.relatent --model logit --model als`, "
         "`relatent predict people.relatent --subject Bo --relation 'friend of'`, "
         "`relatent serve people.relatent --known people.csv --open`. "
-        "[Which model, when](guide.md) goes on from here.",
+        "Continue with [Which model, when](guide.md).",
     ),
 ]
 
 
 def run(source: str, names: dict[str, Any]) -> tuple[str, Any]:
-    """Run a cell as a notebook does: what it prints, and the value of its last line."""
+    """Run a cell as a notebook does; returns what it prints and the value of its last line."""
     body = ast.parse(source).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     printed = io.StringIO()
@@ -200,8 +201,8 @@ def notebook() -> dict[str, Any]:
             cell |= {"execution_count": count, "outputs": _outputs(*run(source, names), count)}
         cells.append(cell)
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    about = {"kernelspec": kernel, "language_info": {"name": "python"}}
-    return {"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
 
 
 def _outputs(printed: str, value: Any, count: int) -> list[dict[str, Any]]:
@@ -212,8 +213,8 @@ def _outputs(printed: str, value: Any, count: int) -> list[dict[str, Any]]:
         data = {"text/plain": repr(value).splitlines(keepends=True)}
         outputs.append({"data": data, "execution_count": count, "metadata": {}, "output_type": "execute_result"})
     if Path("map.png").exists():
-        picture = {"image/png": base64.b64encode(Path("map.png").read_bytes()).decode()}
-        outputs.append({"data": picture, "metadata": {}, "output_type": "display_data"})
+        image = {"image/png": base64.b64encode(Path("map.png").read_bytes()).decode()}
+        outputs.append({"data": image, "metadata": {}, "output_type": "display_data"})
     return outputs
 
 
