@@ -12,7 +12,7 @@ from timing import bar, default_threads, race, relative_difference
 import relatent
 from relatent.backend.blas_threads import one_blas_thread
 from relatent.cells import reference as plain
-from relatent.cells.logistic_tiled import Tiled
+from relatent.cells.logistic_tiled import TiledLogisticSum
 
 
 def kinships(seed: int) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def kinships(seed: int) -> dict[str, Any]:
     facts, rank = relatent.load_dataset("kinships"), 50
     A, R, b = _factors(facts, rank, seed)
     X = plain.dense_tensors(facts)[0].astype(np.float32)
-    tiled, alone = Tiled(facts), Tiled(facts, n_threads=1)
+    tiled, alone = TiledLogisticSum(facts), TiledLogisticSum(facts, n_threads=1)
     seconds = race(
         {
             "ours": (lambda: tiled(A, R, b), one_blas_thread),
@@ -61,7 +61,7 @@ def large(seed: int) -> dict[str, Any]:
     _compile()
     before = machine.resident_mb()
     machine.forget_peak()
-    tiled = Tiled(facts)
+    tiled = TiledLogisticSum(facts)
     with one_blas_thread():
         ours = tiled(A, R, b)
     growth = machine.peak_mb() - before
@@ -110,4 +110,4 @@ def _factors(facts: relatent.Facts, rank: int, seed: int) -> tuple[Any, Any, Any
 def _compile() -> None:
     """Compile the kernels outside of what is measured."""
     facts = relatent.Facts.from_arrays([0, 1], [0, 0], [1, 2])
-    Tiled(facts)(*_factors(facts, 2, 0))
+    TiledLogisticSum(facts)(*_factors(facts, 2, 0))

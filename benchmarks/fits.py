@@ -24,11 +24,13 @@ from relatent.backend.blas_threads import one_blas_thread
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.backend.protocol import ADAM_EPSILON
 from relatent.cells import reference as plain
-from relatent.cells.logistic_tiled import Tiled
+from relatent.cells.logistic_tiled import TiledLogisticSum
+from relatent.data.shard import Shard
 from relatent.fit import init as start
 from relatent.fit import losses, penalties
 from relatent.fit.objective import Layout, PenalisedLikelihood
-from relatent.fit.solvers import sampled_adam as adam
+from relatent.fit.optimisers import SAMPLED_ADAM
+from relatent.fit.solvers.adam import BIAS_STEP
 from relatent.fit.solvers.lbfgs import LbfgsSearch
 
 STEPS, RANK, L2 = 150, 50, 1.0
@@ -69,7 +71,7 @@ def _fit(facts: relatent.Facts, init: relatent.Factors) -> tuple[relatent.Rescal
     """A fit and how often it called the evaluator."""
     evaluations = 0
 
-    class Counted(Tiled):
+    class Counted(TiledLogisticSum):
         def __call__(self, *arguments: Any, **options: Any) -> Any:
             nonlocal evaluations
             evaluations += 1
@@ -78,7 +80,7 @@ def _fit(facts: relatent.Facts, init: relatent.Factors) -> tuple[relatent.Rescal
     model = relatent.RescalLogit(
         rank=RANK, l2_entities=L2, l2_relations=L2, bias=False, max_iter=STEPS, tol=0, init=init
     )
-    with mock.patch.object(losses, "Tiled", Counted), warnings.catch_warnings():
+    with mock.patch.object(losses, "TiledLogisticSum", Counted), warnings.catch_warnings():
         warnings.simplefilter("ignore", relatent.ConvergenceWarning)
         return model.fit(facts), evaluations
 
@@ -111,11 +113,15 @@ def exact_optimisers(seed: int, evaluations: int = 250, rank: int = 32, l2: floa
     facts = relatent.load_splits("codex-s")[0]
     layout = Layout(facts.n_entities, facts.n_relations, rank)
     likelihood = PenalisedLikelihood(
-        Tiled(facts), layout, penalties.L2(l2, l2).bound(facts, NumpyBackend()), bias=True, backend=NumpyBackend()
+        TiledLogisticSum(facts),
+        layout,
+        penalties.L2(l2, l2).bound(facts, NumpyBackend()),
+        bias=True,
+        backend=NumpyBackend(),
     )
     model = relatent.RescalLogit(rank, l2, l2, random_state=seed)
     with one_blas_thread():
-        x = layout.pack(*model._start(losses.Logistic(), facts), np.float32)
+        x = layout.pack(*model._start(losses.Logistic(), Shard.of(facts)), np.float32)
         likelihood(x)
         seconds, found = timed(lambda: _lbfgs_within(likelihood, x, evaluations))
         runs = {"L-BFGS": {"objective": found, "seconds": seconds}}
@@ -136,13 +142,14 @@ def _lbfgs_within(likelihood: PenalisedLikelihood, x: Array, evaluations: int) -
 def _adam_within(likelihood: PenalisedLikelihood, layout: Layout, x: Array, evaluations: int, rate: float) -> float:
     """Steps as the sampled fit takes them, on exact gradients."""
     x, mean, square = x.copy(), np.zeros_like(x), np.zeros_like(x)
+    beta1, beta2 = SAMPLED_ADAM.beta1, SAMPLED_ADAM.beta2
     for t in range(1, evaluations + 1):
         g = likelihood(x)[1]
-        mean += (1 - adam.MOMENTUM) * (g - mean)
-        square += (1 - adam.MEMORY) * (g * g - square)
+        mean += (1 - beta1) * (g - mean)
+        square += (1 - beta2) * (g * g - square)
         left = (1 + np.cos(np.pi * t / evaluations)) / 2
-        step = left * np.sqrt(1 - adam.MEMORY**t) / (1 - adam.MOMENTUM**t) * mean / (np.sqrt(square) + ADAM_EPSILON)
-        sizes = (*(rate * np.sqrt(np.mean(np.square(part))) for part in layout.views(x)[:2]), adam.RATE_OF_BIAS)
+        step = left * np.sqrt(1 - beta2**t) / (1 - beta1**t) * mean / (np.sqrt(square) + ADAM_EPSILON)
+        sizes = (*(rate * np.sqrt(np.mean(np.square(part))) for part in layout.views(x)[:2]), BIAS_STEP)
         for part, change, size in zip(layout.views(x), layout.views(step), sizes, strict=True):
             part -= size * change
     return likelihood(x)[0]
@@ -179,7 +186,7 @@ def lbfgs(seed: int) -> dict[str, Any]:
 def _compare(facts: relatent.Facts, seed: int, repeats: int) -> dict[str, Any]:
     layout = Layout(facts.n_entities, facts.n_relations, RANK)
     penalty = penalties.L2(L2, L2).bound(facts, NumpyBackend())
-    likelihood = PenalisedLikelihood(Tiled(facts), layout, penalty, bias=True, backend=NumpyBackend())
+    likelihood = PenalisedLikelihood(TiledLogisticSum(facts), layout, penalty, bias=True, backend=NumpyBackend())
     x = layout.pack(*start.normal(facts, RANK, seed), losses.Logistic().bias(*start.ones_and_zeros(facts)), np.float32)
     optimisers: dict[str, Optimiser] = {"ours": _ours, "SciPy": _scipys}
     runs: dict[str, list[Run]] = {name: [] for name in optimisers}

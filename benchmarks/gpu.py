@@ -78,10 +78,10 @@ def exact(seed: int) -> dict[str, Any]:
 def _measured(n: int, k: int, r: int, seed: int) -> dict[str, Any]:
     """Seconds and memory of evaluations at one size; at the largest only of the gradient."""
     from relatent.backend.torch_backend import TorchBackend
-    from relatent.cells.logistic_gpu import Fused
+    from relatent.cells.logistic_gpu import GpuLogisticSum
 
     A, R, b = _parameters(n, k, r, seed)
-    cells = Fused(_facts(n, k, seed), TorchBackend("cuda"))
+    cells = GpuLogisticSum(_facts(n, k, seed), TorchBackend("cuda"))
     large = n > 500_000
     gradient = _seconds(lambda: cells(A, R, b, value=False), 1 if large else 5)
     both = None if large else _seconds(lambda: cells(A, R, b), 5)
@@ -225,11 +225,11 @@ def _parameters(n: int, k: int, r: int, seed: int) -> tuple[Any, Any, Any]:
 def _errors(r: int, seed: int) -> dict[str, float]:
     """Relative errors (norms) at FB15k-237's size on fresh inputs, and whether two calls give the same bits."""
     from relatent.backend.torch_backend import TorchBackend
-    from relatent.cells.logistic_gpu import Fused
+    from relatent.cells.logistic_gpu import GpuLogisticSum
 
     facts = _facts(N, K, seed + 1)
     A, R, b = _parameters(N, K, r, seed + 1)
-    cells = Fused(facts, TorchBackend("cuda"))
+    cells = GpuLogisticSum(facts, TorchBackend("cuda"))
     got, again = cells(A, R, b), cells(A, R, b)
     gradient_only = cells(A, R, b, value=False)
     value, dA, dR, db = _in_float64(facts, A, R, b)

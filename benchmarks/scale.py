@@ -21,15 +21,18 @@ from timing import bar, summary, timed
 import relatent
 from planted import Planted, heldout_cells, planted, uniform
 from relatent.backend.blas_threads import one_blas_thread
-from relatent.backend.numpy_backend import dot
-from relatent.cells.logistic_sampled import Sampled, Sides
-from relatent.cells.logistic_tiled import Tiled
+from relatent.backend.numpy_backend import NumpyBackend, dot
+from relatent.cells.logistic_sampled import SampledLogisticSum, default_batches
+from relatent.cells.logistic_tiled import TiledLogisticSum
+from relatent.cells.zero_draw import SideSizes
 from relatent.data.cell_keys import cells_of, sorted_unique
 from relatent.evaluation.metrics import measure
 from relatent.fit import init as start
+from relatent.fit import penalties
 from relatent.fit.losses import Logistic
-from relatent.fit.objective import Layout
-from relatent.fit.solvers import sampled_adam as adam
+from relatent.fit.objective import Layout, PenalisedLikelihood
+from relatent.fit.optimisers import SAMPLED_ADAM
+from relatent.fit.solvers.adam import STEPS_PER_ROUND, AdamSearch, AdamState
 
 RANK = 32
 PLANTED = (300_000, 10, 7_000_000)  # entities, relations, facts
@@ -83,17 +86,19 @@ def _passes(facts: Facts, rank: int, seed: int, passes: int) -> dict[str, Any]:
     layout = Layout(facts.n_entities, facts.n_relations, rank)
     bias = Logistic().bias(*start.ones_and_zeros(facts))
     x = layout.pack(*start.normal(facts, rank, seed), bias, np.float32)
-    preparing, cells = timed(lambda: Sampled(facts, n_batches=adam.n_batches(facts)))
-    options: dict[str, Any] = {"l2_entities": L2, "l2_relations": L2, "bias": True, "random_state": seed}
-    solver = adam.SampledAdam(cells, layout, max_iter=1000, **options)
+    preparing, cells = timed(lambda: SampledLogisticSum(facts, n_batches=default_batches(facts), random_state=seed))
+    backend = NumpyBackend()
+    penalty = penalties.L2(L2, L2).bound(facts, backend)
+    likelihood = PenalisedLikelihood(cells, layout, penalty, bias=True, backend=backend, sample=cells)
+    solver = SAMPLED_ADAM.solver(likelihood, backend, max_iter=1000)
     state, seconds = solver.start(x), []
     del x
-    rounds = -(-cells.n_batches // adam.ROUND)
-    of_a_pass = cells.n_batches / (rounds * adam.ROUND)  # a round may reach into the next pass
+    rounds = -(-cells.n_batches // STEPS_PER_ROUND)
+    of_a_pass = cells.n_batches / (rounds * STEPS_PER_ROUND)  # a round may reach into the next pass
     for _ in range(passes):
         one, state = timed(lambda: _rounds(solver, state, rounds))  # noqa: B023  (called at once)
         seconds.append(one * of_a_pass)
-    parts = _parts(solver, state.x)
+    parts = _parts(cells, layout, state.x)
     peak = machine.peak_mb()
     return {
         "entities, relations, facts": [facts.n_entities, facts.n_relations, len(facts)],
@@ -102,39 +107,41 @@ def _passes(facts: Facts, rank: int, seed: int, passes: int) -> dict[str, Any]:
         "prepare_seconds": preparing,
         "seconds_a_pass": summary(seconds),
         "of_which_about": parts | {"update, and lists": min(seconds) - sum(parts.values())},
-        "zeros_a_fact": _zeros_of_a_pass(cells, facts, seed) / len(facts),
-        "listed_zeros": len(state.active),
+        "zeros_a_fact": _zeros_of_a_pass(cells, facts) / len(facts),
+        "listed_zeros": len(state.listed),
         "objective_estimate": state.objective,
         "peak_mb": peak,
     }
 
 
-def _rounds(solver: adam.SampledAdam, state: adam.AdamState, count: int) -> adam.AdamState:
+def _rounds(solver: AdamSearch, state: AdamState, count: int) -> AdamState:
     for _ in range(count):
         state = solver.step(state)
     return state
 
 
-def _parts(solver: adam.SampledAdam, x: Any) -> dict[str, float]:
-    """Seconds a pass of the listed cells, and of the blocks: what a step with tiny blocks takes, and what is left."""
-    cells, sides = solver.cells, solver.cells.sides
-    one = np.ones_like(sides.alike)
-    gradient = solver._dA  # an array more would count as memory
-    uniforms = np.random.default_rng(0).random((2, 2, cells.k))
-    step = partial(cells, *solver.layout.views(x), batch=0, uniforms=uniforms, parts=gradient, found=solver._found)
+def _parts(cells: SampledLogisticSum, layout: Layout, x: Any) -> dict[str, float]:
+    """Seconds per pass of the listed cells, and of the blocks: a step with tiny blocks, and the rest of a full step."""
+    sizes = cells.sizes
+    ones = np.ones_like(sizes.uniform)
+
+    def step() -> None:
+        cells.draw(0)
+        cells(*layout.views(x))
+
     whole = min(timed(step)[0] for _ in range(2))
-    cells.sides = Sides(one, one, sides.distinct)
+    cells.sizes = SideSizes(ones, ones, sizes.distinct)
     listed = min(timed(step)[0] for _ in range(2))
-    cells.sides = sides
-    gradient[:] = 0
+    cells.sizes = sizes
     return {"listed cells": listed * cells.n_batches, "blocks": (whole - listed) * cells.n_batches}
 
 
-def _zeros_of_a_pass(cells: Sampled, facts: Facts, seed: int) -> int:
+def _zeros_of_a_pass(cells: SampledLogisticSum, facts: Facts) -> int:
     """Cells of the blocks of the first pass that are neither facts nor unobserved."""
     total = 0
     for t in range(1, cells.n_batches + 1):
-        rows, columns = cells.draw(np.random.default_rng([seed, t]).random((2, 2, cells.k)))  # as Adam draws them
+        cells.draw(t)
+        rows, columns = cells.drawn
         for k in range(cells.k):
             known = slice(facts.starts[k], facts.starts[k + 1])
             inside = np.zeros((2, facts.n_entities), bool)
@@ -245,7 +252,7 @@ def _side_by_side(train: Facts, validation: Facts, test: Facts, seed: int) -> di
         tried[str(l2)] = judges[0](model.fit(train).factors_)
     l2 = float(min(tried, key=lambda value: tried[value]))
     relatent.RescalLogit(RANK, l2, l2, method="exact", max_iter=2, tol=1.0).fit(train)  # compiles; the other has run
-    exact_sum = Tiled(train)
+    exact_sum = TiledLogisticSum(train)
     found: dict[str, Any] = {}
     for method in ("exact", "sampled"):
         watch = machine.Watch()
@@ -280,7 +287,7 @@ def _log_loss(held: Facts, *others: Facts) -> Callable[[relatent.Factors], float
     """The exact mean −log likelihood of all cells but the other facts."""
     known = sorted_unique(np.concatenate([facts.keys for facts in others]))
     facts = replace(held, unobserved=cells_of(known, held.n_entities))
-    cells, count = Tiled(facts), int(facts.n_observed().sum())
+    cells, count = TiledLogisticSum(facts), int(facts.n_observed().sum())
 
     def judge(factors: relatent.Factors) -> float:
         with one_blas_thread():
@@ -315,7 +322,7 @@ def beside_pykeen(seed: int, pykeen: str | None, epochs: int = 20) -> dict[str, 
             3.0,
             3.0,
             method="sampled",
-            max_iter=-(-epochs * adam.n_batches(train) // adam.ROUND),
+            max_iter=-(-epochs * default_batches(train) // STEPS_PER_ROUND),
             random_state=seed,
         ),
     }

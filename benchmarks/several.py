@@ -23,7 +23,7 @@ from run import CannotRunError
 
 import relatent
 from relatent.distributed.workers import ALONE, Workers
-from relatent.fit.solvers import sampled_adam as adam
+from relatent.fit.solvers.adam import STEPS_PER_ROUND
 
 RUN = Path(__file__).with_name("run.py")
 SIZES = (1, 2, 4)
@@ -72,7 +72,7 @@ def modelled(name: str, size: int) -> float:
     gradient = 2 * share * (item * (n * r + k * r * r) + 8 * (k + 1))
     if name.startswith("logit, exact"):
         return gradient
-    return adam.ROUND * gradient  # a round; objects that are drawn come on top
+    return STEPS_PER_ROUND * gradient  # a round; objects that are drawn come on top
 
 
 def _launched(name: str, size: int, seed: int, threads: int = 1) -> dict[str, Any]:

@@ -16,7 +16,7 @@ def loss(x, theta):
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 2e-4), ("float64", 1e-9)])
 @pytest.mark.parametrize("at_once", [1, 1 << 22])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_closed_form_gives_what_the_plain_twin_gives(monkeypatch, dtype, tolerance, at_once, weighted):
+def test_the_closed_form_gives_the_reference_sum(monkeypatch, dtype, tolerance, at_once, weighted):
     monkeypatch.setattr(grouped, "MAX_GROUP_ELEMENTS", at_once)
     facts = random_facts(15, 4, 90, unobserved=70, weighted=weighted)
     parameters = random_parameters(facts, 3)

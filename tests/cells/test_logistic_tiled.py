@@ -4,9 +4,10 @@ import sys
 import numpy as np
 import pytest
 
-from relatent.cells import logistic_tiled as tiled
 from relatent.cells import reference as plain
-from relatent.cells.logistic_tiled import Tiled, block_and_row, row_blocks
+from relatent.cells import tiling
+from relatent.cells.logistic_tiled import TiledLogisticSum
+from relatent.cells.tiling import block_and_row, row_blocks
 from relatent.data.facts import Facts
 from worlds import NO_FACTS, random_facts, random_parameters, relative_error
 
@@ -62,12 +63,14 @@ def assert_same(got, wanted, tolerance):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_tiles_give_what_the_plain_twin_gives(shape, dtype):
+def test_tiles_give_the_reference_sum(shape, dtype):
     n, k, r = shape
     facts = world(n, k)
     parameters = random_parameters(facts, r)
     threads = 1 + (n + k) % 3
-    assert_same(Tiled(facts, dtype, threads)(*parameters), plain.logistic(facts, *parameters), TOLERANCE[dtype])
+    assert_same(
+        TiledLogisticSum(facts, dtype, threads)(*parameters), plain.logistic(facts, *parameters), TOLERANCE[dtype]
+    )
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 7])
@@ -75,7 +78,7 @@ def test_tiles_give_what_the_plain_twin_gives(shape, dtype):
 def test_the_number_of_threads_changes_nothing_but_the_rounding(n, k, n_threads):
     facts = world(n, k)
     parameters = random_parameters(facts, 4)
-    assert_same(Tiled(facts, "float64", n_threads)(*parameters), plain.logistic(facts, *parameters), 1e-9)
+    assert_same(TiledLogisticSum(facts, "float64", n_threads)(*parameters), plain.logistic(facts, *parameters), 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -86,21 +89,21 @@ def test_the_number_of_threads_changes_nothing_but_the_rounding(n, k, n_threads)
 def test_weights_and_masks_count_as_the_formula_says(options):
     facts = random_facts(40, 3, 300, **options)
     parameters = random_parameters(facts, 6)
-    assert_same(Tiled(facts, "float64")(*parameters), plain.logistic(facts, *parameters), 1e-12)
+    assert_same(TiledLogisticSum(facts, "float64")(*parameters), plain.logistic(facts, *parameters), 1e-12)
 
 
-def test_a_world_without_facts_still_has_a_loss():
+def test_without_facts_the_zeros_still_have_a_loss():
     facts = Facts.from_arrays(*NO_FACTS, n_entities=30, n_relations=2)
     parameters = random_parameters(facts, 3)
-    assert_same(Tiled(facts, "float64", 2)(*parameters), plain.logistic(facts, *parameters), 1e-12)
+    assert_same(TiledLogisticSum(facts, "float64", 2)(*parameters), plain.logistic(facts, *parameters), 1e-12)
 
 
-def test_a_world_where_nothing_is_observed_has_none():
+def test_the_loss_is_zero_if_nothing_is_observed():
     n = 10
     cells = np.stack(np.unravel_index(np.arange(n * n), (n, 1, n)), axis=1)
     facts = Facts.from_arrays(*NO_FACTS, n_entities=n, n_relations=1, unobserved=cells)
     for dtype in ("float32", "float64"):
-        reduction = Tiled(facts, dtype)(*random_parameters(facts, 3))
+        reduction = TiledLogisticSum(facts, dtype)(*random_parameters(facts, 3))
         assert abs(reduction.value) < 1e-30
         assert np.abs(reduction.dA).max() < 1e-30
 
@@ -109,7 +112,7 @@ def test_the_gradient_agrees_with_finite_differences():
     facts = random_facts(12, 3, 60, unobserved=30, weighted=True)
     rng = np.random.default_rng(1)
     parameters = random_parameters(facts, 4)
-    evaluate = Tiled(facts, "float64")
+    evaluate = TiledLogisticSum(facts, "float64")
     gradient = evaluate(*parameters)
     step = 1e-5
     for _ in range(10):
@@ -124,10 +127,10 @@ def test_the_gradient_agrees_with_finite_differences():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [30, 530])
-def test_leaving_out_the_value_leaves_the_gradient(n, dtype):
+def test_the_gradient_without_the_value_is_the_same(n, dtype):
     facts = world(n, 2)
     parameters = random_parameters(facts, 4)
-    evaluate = Tiled(facts, dtype, 2)
+    evaluate = TiledLogisticSum(facts, dtype, 2)
     whole, without = evaluate(*parameters), evaluate(*parameters, value=False)
     assert np.isnan(without.value)
     for name in ("dA", "dR", "db"):
@@ -139,21 +142,21 @@ def test_leaving_out_the_value_leaves_the_gradient(n, dtype):
 def test_extreme_scores_stay_finite_and_right(theta, dtype):
     facts = random_facts(7, 1, 9, unobserved=5, weighted=True)
     parameters = np.ones((7, 1)), np.full((1, 1, 1), theta), np.zeros(1)
-    got, wanted = Tiled(facts, dtype)(*parameters), plain.logistic(facts, *parameters)
+    got, wanted = TiledLogisticSum(facts, dtype)(*parameters), plain.logistic(facts, *parameters)
     assert_same(got, wanted, TOLERANCE[dtype] if abs(theta) < 80 else 1e-4)
 
 
 def test_a_large_score_may_come_from_the_bias():
     facts = random_facts(7, 2, 9, unobserved=5)
     parameters = np.ones((7, 1)), np.zeros((2, 1, 1)), np.array([-200.0, 200.0])
-    assert_same(Tiled(facts, "float32")(*parameters), plain.logistic(facts, *parameters), 1e-6)
+    assert_same(TiledLogisticSum(facts, "float32")(*parameters), plain.logistic(facts, *parameters), 1e-6)
 
 
 @pytest.mark.parametrize("n", [3, 40, 300, 600])
 @pytest.mark.parametrize("theta", [-8.0, -12.0, -16.5, -24.0, -60.0])
 def test_the_loss_of_unlikely_cells_keeps_its_digits_in_single_precision(n, theta):
     facts = Facts.from_arrays(*NO_FACTS, n_entities=n, n_relations=1)
-    value = Tiled(facts, "float32")(np.ones((n, 1)), np.full((1, 1, 1), theta), np.zeros(1)).value
+    value = TiledLogisticSum(facts, "float32")(np.ones((n, 1)), np.full((1, 1, 1), theta), np.zeros(1)).value
     assert value == pytest.approx(n * n * np.logaddexp(0, theta), rel=1e-6)
 
 
@@ -161,10 +164,10 @@ def test_the_loss_of_unlikely_cells_keeps_its_digits_in_single_precision(n, thet
 def test_every_call_gives_the_same_numbers(n_threads):
     facts = world(300, 3)
     parameters = random_parameters(facts, 5)
-    first_maker, second_maker = Tiled(facts, "float32", n_threads), Tiled(facts, "float32", n_threads)
-    first = first_maker(*parameters)
-    first_maker(*random_parameters(facts, 5, seed=9))  # scratch space must leave no trace
-    for again in (first_maker(*parameters), second_maker(*parameters)):
+    first_sum, second_sum = TiledLogisticSum(facts, "float32", n_threads), TiledLogisticSum(facts, "float32", n_threads)
+    first = first_sum(*parameters)
+    first_sum(*random_parameters(facts, 5, seed=9))  # scratch space must leave no trace
+    for again in (first_sum(*parameters), second_sum(*parameters)):
         assert again.value == first.value
         for name in ("dA", "dR", "db"):
             np.testing.assert_array_equal(getattr(again, name), getattr(first, name))
@@ -172,7 +175,7 @@ def test_every_call_gives_the_same_numbers(n_threads):
 
 def test_one_evaluator_serves_several_ranks():
     facts = world(250, 2)
-    evaluate = Tiled(facts, "float64", 2)
+    evaluate = TiledLogisticSum(facts, "float64", 2)
     for r in (3, 40, 3, 120):
         parameters = random_parameters(facts, r)
         assert_same(evaluate(*parameters), plain.logistic(facts, *parameters), 1e-9)
@@ -182,17 +185,17 @@ def test_inputs_are_unchanged():
     facts = world(40, 2)
     parameters = [part.astype(np.float32) for part in random_parameters(facts, 5)]
     before = [part.copy() for part in parameters]
-    Tiled(facts, "float32", 2)(*parameters)
+    TiledLogisticSum(facts, "float32", 2)(*parameters)
     for part, old in zip(parameters, before, strict=True):
         np.testing.assert_array_equal(part, old)
 
 
-def test_strided_parameters_are_taken_as_they_are():
+def test_parameters_need_not_be_contiguous():
     facts = world(20, 2)
     A, R, b = random_parameters(facts, 4)
-    wanted = Tiled(facts, "float64")(A, R, b)
+    wanted = TiledLogisticSum(facts, "float64")(A, R, b)
     crooked = np.asfortranarray(A), R.transpose(0, 2, 1).copy().transpose(0, 2, 1), np.repeat(b, 2)[::2]
-    assert_same(Tiled(facts, "float64")(*crooked), wanted, 1e-14)
+    assert_same(TiledLogisticSum(facts, "float64")(*crooked), wanted, 1e-14)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 8])
@@ -205,17 +208,17 @@ def test_blocks_cover_every_row_once_and_fit_the_scratch(n, k, n_threads):
     relation, subject = np.divmod(np.arange(n * k), n)
     block, row = block_and_row(blocks, n, relation, subject)
     heights = (blocks[:, 1] - blocks[:, 0]) * (blocks[:, 3] - blocks[:, 2])
-    assert heights.max() <= tiled.ROWS
+    assert heights.max() <= tiling.ROWS
     assert heights.sum() == n * k
-    assert len(np.unique(block * tiled.ROWS + row)) == n * k
+    assert len(np.unique(block * tiling.ROWS + row)) == n * k
     assert (row < heights[block]).all()
 
 
 MEMORY = """
 import resource, sys
 import numpy as np
-from relatent.cells.tiled import Tiled
-from relatent.threads import one_blas_thread
+from relatent.backend.blas_threads import one_blas_thread
+from relatent.cells.logistic_tiled import TiledLogisticSum
 from relatent.data.facts import Facts
 
 def evaluate(n, dtype):
@@ -223,7 +226,7 @@ def evaluate(n, dtype):
     facts = Facts.from_arrays(rng.integers(0, n, 1000), np.zeros(1000, int), rng.integers(0, n, 1000), n_entities=n)
     A = rng.normal(size=(n, 8)) / 3
     with one_blas_thread():
-        assert np.isfinite(Tiled(facts, dtype, 2)(A, np.ones((1, 8, 8)), np.zeros(1)).value)
+        assert np.isfinite(TiledLogisticSum(facts, dtype, 2)(A, np.ones((1, 8, 8)), np.zeros(1)).value)
 
 evaluate(100, sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

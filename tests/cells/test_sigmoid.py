@@ -72,7 +72,7 @@ def test_row_sums_are_added_to_what_was_there():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_hidden_cell_adds_nothing(dtype):
     T = np.zeros((2, 3), dtype)
-    sigmoid.hide(T, np.array([0, 1]), np.array([2, 0]))
+    sigmoid.mask_cells(T, np.array([0, 1]), np.array([2, 0]))
     got, sums, value = run(T, dtype, bias=[5, -5])
     wanted = 2 * np.logaddexp(0, 5.0) + 2 * np.logaddexp(0, -5.0)
     assert value == pytest.approx(wanted, rel=1e-6)

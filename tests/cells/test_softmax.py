@@ -4,8 +4,8 @@ import pytest
 from relatent.backend import numpy_backend as host
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells import reference as plain
-from relatent.cells import relation_softmax as contest
-from relatent.cells.softmax import SoftmaxSum, by_degree
+from relatent.cells import relation_softmax
+from relatent.cells.softmax import SoftmaxSum, answer_weights
 from relatent.cells.sparse.by_row import RelationRows
 from relatent.data.facts import Facts
 from worlds import assert_same_sums as assert_same
@@ -25,24 +25,24 @@ def typed(parameters, dtype):
     return [array.astype(dtype) for array in parameters]
 
 
-@pytest.mark.parametrize("relations", [0.0, 0.7])
+@pytest.mark.parametrize("relation_weight", [0.0, 0.7])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("n", "k", "r"), [(1, 1, 1), (2, 3, 2), (12, 3, 4), (13, 1, 5), (30, 7, 3)])
-def test_rows_give_what_the_plain_twin_gives(n, k, r, dtype, relations):
+def test_rows_give_the_reference_sum(n, k, r, dtype, relation_weight):
     facts = world(n, k)
     parameters = typed(random_parameters(facts, r), dtype)
-    got = SoftmaxSum(facts, NumpyBackend(dtype), relations=relations)(*parameters)
-    assert_same(got, plain.softmax(facts, *parameters, relations), TOLERANCE[dtype])
+    got = SoftmaxSum(facts, NumpyBackend(dtype), relation_weight=relation_weight)(*parameters)
+    assert_same(got, plain.softmax(facts, *parameters, relation_weight), TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize(("room", "facts_at_once"), [(1, 1), (40, 7), (10**6, 10**6)])
 def test_neither_chunks_nor_blocks_change_more_than_the_rounding(monkeypatch, room, facts_at_once):
     monkeypatch.setattr(host, "MAX_SCORES", room)
-    monkeypatch.setattr(contest, "ROOM", room)
-    monkeypatch.setattr(contest, "FACTS", facts_at_once)
+    monkeypatch.setattr(relation_softmax, "MAX_NUMBERS", room)
+    monkeypatch.setattr(relation_softmax, "MAX_BLOCK_FACTS", facts_at_once)
     facts = world()
     parameters = random_parameters(facts, 4)
-    got = SoftmaxSum(facts, NumpyBackend("float64"), relations=0.5)(*parameters)
+    got = SoftmaxSum(facts, NumpyBackend("float64"), relation_weight=0.5)(*parameters)
     assert_same(got, plain.softmax(facts, *parameters, 0.5), 1e-9)
 
 
@@ -53,7 +53,7 @@ def test_a_row_with_many_facts_is_summed_once():
     assert by_object.totals.ravel().tolist() == [1, 1, 2]
 
 
-def test_an_unobserved_cell_is_no_rival():
+def test_an_unobserved_cell_does_not_compete():
     facts = Facts.from_arrays([0], [0], [1], n_entities=3, unobserved=[[0, 0, 2]])
     hidden = SoftmaxSum(facts, NumpyBackend("float64"))
     A, R, b = random_parameters(facts, 2)
@@ -67,29 +67,29 @@ def test_an_unobserved_cell_is_no_rival():
 def test_without_the_value_the_gradient_is_the_same():
     facts = world()
     parameters = random_parameters(facts, 4)
-    cells = SoftmaxSum(facts, NumpyBackend("float64"), relations=1.0)
+    cells = SoftmaxSum(facts, NumpyBackend("float64"), relation_weight=1.0)
     with_value, without = cells(*parameters), cells(*parameters, value=False)
     assert np.isnan(without.value)
     np.testing.assert_array_equal(with_value.dA, without.dA)
     np.testing.assert_array_equal(with_value.dR, without.dR)
 
 
-def test_the_bias_has_no_part_in_it():
+def test_the_bias_has_no_effect():
     facts = world()
     A, R, b = random_parameters(facts, 4)
-    cells = SoftmaxSum(facts, NumpyBackend("float64"), relations=1.0)
+    cells = SoftmaxSum(facts, NumpyBackend("float64"), relation_weight=1.0)
     assert cells(A, R, b).value == cells(A, R, b + 3).value
     assert not cells(A, R, b).db.any()
 
 
-def test_hubs_count_by_their_degree_and_a_fact_counts_once_on_average():
+def test_answers_weigh_by_their_degree_and_a_fact_weighs_1_on_average():
     facts = random_facts(12, 3, 60)
-    objects, subjects = by_degree(facts, 0.9, 2), by_degree(facts, 0.9, 0)
+    objects, subjects = answer_weights(facts, 0.9, 2), answer_weights(facts, 0.9, 0)
     degree = np.bincount(facts.triples[:, [0, 2]].ravel(), minlength=12)
     assert np.array_equal(np.argsort(objects, kind="stable"), np.argsort(degree, kind="stable"))
     assert objects[facts.triples[:, 2]].mean() == pytest.approx(1)
     assert subjects[facts.triples[:, 0]].mean() == pytest.approx(1)
-    np.testing.assert_allclose(by_degree(facts, 0.0, 2), 1)
+    np.testing.assert_allclose(answer_weights(facts, 0.0, 2), 1)
     parameters = random_parameters(facts, 4)
-    got = SoftmaxSum(facts, NumpyBackend("float64"), hubs=0.9)(*parameters)
-    assert_same(got, plain.softmax(facts, *parameters, of_targets=(objects, subjects)), 1e-9)
+    got = SoftmaxSum(facts, NumpyBackend("float64"), degree_weight=0.9)(*parameters)
+    assert_same(got, plain.softmax(facts, *parameters, answer_weights=(objects, subjects)), 1e-9)

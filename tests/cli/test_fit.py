@@ -172,7 +172,7 @@ def test_a_model_too_large_for_the_disk_is_refused_before_the_fit(capsys, family
 def test_fit_reports_that_zeros_are_sampled(tmp_path, monkeypatch, capsys):
     from relatent.fit.estimators import rescal as estimators
 
-    monkeypatch.setattr(estimators, "EXACT_FLOP", 1.0)
+    monkeypatch.setattr(estimators, "MAX_EXACT_FLOP", 1.0)
     arguments = ("fit", "kinships", "-o", tmp_path / "m.relatent", "--rank", 2, "--max-iter", 2)
     code, out, err = run(capsys, *arguments, "--json")
     assert code == 0, err

@@ -15,15 +15,16 @@ import numpy as np
 import sklearn.base
 
 import relatent
+from relatent.cells.logistic_sampled import score_above
 from relatent.distributed.workers import Workers
 from relatent.errors import RelatentError
 from relatent.fit.checkpoint import Checkpoint
+from relatent.fit.solvers.adam import AdamSearch
 from relatent.fit.solvers.als import Als
 from relatent.fit.solvers.lbfgs import LbfgsSearch
-from relatent.fit.solvers.sampled_adam import SampledAdam, _above_most
 from worlds import random_facts
 
-SOLVERS = {"als": Als, "logit": LbfgsSearch, "sampled": SampledAdam}
+SOLVERS = {"als": Als, "logit": LbfgsSearch, "sampled": AdamSearch}
 
 
 def model(name):
@@ -60,7 +61,7 @@ def collectives(workers, folder):
     assert workers.agree_on_text(f"from {rank}") == "from 0"
     everything = np.random.default_rng(0).normal(size=50).astype(np.float32)
     for most in (0, 7, 49, 50):
-        cut = _above_most(everything[rank::size], most, workers)
+        cut = score_above(everything[rank::size], most, workers)
         assert np.count_nonzero(everything > cut) == most
     import torch
 

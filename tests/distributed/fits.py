@@ -54,7 +54,7 @@ def fits():
         yield loss, relatent.Rescal(loss=loss, **LOGIT), HIDDEN, None
     yield "poisson", relatent.Rescal(loss="poisson", **LOGIT), COUNTED, None
     for relations in (0.0, 0.5):
-        loss = relatent.Softmax(relations=relations, hubs=0.5)
+        loss = relatent.Softmax(relation_weight=relations, degree_weight=0.5)
         yield f"softmax {relations}", relatent.Rescal(loss=loss, **LOGIT), HIDDEN, None
     for penalty in (relatent.Dura(0.05), relatent.N3(0.02)):
         yield repr(penalty), relatent.RescalLogit(**LOGIT, penalty=penalty), HIDDEN, None

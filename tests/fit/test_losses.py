@@ -1,4 +1,5 @@
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -6,10 +7,13 @@ import pytest
 import relatent
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells import reference as plain
-from relatent.cells.logistic_tiled import Tiled
+from relatent.cells.categorical import CategoricalSum
+from relatent.cells.cellwise_tiled import TiledCellwiseSum
+from relatent.cells.gram import SquaredSum
+from relatent.cells.logistic_tiled import TiledLogisticSum
+from relatent.cells.softmax import SoftmaxSum
 from relatent.data.facts import Facts
 from relatent.errors import InputError
-from relatent.fit import losses
 from relatent.fit.losses import LOSSES, Categorical, Logistic, Poisson, SmoothHinge, Squared, resolve
 from relatent.model.links import CountLink
 from worlds import blocks, random_facts, random_parameters, relative_error
@@ -69,13 +73,13 @@ def test_the_start_of_a_bias_is_the_best_constant():
 @each_loss
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 2e-4), ("float64", 1e-9)])
 @pytest.mark.parametrize(("n", "k", "r"), [(2, 3, 2), (20, 30, 5), (530, 2, 3)])
-def test_every_evaluator_gives_what_the_plain_twin_gives(single_blas, name, dtype, tolerance, n, k, r):
+def test_every_loss_has_the_sum_and_gradient_of_the_reference(single_blas, name, dtype, tolerance, n, k, r):
     facts = random_facts(n, k, n * n * k // 10 + 1, unobserved=n * n * k // 20, weighted=True)
     facts = counted(facts) if name == "poisson" else facts
     parameters = random_parameters(facts, r)
     loss = CELLWISE[name]
-    for evaluator in (losses.evaluator(loss, facts, NumpyBackend(dtype)), Tiled(facts, dtype, 3, loss=loss.at)):
-        got, wanted = evaluator(*parameters), plain.cellwise(loss.at, facts, *parameters)
+    for cells in (resolve(loss).cell_sum(facts, NumpyBackend(dtype)), TiledCellwiseSum(facts, loss.at, dtype, 3)):
+        got, wanted = cells(*parameters), plain.cellwise(loss.at, facts, *parameters)
         assert got.value == pytest.approx(wanted.value, rel=tolerance)
         for part in ("dA", "dR", "db"):
             assert relative_error(getattr(got, part), getattr(wanted, part)) <= tolerance, part
@@ -150,7 +154,59 @@ def test_a_loss_of_ones_own_can_be_given():
     assert "Absolute" in own.about["settings"]["loss"]
 
 
-def test_a_loss_that_descends_from_another_is_not_taken_for_it():
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("logistic", TiledLogisticSum),
+        ("squared", SquaredSum),
+        ("hinge", TiledCellwiseSum),
+        ("poisson", TiledCellwiseSum),
+        ("categorical", CategoricalSum),
+        ("softmax", SoftmaxSum),
+    ],
+)
+def test_a_loss_chooses_its_sum_and_knows_its_memory(name, kind):
+    facts, loss = random_facts(12, 2, 40), resolve(name)
+    assert type(loss.cell_sum(facts, NumpyBackend())) is kind
+    assert loss.memory(facts, 3, np.dtype(np.float32)) == kind.memory(facts, 3, np.float32)
+
+
+def test_a_loss_object_needs_five_members_only():
+    own = SimpleNamespace(name="own", link=Logistic.link, steepness=4.0, at=Logistic().at, bias=Logistic().bias)
+    facts = random_facts(12, 2, 40)
+    assert isinstance(resolve(own).cell_sum(facts, NumpyBackend()), TiledCellwiseSum)
+    model, expected = (relatent.Rescal(3, loss=loss, tol=0.01).fit(facts).factors_ for loss in (own, "logistic"))
+    np.testing.assert_allclose(model.A, expected.A, atol=1e-3)
+
+
+def test_only_a_subclass_that_changes_the_loss_of_a_cell_loses_the_compiled_sum():
+    class OtherStart(Logistic):
+        def bias(self, ones, zeros):
+            return np.zeros_like(ones)
+
+    class OtherLoss(Logistic):
+        def at(self, x, theta):
+            return super().at(x, 2 * theta)
+
+    facts, backend = random_facts(12, 2, 40), NumpyBackend()
+    assert isinstance(resolve(OtherStart()).cell_sum(facts, backend), TiledLogisticSum)
+    assert isinstance(resolve(OtherLoss()).cell_sum(facts, backend), TiledCellwiseSum)
+    assert not resolve(OtherLoss()).can_be_sampled
+
+
+def test_the_fields_of_softmax_have_old_names_that_warn():
+    with pytest.warns(DeprecationWarning, match="relations=….* is now called relation_weight="):
+        old = relatent.Softmax(relations=2.0)
+    with pytest.warns(DeprecationWarning, match="hubs=….* is now called degree_weight="):
+        old = relatent.Softmax(old.relation_weight, hubs=0.5)
+    assert old == relatent.Softmax(relation_weight=2.0, degree_weight=0.5)
+    with pytest.warns(DeprecationWarning, match=r"Softmax.relations is now called relation_weight"):
+        assert old.relations == 2.0
+    with pytest.warns(DeprecationWarning, match=r"Softmax.hubs is now called degree_weight"):
+        assert old.hubs == 0.5
+
+
+def test_a_subclass_with_another_loss_of_a_cell_is_fitted_by_it():
     class Halved(Logistic):
         def at(self, x, theta):
             value, slope = super().at(x, theta)

@@ -19,7 +19,7 @@ from relatent.fit.estimators.ranked import gpu
 from relatent.fit.loop import run
 from relatent.fit.objective import Layout, PenalisedLikelihood
 from relatent.fit.penalties import L2, N3, Dura
-from relatent.fit.solvers.adam import Descent
+from relatent.fit.solvers.adam import AdamSearch
 from relatent.fit.solvers.als import Als
 from relatent.fit.solvers.lbfgs import LbfgsSearch
 from worlds import random_facts, random_parameters, relative_error
@@ -33,14 +33,14 @@ def tensors(backend, *arrays):
     return [backend.from_numpy(array) for array in arrays]
 
 
-@pytest.mark.parametrize("relations", [0.0, 0.7])
+@pytest.mark.parametrize("relation_weight", [0.0, 0.7])
 @pytest.mark.parametrize("half", [True, False], ids=["float16", "float32"])
 @pytest.mark.parametrize(("n", "k", "r"), [(1, 1, 1), (2, 3, 2), (12, 3, 4), (90, 7, 33)])
-def test_softmax_gives_what_the_plain_twin_gives(n, k, r, half, relations):
+def test_softmax_gives_the_reference_sum(n, k, r, half, relation_weight):
     facts = random_facts(n, k, max(1, n * n * k // 10), unobserved=n * n * k // 5, weighted=True)
     backend, parameters = TorchBackend(DEVICE, half=half), random_parameters(facts, r)
-    got = SoftmaxSum(facts, backend, relations=relations)(*tensors(backend, *parameters))
-    wanted = plain.softmax(facts, *parameters, relations)
+    got = SoftmaxSum(facts, backend, relation_weight=relation_weight)(*tensors(backend, *parameters))
+    wanted = plain.softmax(facts, *parameters, relation_weight)
     assert got.value == pytest.approx(wanted.value, rel=1e-5, abs=1e-3)
     for name in ("dA", "dR"):
         error = np.abs(backend.to_numpy(getattr(got, name)) - getattr(wanted, name)).max()
@@ -90,7 +90,7 @@ def likelihood(backend, r=4):
     ), backend.from_numpy(x)
 
 
-@pytest.mark.parametrize("solve", [LbfgsSearch, Descent], ids=["L-BFGS", "Adam"])
+@pytest.mark.parametrize("solve", [LbfgsSearch, AdamSearch], ids=["L-BFGS", "Adam"])
 def test_optimisers_go_the_way_they_go_on_the_host(solve):
     ends = []
     for backend in (NumpyBackend("float32"), TorchBackend(DEVICE, half=False)):
@@ -98,7 +98,7 @@ def test_optimisers_go_the_way_they_go_on_the_host(solve):
         solver = (
             LbfgsSearch(objective, backend=backend)
             if solve is LbfgsSearch
-            else Descent(objective, backend, lr=0.05, fades=(0.9, 0.99), rounds=8)
+            else AdamSearch(objective, lr=0.05, betas=(0.9, 0.99), rounds=8)
         )
         state = solver.start(x)
         for _ in range(8):

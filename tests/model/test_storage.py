@@ -166,7 +166,7 @@ def test_a_file_of_version_2_is_read_for_ever():
         ({"model": "Rescal", "settings": {"loss": "SmoothHinge()", "penalty": "L2(entities=0.5, relations=2.0)"}},
          ("hinge", {}), ("l2", {"entities": 0.5, "relations": 2.0})),
         ({"model": "Rescal", "settings": {"loss": "Softmax(relations=2.0, hubs=0.0)", "penalty": "N3(weight=0.01)"}},
-         ("softmax", {"relations": 2.0, "hubs": 0.0}), ("n3", {"weight": 0.01})),
+         ("softmax", {"relation_weight": 2.0, "degree_weight": 0.0}), ("n3", {"weight": 0.01})),
         ({"model": "Rescal", "settings": {"loss": "<own.Loss object at 0x7f>", "l2_entities": 1.0}},
          ("<own.Loss object at 0x7f>", {}), ("l2", {"entities": 1.0, "relations": 0.0})),
         ({"model": "NonnegativeRescal", "settings": {"rank": 3, "l1_entities": 0.5, "l2_entities": 1.0}},
@@ -532,7 +532,7 @@ def test_exclusive_relations_stay_exclusive(tmp_path):
     assert inspect(tmp_path / "one.relatent")["exclusive"] is True
 
 
-@pytest.mark.parametrize("loss", [None, ObjectiveTerm("softmax", {"relations": 2.0, "hubs": 0.5})])
+@pytest.mark.parametrize("loss", [None, ObjectiveTerm("softmax", {"relation_weight": 2.0, "degree_weight": 0.5})])
 @pytest.mark.parametrize("penalty", [None, ObjectiveTerm("dura", {"weight": np.float32(0.5)})])
 def test_loss_and_penalty_come_back_as_they_were(path, loss, penalty):
     factors = small(loss=loss, penalty=penalty)

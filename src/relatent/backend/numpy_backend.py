@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import numba
 import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike, NDArray
@@ -13,6 +16,8 @@ from ..arrays import Array, Ids, Matrix, Slices, Vector, product
 from .protocol import ADAM_EPSILON
 
 MAX_SCORES = 1 << 25  # scores held at once
+BLOCK_NUMBERS = 1 << 17  # updated at once
+MIN_PARALLEL_NUMBERS = 1 << 21  # fewer are updated before a second thread has started
 FAST = {"contract", "reassoc", "nsz"}
 
 
@@ -128,8 +133,26 @@ class NumpyBackend:
     def adam_step(
         self, x: Vector, mean: Vector, square: Vector, g: Vector, rate: float, betas: tuple[float, float]
     ) -> None:
-        numbers = np.array([0.0, rate, *betas, ADAM_EPSILON], x.dtype)
-        adam_update(x, mean, square, g[None], *numbers)
+        numbers = np.array([rate, *betas, ADAM_EPSILON], x.dtype)
+        _in_blocks(lambda block: _adam_step(x[block], mean[block], square[block], g[block], *numbers), len(x), 1)
+
+    def add_scaled(self, y: Array, c: float, x: Array) -> None:
+        def add(block: slice) -> None:
+            y[block] += c * x[block]
+
+        _in_blocks(add, len(x), x[:1].size)
+
+
+def _in_blocks(update: Callable[[slice], None], length: int, width: int) -> None:
+    """Update arrays of `length` rows in blocks whose temporary arrays fit the cache; large arrays by all threads."""
+    rows = max(1, BLOCK_NUMBERS // max(width, 1))
+    blocks = [slice(low, low + rows) for low in range(0, length, rows)]
+    if length * width < MIN_PARALLEL_NUMBERS:
+        for block in blocks:
+            update(block)
+    else:
+        with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+            list(pool.map(update, blocks))
 
 
 NUMPY_BACKEND = NumpyBackend()  # float32
@@ -203,14 +226,11 @@ def _two_loops(S, Y, curvature, newest_first, q):  # type: ignore[no-untyped-def
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"})
-def adam_update(x, mean, square, parts, l2, rate, beta1, beta2, epsilon):  # type: ignore[no-untyped-def]
-    """One step of Adam on the gradient Σ parts + l2 x, in one pass: the arrays are larger than the cache."""
+def _adam_step(x, mean, square, gradient, rate, beta1, beta2, epsilon):  # type: ignore[no-untyped-def]
+    """One step of Adam in one pass: the arrays are larger than the cache."""
     one = x.dtype.type(1)
     for i in range(len(x)):
-        g = l2 * x[i]
-        for part in range(len(parts)):
-            g += parts[part, i]
-            parts[part, i] = 0
+        g = gradient[i]
         mean[i] = beta1 * mean[i] + (one - beta1) * g
         square[i] = beta2 * square[i] + (one - beta2) * g * g
         x[i] -= rate * mean[i] / (np.sqrt(square[i]) + epsilon)

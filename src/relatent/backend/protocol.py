@@ -96,3 +96,6 @@ class Backend(Protocol):
         self, x: Vector, mean: Vector, square: Vector, g: Vector, rate: float, betas: tuple[float, float]
     ) -> None:
         """Update x and both moments in place by one step of Adam; betas: decay of the first and second moment."""
+
+    def add_scaled(self, y: Array, c: float, x: Array) -> None:
+        """Add c x to y in place, without a temporary array of their size on a CPU."""

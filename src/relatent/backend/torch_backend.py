@@ -235,6 +235,9 @@ class TorchBackend:
         square.mul_(betas[1]).addcmul_(g, g, value=1 - betas[1])
         x.addcdiv_(mean, square.sqrt().add_(ADAM_EPSILON), value=-rate)
 
+    def add_scaled(self, y: Tensor, c: float, x: Tensor) -> None:
+        y += c * x
+
 
 @contextmanager
 def tf32(allowed: bool) -> Iterator[None]:

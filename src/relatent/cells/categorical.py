@@ -6,7 +6,7 @@
             − Σ over pairs without facts but with unobserved cells U:  log(1 + Σ_{k in U} exp θ_k)
 
 A block of subjects has all its relations together: Q = A_I [R_1 … R_K], T = Q A_Jᵀ + b is (I, K, J), and softmax runs
-along its middle axis. 6·N²·K·r flop like every exact sum, in tiles of CELLS numbers.
+along its middle axis. 6·N²·K·r flop like every exact sum, in tiles of TILE_CELLS numbers.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ import numpy as np
 from ..arrays import Ids, Matrix, Slices, Vector
 from ..data.facts import Facts
 from ..data.shard import Shard
-from .cell_sum import Reduction
+from .cell_sum import CellMemory, Reduction, n_listed_cells
+from .tiling import even_ranges
 
-CELLS = 1 << 18  # of a tile: what the passes over it read again is still in the cache
+TILE_CELLS = 1 << 18  # a tile stays in the cache between the passes over it
 COLUMNS = 512
 
 
@@ -37,19 +38,19 @@ class PairCells(NamedTuple):
     starts: Ids  # where each pair's cells begin
 
 
-class Tile(NamedTuple):
-    """A block of subjects and objects with what is listed there."""
+class PairTile(NamedTuple):
+    """A block of subjects and objects with its listed cells."""
 
     subjects: slice
     objects: slice
     facts: PairCells
-    open: PairCells  # unobserved cells of pairs that have no fact
+    unobserved: PairCells  # of pairs that have no fact
 
 
-class Exclusive:
+class CategoricalSum:
     """Value and gradient of the categorical loss over all pairs of some facts.
 
-    With several workers: over the pairs whose subject this one owns.
+    Each of several workers sums the pairs whose subject it owns.
     """
 
     def __init__(self, facts: Facts | Shard, dtype: Any = np.float32, n_threads: int | None = None):
@@ -58,25 +59,33 @@ class Exclusive:
         shard = Shard.of(facts)
         tiles = _tiles(shard.facts, shard.entity_range, self.dtype)
         n_threads = min(n_threads or numba.get_num_threads(), len(tiles))
-        # Tiles are dealt in runs, and a run keeps its order: the same sums at every call.
-        self.shares = [tiles[len(tiles) * t // n_threads : len(tiles) * (t + 1) // n_threads] for t in range(n_threads)]
+        # Each thread gets a run of tiles in a fixed order: the same sums at every call.
+        self.parts = [tiles[low:high] for low, high in even_ranges(len(tiles), n_threads)]
         self._pool = ThreadPoolExecutor(n_threads - 1) if n_threads > 1 else None
 
+    @classmethod
+    def memory(cls, facts: Facts, rank: int, dtype: Any) -> CellMemory:
+        """The listed cells while they are sorted, or sorted with three tiles per thread; a gradient per thread."""
+        item, n_threads, cells = np.dtype(dtype).itemsize, numba.get_num_threads(), n_listed_cells(facts)
+        numbers = facts.n_entities * rank + facts.n_relations * rank * rank
+        tiles = 3 * item * n_threads * TILE_CELLS
+        return CellMemory(0, max(80 * cells, 40 * cells + tiles) + item * n_threads * numbers)
+
     def __call__(self, A: Matrix, R: Slices, b: Vector, *, value: bool = True) -> Reduction:
-        """Σ of the loss and its derivatives; the value costs next to nothing here."""
+        """Σ of the loss and its derivatives; the value takes next to no extra time."""
         A, R, b = (np.ascontiguousarray(array, self.dtype) for array in (A, R, b))
-        others = [self._pool.submit(_reduce, share, A, R, b) for share in self.shares[1:]] if self._pool else []
-        total, dA, dR, db = _reduce(self.shares[0], A, R, b)
+        others = [self._pool.submit(_reduce, part, A, R, b) for part in self.parts[1:]] if self._pool else []
+        total, dA, dR, db = _reduce(self.parts[0], A, R, b)
         for other in others:
-            part = other.result()
-            total += part.value
-            dA += part.dA
-            dR += part.dR
-            db += part.db
+            reduction = other.result()
+            total += reduction.value
+            dA += reduction.dA
+            dR += reduction.dR
+            db += reduction.db
         return Reduction(total, dA, dR, db)
 
 
-def _reduce(tiles: list[Tile], A: Matrix, R: Slices, b: Vector) -> Reduction:
+def _reduce(tiles: list[PairTile], A: Matrix, R: Slices, b: Vector) -> Reduction:
     K, r, _ = R.shape
     wide = R.transpose(1, 0, 2).reshape(r, K * r)  # [R_1 … R_K]
     dA, dwide, db = np.zeros_like(A), np.zeros_like(wide), np.zeros(K)
@@ -97,12 +106,12 @@ def _reduce(tiles: list[Tile], A: Matrix, R: Slices, b: Vector) -> Reduction:
     return Reduction(total, dA, dwide.reshape(r, K, r).transpose(1, 0, 2), db)
 
 
-def _softmax(T: Matrix, tile: Tile) -> tuple[float, Matrix]:
-    """The tile's share of the loss, and its slope in θ: (I, K, J)."""
+def _softmax(T: Matrix, tile: PairTile) -> tuple[float, Matrix]:
+    """The loss of a tile, and its slope in θ: (I, K, J)."""
     top = np.maximum(T.max(axis=1), 0)  # (I, J), never below "none"
-    facts, open_ = tile.facts, tile.open
+    facts, masked = tile.facts, tile.unobserved
     theta = T[facts.rows, facts.relations, facts.columns].astype(np.float64)
-    unknown = T[open_.rows, open_.relations, open_.columns].astype(np.float64)
+    possible = T[masked.rows, masked.relations, masked.columns].astype(np.float64)
     P = np.subtract(T, top[:, None], out=T)
     np.exp(P, out=P)
     Z = P.sum(axis=1) + np.exp(-top)
@@ -111,40 +120,40 @@ def _softmax(T: Matrix, tile: Tile) -> tuple[float, Matrix]:
     value = float(log_Z.sum(dtype=np.float64))
     if len(facts.rows):
         i, j = facts.rows[facts.starts], facts.columns[facts.starts]
-        times = np.add.reduceat(facts.weights, facts.starts)  # a pair counts once for each of its facts
+        times = np.add.reduceat(facts.weights, facts.starts)  # a pair counts once per fact
         value += float(np.sum((times - 1.0) * log_Z[i, j]) - np.sum(facts.weights * theta))
         several = times != 1
         P[i[several], :, j[several]] *= times[several, None]
         P[facts.rows, facts.relations, facts.columns] -= facts.weights
-    if len(open_.rows):
-        highest = np.maximum(np.maximum.reduceat(unknown, open_.starts), 0)
-        lengths = np.diff(open_.starts, append=len(unknown))
-        e = np.exp(unknown - np.repeat(highest, lengths))
-        sums = np.add.reduceat(e, open_.starts) + np.exp(-highest)
+    if len(masked.rows):
+        highest = np.maximum(np.maximum.reduceat(possible, masked.starts), 0)
+        lengths = np.diff(masked.starts, append=len(possible))
+        e = np.exp(possible - np.repeat(highest, lengths))
+        sums = np.add.reduceat(e, masked.starts) + np.exp(-highest)
         value -= float(np.sum(highest + np.log(sums)))
-        P[open_.rows, open_.relations, open_.columns] -= (e / np.repeat(sums, lengths)).astype(P.dtype)
+        P[masked.rows, masked.relations, masked.columns] -= (e / np.repeat(sums, lengths)).astype(P.dtype)
     return value, P
 
 
-def _tiles(facts: Facts, own: slice, dtype: Any) -> list[Tile]:
-    """All pairs of these subjects in tiles; a fact of weight 0 is an unobserved cell."""
+def _tiles(facts: Facts, own: slice, dtype: Any) -> list[PairTile]:
+    """All pairs of these subjects, in tiles; a fact of weight 0 is an unobserved cell."""
     n, k, height = facts.n_entities, facts.n_relations, own.stop - own.start
     columns = min(n, COLUMNS)
-    rows = min(max(1, CELLS // (columns * k)), -(-height // 2))  # two blocks at least, for two threads
+    rows = min(max(1, TILE_CELLS // (columns * k)), -(-height // 2))  # at least two blocks, for two threads
     weights = facts.confidences
     known = weights > 0
     ones, w = facts.triples[known], weights[known].astype(dtype)
-    hidden = np.concatenate([facts.unobserved, facts.triples[~known]])
+    unobserved = np.concatenate([facts.unobserved, facts.triples[~known]])
     pairs = ones[:, 0].astype(np.int64) * n + ones[:, 2]
-    hidden = hidden[~np.isin(hidden[:, 0].astype(np.int64) * n + hidden[:, 2], pairs)]
+    unobserved = unobserved[~np.isin(unobserved[:, 0].astype(np.int64) * n + unobserved[:, 2], pairs)]
     edges_I, edges_J = [*range(own.start, own.stop, rows), own.stop], [*range(0, n, columns), n]
     width = len(edges_J) - 1
     by_tile = [
         _by_tile(cells - [own.start, 0, 0], values, rows, columns, (len(edges_I) - 1) * width, width)
-        for cells, values in ((ones, w), (hidden, np.ones(len(hidden), dtype)))
+        for cells, values in ((ones, w), (unobserved, np.ones(len(unobserved), dtype)))
     ]
     return [
-        Tile(slice(*rows_), slice(*columns_), by_tile[0][a * width + c], by_tile[1][a * width + c])
+        PairTile(slice(*rows_), slice(*columns_), by_tile[0][a * width + c], by_tile[1][a * width + c])
         for a, rows_ in enumerate(pairwise(edges_I))
         for c, columns_ in enumerate(pairwise(edges_J))
     ]

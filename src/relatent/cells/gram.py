@@ -1,8 +1,8 @@
-"""The exact squared loss over all cells, linear in the facts: all cells close in r × r matrices.
+"""The exact squared loss over all cells, linear in the facts: a closed form in r × r matrices.
 
     Σ_ij (θ_ij + b)² = tr(R_kᵀ G R_k G) + 2 b sᵀ R_k s + N² b²,    G = AᵀA,  s = Aᵀ1
 
-Facts and unobserved cells are corrected one by one.
+Facts and unobserved cells are then corrected one by one.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from ..arrays import Matrix, Slices, Vector
 from ..backend import gram_matrix as gram
 from ..data.facts import Facts
 from ..data.shard import Shard
-from .cell_sum import Reduction
-from .sparse.grouped import RelationGroup, relation_groups
+from .cell_sum import CellMemory, Reduction, n_listed_cells
+from .sparse.grouped import MAX_GROUP_ELEMENTS, RelationGroup, relation_groups
+
+LAYOUT_BYTES, SORTING_BYTES = 48, 34  # per listed cell: by subject and by object; more while a group is sorted
 
 
 class SquaredSum:
     """Value and gradient of Σ w (x − θ)² over all observed cells of some facts.
 
-    With several workers: what this one's facts add, and for the first what all cells come to.
+    Each of several workers corrects its own facts, and the first one adds the sum over all cells.
     """
 
     def __init__(self, facts: Facts | Shard, dtype: Any = np.float32):
@@ -33,10 +35,16 @@ class SquaredSum:
         self._groups: list[RelationGroup] = []
         self._rank = 0
 
+    @classmethod
+    def memory(cls, facts: Facts, rank: int, dtype: Any) -> CellMemory:
+        """The facts by subject and by object, four matrices of a group, and two gradients."""
+        item, numbers = np.dtype(dtype).itemsize, facts.n_entities * rank + facts.n_relations * rank * rank
+        return CellMemory(0, layout_memory(facts, rank) + item * (4 * group_numbers(facts, rank) + 2 * numbers))
+
     def __call__(self, A: Matrix, R: Slices, b: Vector, *, value: bool = True) -> Reduction:
-        """Σ of the loss and its derivatives; the value costs nothing here."""
+        """Σ of the loss and its derivatives; the value takes no extra time."""
         A = np.ascontiguousarray(A, self.dtype)
-        if A.shape[1] != self._rank:  # groups are as large as the rank allows
+        if A.shape[1] != self._rank:  # the rank decides how large a group may be
             self._rank = A.shape[1]
             self._groups = relation_groups(self.facts, self._rank, self.dtype)
         R, b = np.asarray(R, np.float64), np.asarray(b, np.float64)
@@ -67,3 +75,15 @@ class SquaredSum:
             db[k] += np.bincount(cells.rows // n, weights=slope, minlength=k.stop - k.start)
             dA += (Y @ narrow.transpose(0, 2, 1) + group.backward.times(A, own) @ narrow).sum(axis=0)
         return Reduction(total, dA, dR.astype(self.dtype), db.astype(self.dtype))
+
+
+def layout_memory(facts: Facts, rank: int) -> int:
+    """Bytes of the cells by subject and by object, while those of the largest group are sorted."""
+    share = group_numbers(facts, rank) / max(1, facts.n_relations * facts.n_entities * rank)
+    return int((LAYOUT_BYTES + SORTING_BYTES * share) * n_listed_cells(facts))
+
+
+def group_numbers(facts: Facts, rank: int) -> int:
+    """Numbers of X_k A that are held at once, at most: those of a group of relations."""
+    per_relation = facts.n_entities * rank
+    return min(max(MAX_GROUP_ELEMENTS, per_relation), facts.n_relations * per_relation)

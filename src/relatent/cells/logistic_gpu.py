@@ -1,13 +1,14 @@
-"""The exact logistic sum over all cells on a GPU, with its gradient, and nothing N × N ever in memory.
+"""The exact logistic sum over all cells on a GPU, with its gradient; no N × N array is ever in memory.
 
     value = Σ over all cells softplus(θ) + Σ over facts [w softplus(−θ) − softplus(θ)] − Σ over unobserved softplus(θ)
 
 With Q_k = A R_k and D = σ(Q_k Aᵀ + b_k) the gradient needs dQ = D A and dA = Dᵀ Q: sigmoid attention whose keys are
-its values, and the same again with the roles swapped. One kernel (`attention`) does both: it holds a block of x,
-streams y, and adds up σ(x yᵀ + b) y in registers. 8·N²·K·r flop. Rows (k, i) are worked on in pieces that fit the work
-space.
+its values, and the same again with the roles swapped. One kernel (`logistic_gpu_kernels`) does both: it holds a block
+of x, streams y, and sums σ(x yᵀ + b) y in registers. This takes 8·N²·K·r flop. Rows (k, i) are worked on in pieces that
+fit the work space.
 
-Above rank 256 the sums no longer fit registers. Then σ of some rows is written down, and two library products read it.
+Above rank 256 the sums no longer fit registers. Then σ of some rows is written to memory, and two library products
+read it.
 """
 
 from __future__ import annotations
@@ -26,32 +27,37 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ..arrays import Ids, Triples, Vector
+from ..backend.protocol import Backend
 from ..backend.torch_backend import TorchBackend, product, tf32
 from ..data.facts import Facts
 from ..data.listed_cells import listed_cells
-from . import logistic_gpu_kernels as attention
-from .cell_sum import Reduction
+from ..data.shard import Shard
+from . import logistic_gpu_kernels as kernels
+from .cell_sum import CellMemory, Reduction, n_listed_cells
+from .logistic_gpu_corrections import (
+    CellsByObject,
+    CellsByRow,
+    PieceFactors,
+    RowCorrections,
+    correct_objects,
+    correct_rows,
+)
 
 UNIT = 128  # rows and columns come in multiples of this, the largest block
-WIDEST = 256  # rank whose sums still fit registers
-ROOM = 640 << 20  # bytes for Q, its rounded copy and dQ
-SLOPES = 160 << 20  # bytes for σ of some rows, where the rank is larger
+MAX_REGISTER_RANK = 256  # up to here the sums fit registers
+WORK_BYTES = 640 << 20  # for Q, its rounded copy and dQ
+SLOPE_BYTES = 160 << 20  # for σ of some rows, at larger ranks
+PARALLEL_PROGRAMS = 264  # that run at the same time on the GPU
+SPLIT_BYTES = 128 << 20  # for separate sums of dA
 LOG2E = 1 / math.log(2)
-STEEPEST = 60.0  # a bias beyond ±this is clipped: σ(±60) is 0 or 1 in any arithmetic used here
+MAX_BIAS = 60.0  # a larger bias is clipped: σ(±60) is 0 or 1 in any arithmetic used here
 
 
-class Listed:
-    """Facts and unobserved cells of one piece, sorted once by row and once by object."""
+class PieceCells:
+    """Facts and unobserved cells of one piece, sorted by row and by object."""
 
     def __init__(
-        self,
-        rows: Ids,
-        relations: Ids,
-        objects: Ids,
-        w: Vector,
-        taken: Vector,
-        n_relations: int,
-        device: torch.device,
+        self, rows: Ids, relations: Ids, objects: Ids, weights: Vector, n_relations: int, device: torch.device
     ):
         def put(array: NDArray[Any], dtype: type = np.int32) -> Tensor:
             return torch.from_numpy(np.ascontiguousarray(array, dtype)).to(device)
@@ -62,25 +68,24 @@ class Listed:
         by_object = np.argsort(objects, kind="stable")
         distinct_objects, object_firsts = np.unique(objects[by_object], return_index=True)
         self.n = len(rows)
-        self.rows, self.starts = put(distinct), put(np.append(firsts, self.n))
         edges = np.searchsorted(relations[order][firsts], np.arange(n_relations + 1))
         self.relation_edges = put(edges, np.int64)
-        self.objects, self.w, self.taken = put(objects), put(w[order], np.float32), put(taken[order], np.float32)
-        self.distinct_objects, self.object_starts = put(distinct_objects), put(np.append(object_firsts, self.n))
-        self.by_object, self.rows_by_object = put(by_object), put(rows[by_object])
+        self.by_row = CellsByRow(
+            put(np.append(firsts, self.n)), put(distinct), put(objects), put(weights[order], np.float32)
+        )
+        self.by_object = CellsByObject(
+            put(np.append(object_firsts, self.n)), put(distinct_objects), put(by_object), put(rows[by_object])
+        )
 
-    def add(
-        self, Q: Tensor, A: Tensor, b: Tensor, height: int, dQ: Tensor, dA: Tensor, db: Tensor, value: Tensor
-    ) -> None:
+    def correct(self, factors: PieceFactors, height: int, dQ: Tensor, dA: Tensor, db: Tensor, value: Tensor) -> None:
         """Correct dQ, dA, db and the value in place."""
         if not self.n:
             return
-        d, values = torch.empty(self.n, device=A.device), torch.empty(2, len(self.rows), device=A.device)
-        by_row = (self.starts, self.rows, self.objects, self.w, self.taken)
-        attention.correct_rows(Q, A, b, *by_row, d, dQ, values, height)
-        by_object = (self.object_starts, self.distinct_objects, self.by_object, self.rows_by_object)
-        attention.correct_objects(Q, d, *by_object, dA)
-        up_to = pad(values.double().cumsum(1), (1, 0))  # rows are sorted by relation
+        device = factors.A.device
+        slopes, sums = torch.empty(self.n, device=device), torch.empty(2, len(self.by_row.rows), device=device)
+        correct_rows(factors, self.by_row, RowCorrections(slopes, dQ, sums), height)
+        correct_objects(factors.Q, slopes, self.by_object, dA)
+        up_to = pad(sums.double().cumsum(1), (1, 0))  # rows are sorted by relation
         db += up_to[1, self.relation_edges[1:]] - up_to[1, self.relation_edges[:-1]]
         value += up_to[0, -1]
 
@@ -91,19 +96,18 @@ class Piece:
 
     low: int
     high: int
-    subjects: slice | Tensor  # places in A, with zero vectors up to whole blocks
+    subjects: slice | Tensor  # positions in A, padded to whole blocks with zero vectors
     n_subjects: int
     objects: Tensor | None  # None for all entities
     n_objects: int
-    listed: Listed
+    cells: PieceCells
 
 
-class Fused:
+class GpuLogisticSum:
     """Value and gradient of the logistic loss over all observed cells of some facts, on a GPU.
 
-    typed: only entities that have facts as subjects of a relation, and as its objects, have cells in it.
-    subject_weights, object_weights: (N,) from 0 to 1; a cell that is not listed counts their product.
-    rows: from which subject to which, of a share of the cells; all of them if it is left out.
+    typed: a relation only has cells between entities that have facts as its subjects and as its objects.
+    rows: the range of subjects whose cells are summed; None is all of them.
     """
 
     def __init__(
@@ -112,81 +116,85 @@ class Fused:
         backend: TorchBackend,
         *,
         typed: bool = False,
-        subject_weights: Vector | None = None,
-        object_weights: Vector | None = None,
         rows: tuple[int, int] | None = None,
-        room: int = ROOM,
+        work_bytes: int = WORK_BYTES,
     ):
-        self.facts, self.device, self.room = facts, backend.device, room
+        self.facts, self.device, self.work_bytes = facts, backend.device, work_bytes
         self.dtype = torch.float16 if backend.half else torch.float32
         self.n, self.k = facts.n_entities, facts.n_relations
         self.rows = (0, self.n) if rows is None else rows
         self.subjects, self.objects = (
             _types(facts, column, self.rows if not column else None, typed) for column in (0, 2)
         )
-        self.height = _up(self.n + 1, UNIT)  # one row at least is a zero vector: it fills up lists of entities
-        u, v = _weights(subject_weights, self.n), _weights(object_weights, self.n)
-        self.u, self.v = (pad(w, (0, self.height - self.n)).to(self.device) for w in (u, v))
-        self.weighted = subject_weights is not None or object_weights is not None
-        self._taken = u.numpy(), v.numpy()
+        self.height = _round_up(self.n + 1, UNIT)  # at least one row is a zero vector, which pads lists of entities
         self._plans: dict[int, list[Piece]] = {}
+
+    @classmethod
+    def of_shard(cls, shard: Shard, backend: Backend, *, typed: bool = False) -> GpuLogisticSum:
+        """The sum over the cells whose subject this worker owns."""
+        assert isinstance(backend, TorchBackend)
+        return cls(shard.facts, backend, typed=typed, rows=(shard.entity_range.start, shard.entity_range.stop))
+
+    @classmethod
+    def memory(cls, facts: Facts, rank: int, dtype: Any) -> CellMemory:
+        """Bytes on the GPU: the work space, two copies of A, dA and its parts, and the listed cells."""
+        factors = 4 * facts.n_entities * _padded_rank(rank)
+        return CellMemory(0, WORK_BYTES + SLOPE_BYTES + SPLIT_BYTES + 4 * factors + 28 * n_listed_cells(facts))
 
     def pieces(self, rank: int) -> list[Piece]:
         """What is worked on at once, for factors of this (padded) rank."""
         if rank not in self._plans:
-            self._plans = {rank: list(self._cut(rank))}
+            self._plans = {rank: list(self._divide(rank))}
         return self._plans[rank]
 
-    def _cut(self, rank: int) -> Iterator[Piece]:
+    def _divide(self, rank: int) -> Iterator[Piece]:
         facts = self.facts
         cells, _, w = listed_cells(facts)
         cells = cells.astype(np.int64)
         order = np.argsort(cells[:, 1], kind="stable")
         cells, w = cells[order], w[order]
         edges = np.searchsorted(cells[:, 1], np.arange(self.k + 1))
-        limit = max(UNIT, self.room // (rank * (8 + self.dtype.itemsize)) // UNIT * UNIT)
+        limit = max(UNIT, self.work_bytes // (rank * (8 + self.dtype.itemsize)) // UNIT * UNIT)
         for low, high, start, stop in _cuts(self.rows, limit, self.subjects, self.objects):
             I, J = self.subjects[low], self.objects[low]
             rows = np.arange(start, stop) if I is None else np.asarray(I)[start:stop]
             mine = slice(edges[low], edges[high])
-            whole = I is None and start % UNIT == 0 and (stop % UNIT == 0 or stop == self.n)  # what fills up is zero
+            whole = I is None and start % UNIT == 0 and (stop % UNIT == 0 or stop == self.n)  # the padding is zero
             yield Piece(
                 low,
                 high,
-                slice(start, start + _up(len(rows), UNIT)) if whole else self._ids(rows),
+                slice(start, start + _round_up(len(rows), UNIT)) if whole else self._padded(rows),
                 len(rows),
-                None if J is None else self._ids(np.asarray(J)),
+                None if J is None else self._padded(np.asarray(J)),
                 self.n if J is None else len(J),
-                self._listed(cells[mine], w[mine], rows, low, high),
+                self._cells(cells[mine], w[mine], rows, low, high),
             )
 
-    def _ids(self, entities: Ids) -> Tensor:
-        """Entities on the device, filled up to whole blocks with the one that is a zero vector."""
-        ids = np.full(_up(len(entities), UNIT), self.n)
+    def _padded(self, entities: Ids) -> Tensor:
+        """Entities on the device, padded to whole blocks with the one that is a zero vector."""
+        ids = np.full(_round_up(len(entities), UNIT), self.n)
         ids[: len(entities)] = entities
         return torch.from_numpy(ids).to(self.device)
 
-    def _listed(self, cells: Triples, w: Vector, rows: Ids, low: int, high: int) -> Listed:
-        """The listed cells of a piece's rows, with their place among them."""
+    def _cells(self, cells: Triples, w: Vector, rows: Ids, low: int, high: int) -> PieceCells:
+        """The listed cells in the rows of a piece, with their position there."""
         place = np.full(self.n, -1)
         place[rows] = np.arange(len(rows))
         within = place[cells[:, 0]] >= 0
         s, k, o = cells[within].T
-        taken = self._taken[0][s] * self._taken[1][o]  # how often the sum over all cells has counted each
-        return Listed(
-            (k - low) * _up(len(rows), UNIT) + place[s], k - low, o, w[within], taken, high - low, self.device
-        )
+        row = (k - low) * _round_up(len(rows), UNIT) + place[s]
+        return PieceCells(row, k - low, o, w[within], high - low, self.device)
 
-    def __call__(self, A: Tensor, R: Tensor, b: Tensor, *, value: bool = True) -> Reduction:
+    def __call__(self, A: Any, R: Any, b: Any, *, value: bool = True) -> Reduction:
         """Σ of the loss and its derivatives, the same numbers at every call; without `value` the sum is NaN."""
         with tf32(True):
-            work = _Work(self, A, R, b, value)
-            for piece in self.pieces(work.rank):
-                work.add(piece)
-            return work.result(A.shape[1])
+            evaluation = _Evaluation(self, A, R, b, value)
+            for piece in self.pieces(evaluation.rank):
+                evaluation.add(piece)
+            return evaluation.result(A.shape[1])
 
 
-class _Task(NamedTuple):
+class _PieceInputs(NamedTuple):
     """A piece as the kernels over all cells take it."""
 
     piece: Piece
@@ -194,114 +202,103 @@ class _Task(NamedTuple):
     queries: Tensor  # Q, scaled and rounded
     columns: Tensor  # A of the objects, scaled and rounded
     bias: Tensor  # (m,) b / log 2
-    u: Tensor | None  # weights of the subjects
-    v: Tensor | None  # and of the objects
 
 
-class _Work:
-    """One evaluation: the factors as the kernels take them, and what the pieces add to."""
+class _Evaluation:
+    """One evaluation: the factors as the kernels take them, and the sums that the pieces add to."""
 
-    def __init__(self, plan: Fused, A: Tensor, R: Tensor, b: Tensor, with_value: bool):
+    def __init__(self, plan: GpuLogisticSum, A: Tensor, R: Tensor, b: Tensor, with_value: bool):
         self.plan, self.with_value = plan, with_value
         r = A.shape[1]
-        self.rank = max(16, 1 << (r - 1).bit_length()) if r <= WIDEST else _up(r, 64)
-        fill = self.rank - r
-        self.A = pad(A.float(), (0, fill, 0, plan.height - plan.n))
-        self.R = pad(R.float(), (0, fill, 0, fill))
-        self.b = b.double().clamp(-STEEPEST, STEEPEST)
-        # A power of two brings A and Q to the same size: both fit float16, and their product stays what it is.
+        self.rank = _padded_rank(r)
+        padding = self.rank - r
+        self.A = pad(A.float(), (0, padding, 0, plan.height - plan.n))
+        self.R = pad(R.float(), (0, padding, 0, padding))
+        self.b = b.double().clamp(-MAX_BIAS, MAX_BIAS)
+        # A power of two brings A and Q to the same size: both fit float16, and their product stays the same.
         balance = self.R.square().mean().sqrt() * math.sqrt(r)  # of Q to A, about
         self.up = _power_of_two(balance.sqrt()) if plan.dtype == torch.float16 else self.A.new_ones(())
-        self.keys = attention.rounded(plan.dtype, self.A, self.up)
+        self.keys = kernels.rounded(plan.dtype, self.A, self.up)
         self.value = self.b.new_zeros(())
         self.dA, self.dR, self.db = torch.zeros_like(self.A), torch.zeros_like(self.R), torch.zeros_like(self.b)
-        # Objects that any relation may have: their dA is added up by several programs, each in an own part.
+        # Objects that any relation may have: several programs sum their dA, each in its own part.
         splits = _splits(plan.height, self.rank)
-        own = splits > 1 or plan.weighted
-        self.parts = self.A.new_zeros((splits, *self.A.shape)) if own else self.dA[None]
+        self.parts = self.A.new_zeros((splits, *self.A.shape)) if splits > 1 else self.dA[None]
 
     def result(self, r: int) -> Reduction:
-        """The sums, without what fills up."""
-        plan = self.plan
+        """The sums, without the padding."""
+        n = self.plan.n
         if self.parts.data_ptr() != self.dA.data_ptr():
-            whole = self.parts.sum(0)
-            self.dA += whole * plan.v[:, None] if plan.weighted else whole
+            self.dA += self.parts.sum(0)
         value = float(self.value) if self.with_value else math.nan
-        return Reduction(value, self.dA[: plan.n, :r], self.dR[:, :r, :r], self.db)
+        return Reduction(value, self.dA[:n, :r], self.dR[:, :r, :r], self.db)
 
     def add(self, piece: Piece) -> None:
-        """Add one piece's part of everything."""
+        """Add one piece to all sums."""
         k, I, J = slice(piece.low, piece.high), piece.subjects, piece.objects
         A_I, R_k, b_k = self.A[I], self.R[k], self.b[k]
         (height, rank), m = A_I.shape, piece.high - piece.low
-        with tf32(not self.with_value):  # the value is good to 1e-6 only if Q is exact
+        with tf32(not self.with_value):  # the value is exact to 1e-6 only if Q is exact
             Q = torch.matmul(A_I, R_k).view(m * height, rank)
-        queries = attention.rounded(self.plan.dtype, Q, -LOG2E / self.up)
+        queries = kernels.rounded(self.plan.dtype, Q, -LOG2E / self.up)
         columns = self.keys if J is None else self.keys[J]
-        u = self.plan.u[I] if self.plan.weighted else None
-        v = (self.plan.v if J is None else self.plan.v[J]) if self.plan.weighted else None
-        all_cells = self._attended if rank <= WIDEST else self._written_down
-        dQ, slopes, values = all_cells(_Task(piece, Q, queries, columns, (b_k * LOG2E).float(), u, v))
-        if u is not None:
-            dQ *= u[:, None, None]
-        filling = 0 if self.plan.weighted else (len(columns) - piece.n_objects) * piece.n_subjects
-        self.db[k] += _over_rows(slopes, m, piece.n_subjects, u) - filling * torch.sigmoid(b_k)
+        all_cells = self._by_attention if rank <= MAX_REGISTER_RANK else self._by_written_slopes
+        dQ, slopes, values = all_cells(_PieceInputs(piece, Q, queries, columns, (b_k * LOG2E).float()))
+        padding = (len(columns) - piece.n_objects) * piece.n_subjects
+        self.db[k] += _over_rows(slopes, m, piece.n_subjects) - padding * torch.sigmoid(b_k)
         if values is not None:
             softplus = torch.nn.functional.softplus(b_k, threshold=1e3)
-            self.value += (_over_rows(values, m, piece.n_subjects, u) - filling * softplus).sum()
-        piece.listed.add(Q, self.A, b_k.float(), height, dQ, self.dA, self.db[k], self.value)
+            self.value += (_over_rows(values, m, piece.n_subjects) - padding * softplus).sum()
+        piece.cells.correct(PieceFactors(Q, self.A, b_k.float()), height, dQ, self.dA, self.db[k], self.value)
         wide = dQ.view(height, m * rank)
         self.dR[k] += torch.matmul(A_I.T, wide).view(rank, m, rank).transpose(0, 1)
         self._add_rows(I, piece.n_subjects, torch.matmul(wide, R_k.transpose(1, 2).reshape(m * rank, rank)))
 
     def _add_rows(self, chosen: slice | Tensor, n: int, x: Tensor) -> None:
-        """Add rows to dA, those that only fill up left out."""
+        """Add rows to dA, without the padding."""
         if isinstance(chosen, slice):
             self.dA[chosen] += x
         else:
             self.dA.index_add_(0, chosen[:n], x[:n])
 
-    def _attended(self, task: _Task) -> tuple[Tensor, Tensor, Tensor | None]:
-        """dQ, Σ σ and Σ softplus of the rows; what the columns get is added where it belongs."""
-        piece, Q, queries, columns, bias, u, v = task
+    def _by_attention(self, inputs: _PieceInputs) -> tuple[Tensor, Tensor, Tensor | None]:
+        """dQ, Σ σ and Σ softplus of the rows; adds the derivatives of the columns to dA."""
+        piece, Q, queries, columns, bias = inputs
         J, m = piece.objects, len(bias)
         height, rank = len(Q) // m, self.rank
         dQ, slopes = Q.new_empty(height, m, rank), Q.new_empty(len(Q))
         values = torch.empty_like(slopes) if self.with_value else None
-        unit = attention.UNIT_OF_SIGMA
+        unit = kernels.UNIT_OF_SIGMA
         scales = torch.stack([unit / self.up, -self.up / LOG2E])
-        attention.attend(queries, columns, bias, height, scales, dQ, slopes, values, Q, v)
+        kernels.attend(queries, columns, bias, height, scales, dQ, kernels.Totals(slopes, values), Q)
         out = self.parts if J is None else Q.new_zeros((_splits(len(columns), rank), *columns.shape))
         changes = Q.new_empty(out.shape[:2]) if self.with_value else None
         exact = (self.A if J is None else self.A[J]) if self.with_value else None
         scales = torch.stack([-unit / LOG2E * self.up, 1 / self.up])
-        over = None if u is None else u.repeat(m)
-        attention.attend(columns, queries, bias, height, scales, out, values=changes, exact=exact, weights=over)
+        kernels.attend(columns, queries, bias, height, scales, out, kernels.Totals(None, changes), exact)
         if changes is not None:
-            self.value += (changes if v is None else changes * v).sum(dtype=torch.float64)
+            self.value += changes.sum(dtype=torch.float64)
         if J is not None:
-            whole = out.sum(0)
-            self._add_rows(J, piece.n_objects, whole if v is None else whole * v[:, None])
+            self._add_rows(J, piece.n_objects, out.sum(0))
         return dQ, slopes, values
 
-    def _written_down(self, task: _Task) -> tuple[Tensor, Tensor, Tensor | None]:
-        """As `_attended`, σ of some rows in memory at a time."""
-        piece, Q, queries, columns, bias, u, v = task
+    def _by_written_slopes(self, inputs: _PieceInputs) -> tuple[Tensor, Tensor, Tensor | None]:
+        """As `_by_attention`, with σ of some rows in memory at a time."""
+        piece, Q, queries, columns, bias = inputs
         J, m = piece.objects, len(bias)
         height, rank = len(Q) // m, self.rank
         dQ, sums = Q.new_empty(height, m, rank), Q.new_empty(len(Q))
         values = torch.empty_like(sums) if self.with_value else None
         dC = torch.zeros_like(columns, dtype=torch.float32)
-        unit = attention.UNIT_OF_SIGMA
-        step = max(UNIT, SLOPES // (len(columns) * columns.element_size()) // UNIT * UNIT)
+        unit = kernels.UNIT_OF_SIGMA
+        step = max(UNIT, SLOPE_BYTES // (len(columns) * columns.element_size()) // UNIT * UNIT)
         for k, start in pairs(range(m), range(0, height, step)):
             stop = min(start + step, height)
             rows = slice(k * height + start, k * height + stop)
-            P, sums[rows], value = attention.slopes(queries[rows], columns, bias[k : k + 1], self.with_value, v)
+            P, sums[rows], value = kernels.slopes(queries[rows], columns, bias[k : k + 1], self.with_value)
             dq = product(P, columns) * (unit / self.up)
             dQ[start:stop, k] = dq
-            x = queries[rows] if u is None else queries[rows] * u[start:stop, None].to(queries.dtype)
-            dC += product(P.T, x)
+            dC += product(P.T, queries[rows])
             if values is not None:
                 values[rows] = value - (dq * (queries[rows].float() * (-self.up / LOG2E) - Q[rows])).sum(1)
         dC *= -unit / LOG2E * self.up
@@ -312,10 +309,9 @@ class _Work:
         return dQ, sums, values
 
 
-def _over_rows(x: Tensor, m: int, n: int, u: Tensor | None) -> Tensor:
-    """The sum over each relation's first n rows in float64, weighted by u."""
-    x = x.view(m, -1)[:, :n].double()
-    return x.sum(1) if u is None else x @ u[:n].double()
+def _over_rows(x: Tensor, m: int, n: int) -> Tensor:
+    """The sum over the first n rows of each relation, in float64."""
+    return x.view(m, -1)[:, :n].double().sum(1)
 
 
 def _types(facts: Facts, column: int, rows: tuple[int, int] | None, typed: bool) -> list[Ids | None]:
@@ -330,7 +326,7 @@ def _types(facts: Facts, column: int, rows: tuple[int, int] | None, typed: bool)
 def _cuts(
     rows: tuple[int, int], limit: int, subjects: Sequence[Ids | None], objects: Sequence[Ids | None]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Relations low to high, rows start to stop of their subjects: `limit` rows at most in all.
+    """Relations low to high, rows start to stop of their subjects: at most `limit` rows in all.
 
     Untyped relations share their columns and are worked on together, in even groups.
     """
@@ -341,7 +337,7 @@ def _cuts(
         I, J = subjects[low], objects[low]
         first, last = rows if I is None else (0, len(I))
         if last > first and (J is None or len(J)):
-            groups = -(-run // max(1, limit // _up(last - first, UNIT)))
+            groups = -(-run // max(1, limit // _round_up(last - first, UNIT)))
             edges = [low + run * group // groups for group in range(groups + 1)]
             for k_low, k_high in pairwise(edges):
                 for start in range(first, last, limit):
@@ -349,25 +345,26 @@ def _cuts(
         low += run
 
 
-def _splits(length: int, rank: int, programs: int = 264, room: int = 128 << 20) -> int:
-    """Into how many parts the rows go, so that about all processors end together; `programs` run at a time."""
+def _splits(length: int, rank: int) -> int:
+    """Into how many parts the rows are divided, so that all processors end at about the same time."""
     blocks = length // 64
-    choices = range(1, max(1, min(16, room // (4 * length * rank))) + 1)
-    return max(choices, key=lambda s: (round(s * blocks / programs / -(-s * blocks // programs), 2), -s))
+    choices = range(1, max(1, min(16, SPLIT_BYTES // (4 * length * rank))) + 1)
+
+    def used(splits: int) -> float:
+        return round(splits * blocks / PARALLEL_PROGRAMS / -(-splits * blocks // PARALLEL_PROGRAMS), 2)
+
+    return max(choices, key=lambda splits: (used(splits), -splits))
 
 
-def _weights(w: Vector | None, n: int) -> Tensor:
-    """Weights of entities, ones where there are none; at most 1, or 2¹⁵ σ would leave the range of float16."""
-    w = np.ones(n) if w is None else np.asarray(w)
-    if w.shape != (n,) or not (w >= 0).all() or not (w <= 1).all():
-        raise ValueError(f"weights must be {n} numbers from 0 to 1")
-    return torch.from_numpy(w.astype(np.float32))
+def _padded_rank(rank: int) -> int:
+    """The rank with the padding that the kernels need."""
+    return max(16, 1 << (rank - 1).bit_length()) if rank <= MAX_REGISTER_RANK else _round_up(rank, 64)
 
 
 def _power_of_two(x: Tensor) -> Tensor:
-    """The power of two next to x."""
+    """The power of two nearest to x."""
     return torch.exp2(torch.log2(x.clamp(1e-12, 1e12)).round())
 
 
-def _up(n: int, unit: int) -> int:
+def _round_up(n: int, unit: int) -> int:
     return -(-n // unit) * unit

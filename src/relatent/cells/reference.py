@@ -1,4 +1,4 @@
-"""The slow, obvious twin of every evaluator: N × N arrays, float64, no cleverness. Tests compare with it."""
+"""Slow, plain versions of every sum: N × N arrays in float64. Tests compare the fast sums with these."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from ..arrays import Matrix, Slices, Vector
 from ..data.facts import Facts
-from .cell_sum import CellLoss, Reduction
+from .cell_sum import CellFunction, Reduction
 
 
 def logistic(facts: Facts, A: Matrix, R: Slices, b: Vector) -> Reduction:
@@ -15,7 +15,7 @@ def logistic(facts: Facts, A: Matrix, R: Slices, b: Vector) -> Reduction:
     return cellwise(lambda x, t: (np.logaddexp(0, t) - x * t, expit(t) - x), facts, A, R, b)
 
 
-def cellwise(loss: CellLoss, facts: Facts, A: Matrix, R: Slices, b: Vector) -> Reduction:
+def cellwise(loss: CellFunction, facts: Facts, A: Matrix, R: Slices, b: Vector) -> Reduction:
     """Σ over observed cells w · loss(x, θ), with its derivatives; x is how often a fact was seen."""
     A, R, b = (np.asarray(array, np.float64) for array in (A, R, b))
     X, W = dense_tensors(facts)
@@ -31,21 +31,21 @@ def softmax(
     A: Matrix,
     R: Slices,
     b: Vector,
-    relations: float = 0.0,
-    of_targets: tuple[Vector, Vector] | None = None,
+    relation_weight: float = 0.0,
+    answer_weights: tuple[Vector, Vector] | None = None,
 ) -> Reduction:
     """Σ over facts −log of the softmax over objects, over subjects and, weighted, over relations."""
     A, R, b = (np.asarray(array, np.float64) for array in (A, R, b))
     _, W = dense_tensors(facts)
     T = _scores(A, R, np.zeros_like(b))
-    rivals = np.where(W > 0, T, -np.inf)  # what is not known does not compete
+    rivals = np.where(W > 0, T, -np.inf)  # unobserved cells do not compete
     value, D = 0.0, np.zeros_like(T)
-    objects, subjects = of_targets or (np.ones(len(A)), np.ones(len(A)))
+    objects, subjects = answer_weights or (np.ones(len(A)), np.ones(len(A)))
     for (s, k, o), w in zip(facts.triples.tolist(), facts.confidences.tolist(), strict=True):
         for weight, line in (
             (w * objects[o], (k, s, slice(None))),
             (w * subjects[s], (k, slice(None), o)),
-            (w * relations, (slice(None), s, o)),
+            (w * relation_weight, (slice(None), s, o)),
         ):
             if weight:
                 total = np.logaddexp.reduce(rivals[line])
@@ -83,7 +83,7 @@ def _scores(A: Matrix, R: Slices, b: Vector) -> Slices:
 
 
 def _gradient(D: Slices, A: Matrix, R: Slices) -> tuple[Matrix, Slices, Vector]:
-    """From the slopes in θ to those in A, R and b."""
+    """The derivatives in A, R and b from those in θ."""
     D_t, R_t = D.transpose(0, 2, 1), R.transpose(0, 2, 1)
     return (D @ A @ R_t + D_t @ A @ R).sum(axis=0), A.T @ D @ A, D.sum(axis=(1, 2))
 

@@ -23,7 +23,7 @@ from numba.extending import intrinsic, overload
 
 # Everything but `afn`: approximate functions would spoil the loss; the rest lets sums run in lanes.
 FAST = {"contract", "arcp", "nsz", "nnan", "ninf", "reassoc"}
-HIDDEN = -1e30  # a score that adds nothing: σ = 0, softplus = 0
+MASKED = -1e30  # a score that adds nothing: σ = 0, softplus = 0
 FOLDS = 6  # 2⁶ = 64 factors (1 + e) ≤ 2 at most, so p stays far inside float32
 LARGE = 1e250  # in float64, one more such fold cannot overflow
 FOLD_LENGTH = 512  # cells collected before folding, so that narrow tiles do not take a log for every few cells
@@ -160,10 +160,10 @@ def prepare_facts(T, bias, rows, columns, weights):  # type: ignore[no-untyped-d
 
 
 @njit(inline="always")
-def hide(T, rows, columns):  # type: ignore[no-untyped-def]
+def mask_cells(T, rows, columns):  # type: ignore[no-untyped-def]
     """Take unobserved cells out of a tile of scores."""
     for c in range(len(rows)):
-        T[rows[c], columns[c]] = HIDDEN
+        T[rows[c], columns[c]] = MASKED
 
 
 @njit(inline="always")

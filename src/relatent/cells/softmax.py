@@ -1,12 +1,12 @@
-"""The softmax likelihood of facts, exactly: who else could stand there, among all entities.
+"""The exact softmax likelihood of facts: the answer of each fact competes with all entities.
 
     value = Σ over facts w [log Σ_j exp θ_skj − θ_sko] + w [log Σ_i exp θ_iko − θ_sko]
                          + c w [log Σ_k' exp θ_sk'o − θ_sko]
 
 Only the rows (subject, relation) and (relation, object) that occur in facts are summed, each once however many facts
-it has; unobserved cells are no rivals. A fact may count by how many facts the entity asked for has (`hubs`). The last
-term, of weight c, asks for the relation (`contest`). The bias of a
-relation would cancel in the first two and is left out of all.
+it has. Unobserved cells do not compete. The weight of a fact can depend on the number of facts of its answer
+(`degree_weight`). The last term, with weight c, is the softmax over relations (`relation_softmax`). The bias of a
+relation would cancel in the first two terms, and no term has it.
 """
 
 from __future__ import annotations
@@ -15,47 +15,63 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Vector
+from ..arrays import Matrix, Slices, Vector
+from ..backend.numpy_backend import MAX_SCORES
 from ..backend.protocol import Backend
 from ..data.facts import Facts
 from ..data.shard import Shard
-from .cell_sum import Reduction
-from .relation_softmax import Contest
-from .sparse.by_row import RelationRows
+from .cell_sum import CellMemory, Reduction
+from .relation_softmax import RelationSoftmax
+from .sparse.by_row import RelationRows, rows_memory
 
 
-def by_degree(facts: Facts | Shard, hubs: float, place: int) -> Vector:
-    """How much an answer in this place counts, (N,): all alike, or in part by its facts; 1 on average over facts."""
+def answer_weights(facts: Facts | Shard, degree_weight: float, place: int) -> Vector:
+    """The weight of each entity as an answer in this place, (N,), 1 on average over facts.
+
+    The weight is the same for all at `degree_weight` 0, and proportional to the number of facts at 1.
+    """
     shard = Shard.of(facts)
     s, _, o = shard.facts.triples.T
     as_subject, as_object = (shard.workers.sum(np.bincount(ids, minlength=shard.n_entities)) for ids in (s, o))
     degree = as_subject + as_object
-    weights = 1 - hubs + hubs * degree / max(degree.max(initial=0), 1)
+    weights = 1 - degree_weight + degree_weight * degree / max(degree.max(initial=0), 1)
     return weights / np.average(weights, weights=as_subject if place == 0 else as_object)  # type: ignore[no-any-return]
 
 
 class SoftmaxSum:
-    """Value and gradient of the softmax likelihood of some facts; arrays are those of `backend`."""
+    """Value and gradient of the softmax likelihood of some facts, with the arrays of a backend."""
 
-    def __init__(self, facts: Facts | Shard, backend: Backend, *, relations: float = 0.0, hubs: float = 0.0):
-        of_targets = None if not hubs else (by_degree(facts, hubs, 2), by_degree(facts, hubs, 0))
-        self.sides = [(side, side.unobserved(facts)) for side in RelationRows.of_facts(facts, backend, of_targets)]
+    def __init__(
+        self, facts: Facts | Shard, backend: Backend, *, relation_weight: float = 0.0, degree_weight: float = 0.0
+    ):
+        weights = None
+        if degree_weight:
+            weights = (answer_weights(facts, degree_weight, 2), answer_weights(facts, degree_weight, 0))
+        self.sides = [(side, side.unobserved(facts)) for side in RelationRows.of_facts(facts, backend, weights)]
         self.backend = backend
-        self.contest = Contest(Shard.of(facts).facts, relations, backend) if relations else None
+        self.over_relations = (
+            RelationSoftmax(Shard.of(facts).facts, relation_weight, backend) if relation_weight else None
+        )
 
-    def __call__(self, A: Any, R: Any, b: Any, *, value: bool = True) -> Reduction:
-        """Σ of the loss and its derivatives; b has no part in it. Without `value` the sum is NaN."""
+    @classmethod
+    def memory(cls, facts: Facts, rank: int, dtype: Any) -> CellMemory:
+        """The rows of both sides, three matrices of scores, and two gradients."""
+        item, numbers = np.dtype(dtype).itemsize, facts.n_entities * rank + facts.n_relations * rank * rank
+        return CellMemory(0, rows_memory(facts, rank, item) + item * (3 * MAX_SCORES + 2 * numbers))
+
+    def __call__(self, A: Matrix, R: Slices, b: Vector, *, value: bool = True) -> Reduction:
+        """Σ of the loss and its derivatives; without `value` the sum is NaN. The bias has no part in it."""
         dA, dR, total = 0 * A, 0 * R, 0.0
-        for side, hidden in self.sides:
+        for side, unobserved in self.sides:
             X = side.own(A)
             Q = side.times(X, R)
-            among_all, dQ, dA_side = self.backend.softmax_sums(Q, A, side.totals, hidden)
-            true = side.gathered(A)  # (m, r): Σ w a of the facts
+            among_all, dQ, dA_side = self.backend.softmax_sums(Q, A, side.totals, unobserved)
+            true = side.gathered(A)  # (m, r): Σ w a over the facts of each row
             if value:
                 total += among_all - self.backend.dot(Q, true)
             dQ = side.totals * dQ - true
             dA += dA_side - side.scattered(Q) + side.spread(side.times(dQ, R, back=True))
             side.add_outer(X, dQ, dR)
-        if self.contest is not None:
-            total += self.contest.add(A, R, dA, dR)
+        if self.over_relations is not None:
+            total += self.over_relations.add(A, R, dA, dR)
         return Reduction(total if value else np.nan, dA, dR, 0 * b)

@@ -176,7 +176,7 @@ def _report_method(estimator: Estimator, facts: Facts) -> None:
     if estimator.method_for(facts) == "sampled":
         message = f"zeros are sampled: there are {facts.n_cells:.1e} cells (--method exact sums over all of them)"
         click.echo(message, err=True)
-    elif facts.n_cells > SLOW_EXACT_CELLS and type(losses.resolve(estimator.loss)) is losses.Logistic:
+    elif facts.n_cells > SLOW_EXACT_CELLS and losses.resolve(estimator.loss).can_be_sampled:
         message = f"every step sums over all {facts.n_cells:.1e} cells (--method sampled is about as good and faster)"
         click.echo(message, err=True)
 

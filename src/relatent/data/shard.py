@@ -157,7 +157,8 @@ def move_to_owners(facts: Facts, workers: Workers, *, by: int = 0) -> Facts:
 
     def send(values: NDArray[Any], owner: Ids) -> NDArray[Any]:
         order = np.argsort(owner, kind="stable")
-        return workers.exchange(values[order], np.bincount(owner, minlength=workers.size).tolist())
+        received: NDArray[Any] = workers.exchange(values[order], np.bincount(owner, minlength=workers.size).tolist())
+        return received
 
     times = np.ones(len(facts)) if facts.times is None else facts.times
     keys, unobserved = (

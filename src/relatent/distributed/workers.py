@@ -134,13 +134,12 @@ class Workers:
             self._call(lambda dist: dist.all_reduce(_tensor(array)))
         return array
 
-    def sum_rows(self, whole: NDArray[Any]) -> NDArray[Any]:
+    def sum_rows(self, whole: Any) -> Any:
         """The sum over all workers, of the rows that this worker owns only: sends half as much as `sum`."""
         if self.size == 1:
             return whole
         parts = self.exchange(whole, np.diff(self.entity_edges(len(whole))).tolist())
-        total: NDArray[Any] = parts.reshape(self.size, -1, *whole.shape[1:]).sum(axis=0)
-        return total
+        return parts.reshape(self.size, -1, *whole.shape[1:]).sum(axis=0)
 
     def gather_rows(self, whole: T) -> T:
         """Fill the rows that other workers own, in place; each worker has filled its `entity_range`."""
@@ -190,7 +189,7 @@ class Workers:
         numbers[self.rank] = number
         return [int(count) for count in self.sum(numbers)]
 
-    def exchange(self, array: NDArray[Any], counts: Sequence[int]) -> NDArray[Any]:
+    def exchange(self, array: Any, counts: Sequence[int]) -> Any:
         """Send counts[0] rows to worker 0, the next counts[1] to worker 1, …; return the rows received, by rank."""
         if self.size == 1:
             return array
@@ -198,8 +197,11 @@ class Workers:
         table[self.rank] = counts
         self.sum(table)
         to_come = table[:, self.rank].tolist()
-        given = np.require(array, requirements=("C", "W"))
-        received = np.empty((sum(to_come), *array.shape[1:]), array.dtype)
+        shape = (sum(to_come), *array.shape[1:])
+        if isinstance(array, np.ndarray):
+            given, received = np.require(array, requirements=("C", "W")), np.empty(shape, array.dtype)
+        else:
+            given, received = array.contiguous(), array.new_empty(shape)
         away = given.nbytes * (1 - counts[self.rank] / max(len(given), 1))
         self.bytes_handed += given.nbytes
         self.bytes_sent += round(away)

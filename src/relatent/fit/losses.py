@@ -1,10 +1,10 @@
-"""Losses of single cells, each stated once: value and slope in θ, for the observed x.
+"""Losses, each defined once: the value and the slope in θ of a cell, for the observed x.
 
-    objective = Σ over observed cells w · loss(x, θ) + λ_A ‖A‖² + λ_R Σ_k ‖R_k‖²
+    objective = Σ over observed cells w · loss(x, θ) + penalty
 
-A loss also names its link, the start of a bias, and the steepness by which the start of least squares, whose θ runs
-from 0 to 1, is stretched. Anything with these members can be given to `Rescal(loss=…)`. The categorical loss is no sum
-over single cells and has an evaluator of its own (`cells.exclusive`).
+A loss also names its link, the initial bias, and its steepness: the factor for θ of a least-squares start, which runs
+from 0 to 1. `Rescal(loss=…)` accepts any object with the members of `Loss`. A loss that adds those of `ResolvedLoss`
+chooses who computes its sum over all cells, and knows the memory of that sum.
 """
 
 from __future__ import annotations
@@ -19,37 +19,83 @@ from scipy.special import expit
 from ..arrays import Vector
 from ..backend.numpy_backend import NumpyBackend
 from ..backend.protocol import Backend
-from ..cells.categorical import Exclusive
+from ..cells.categorical import CategoricalSum
+from ..cells.cell_sum import CellMemory, CellSum, SampledSum
+from ..cells.cellwise_tiled import TiledCellwiseSum
 from ..cells.gram import SquaredSum
-from ..cells.logistic_tiled import Tiled
+from ..cells.logistic_sampled import SampledLogisticSum, default_batches
+from ..cells.logistic_tiled import TiledLogisticSum
 from ..cells.softmax import SoftmaxSum
 from ..data.facts import Facts
 from ..data.shard import Shard
+from ..deprecation import renamed_arguments, renamed_property
 from ..errors import InputError
 from ..model import links
+from ..model.objective_term import ObjectiveTerm
 from .estimators.base import check_penalty
 
 
 class Loss(Protocol):
-    """What a cell costs."""
+    """What a loss of single cells must have."""
 
     @property
     def name(self) -> str:
-        """What settings and files call it."""
+        """The name in settings and files."""
 
     @property
     def link(self) -> links.Link:
-        """From θ to a probability."""
+        """The link from θ to a probability."""
 
     @property
     def steepness(self) -> float:
-        """What one unit of least squares' θ is worth."""
+        """The factor for θ of a least-squares start."""
 
     def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
         """Value and slope dℓ/dθ of each cell; x is 1 (or a count) for facts, 0 otherwise, and broadcasts."""
 
     def bias(self, ones: Vector, zeros: Vector) -> Vector:
-        """A start for b_k from the number of true and false cells of each relation."""
+        """The initial b_k from the number of true and false cells of each relation."""
+
+
+class ResolvedLoss(Loss, Protocol):
+    """A loss with its sums over all cells, as `resolve` returns it."""
+
+    @property
+    def ranks_only(self) -> bool:
+        """Whether θ only ranks cells: there is no bias, and validation uses the loss itself."""
+
+    @property
+    def runs_on_gpu(self) -> bool:
+        """Whether `cell_sum` accepts the backend of a GPU."""
+
+    @property
+    def can_be_sampled(self) -> bool:
+        """Whether there is a `sampled_sum`."""
+
+    def cell_sum(self, facts: Facts | Shard, backend: Backend, *, typed: bool = False) -> CellSum:
+        """The exact sum over all observed cells; `typed`: only over cells that the types of entities allow (GPU)."""
+
+    def sampled_sum(
+        self, facts: Facts | Shard, backend: Backend, *, typed: bool, redraws: bool, random_state: int
+    ) -> SampledSum:
+        """An estimate of that sum; without `redraws` it sums all facts in every call, and draws zeros once."""
+
+    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], *, sampled: bool = False) -> CellMemory:
+        """The memory of the exact or the sampled sum on a CPU."""
+
+
+class _ExactOnly:
+    """What losses without a sampled sum, and without a sum on a GPU, have in common."""
+
+    ranks_only: ClassVar[bool] = False
+    runs_on_gpu: ClassVar[bool] = False
+    can_be_sampled: ClassVar[bool] = False
+
+    def sampled_sum(
+        self, facts: Facts | Shard, backend: Backend, *, typed: bool, redraws: bool, random_state: int
+    ) -> SampledSum:
+        """There is none."""
+        raise NotImplementedError(f"{type(self).__name__} has no sampled sum")
 
 
 @dataclass(frozen=True)
@@ -59,6 +105,9 @@ class Logistic:
     name: ClassVar[str] = "logistic"
     link: ClassVar[links.Link] = links.LogisticLink()
     steepness: ClassVar[float] = 4.0  # slope of the logit at ½
+    ranks_only: ClassVar[bool] = False
+    runs_on_gpu: ClassVar[bool] = True
+    can_be_sampled: ClassVar[bool] = True
 
     def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
         """softplus(θ) − x θ and σ(θ) − x."""
@@ -66,12 +115,31 @@ class Logistic:
         return softplus - x * theta, expit(theta) - x
 
     def bias(self, ones: Vector, zeros: Vector) -> Vector:
-        """The logit of the base rate, half a fact added."""
+        """The logit of the base rate, with half a fact added."""
         return np.log((ones + 0.5) / (zeros + 0.5))
+
+    def cell_sum(self, facts: Facts | Shard, backend: Backend, *, typed: bool = False) -> CellSum:
+        """Compiled tiles on a CPU, Triton kernels on a GPU."""
+        if isinstance(backend, NumpyBackend):
+            return TiledLogisticSum(facts, backend.dtype)
+        from ..cells.logistic_gpu import GpuLogisticSum
+
+        return GpuLogisticSum.of_shard(Shard.of(facts), backend, typed=typed)
+
+    def sampled_sum(
+        self, facts: Facts | Shard, backend: Backend, *, typed: bool, redraws: bool, random_state: int
+    ) -> SampledSum:
+        """Facts in batches, and zeros in dense blocks that are drawn at random."""
+        n_batches = default_batches(facts) if redraws else 1
+        return SampledLogisticSum(facts, backend.dtype, n_batches=n_batches, typed=typed, random_state=random_state)
+
+    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], *, sampled: bool = False) -> CellMemory:
+        """That of the tiles, or of the sample."""
+        return (SampledLogisticSum if sampled else TiledLogisticSum).memory(facts, rank, dtype)
 
 
 @dataclass(frozen=True)
-class Squared:
+class Squared(_ExactOnly):
     """(x − θ)²: what RescalALS minimises, here by gradients and with a bias."""
 
     name: ClassVar[str] = "squared"
@@ -87,13 +155,21 @@ class Squared:
         """The base rate."""
         return ones / np.maximum(ones + zeros, 1)
 
+    def cell_sum(self, facts: Facts | Shard, backend: Backend, *, typed: bool = False) -> CellSum:
+        """A closed form, linear in the facts."""
+        return SquaredSum(facts, backend.dtype)
+
+    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], *, sampled: bool = False) -> CellMemory:
+        """That of the closed form."""
+        return SquaredSum.memory(facts, rank, dtype)
+
 
 @dataclass(frozen=True)
 class SmoothHinge:
     """The hinge max(0, 1 − m) of the margin m = ±θ, its corner rounded to a parabola (Rennie & Srebro 2005).
 
-    Cells on the right side of the margin cost nothing. θ is a margin, not a log-odds: for probabilities to be trusted,
-    wrap the estimator in `Calibrated`.
+    Cells on the right side of the margin cost nothing. θ is a margin, not a log-odds: for probabilities, wrap the
+    estimator in `Calibrated`.
     """
 
     name: ClassVar[str] = "hinge"
@@ -108,7 +184,7 @@ class SmoothHinge:
         return inside * (short - inside / 2), -sign * inside
 
     def bias(self, ones: Vector, zeros: Vector) -> Vector:
-        """−1 where most cells are false, 1 where most are true: they cost nothing."""
+        """−1 if most cells are false, 1 if most are true: those cells then cost nothing."""
         return np.where(ones > zeros, 1.0, -1.0)
 
 
@@ -122,21 +198,21 @@ class Poisson:
 
     def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
         """exp(θ) − x θ and exp(θ) − x."""
-        with np.errstate(over="ignore"):  # a step too far is infinitely bad, and the line search comes back
+        with np.errstate(over="ignore"):  # the value is infinite then, and a line search shortens its step
             mean = np.exp(theta)
         return mean - x * theta, mean - x
 
     def bias(self, ones: Vector, zeros: Vector) -> Vector:
-        """The logarithm of the mean count, half a fact added."""
+        """The logarithm of the mean count, with half a fact added."""
         return np.log((ones + 0.5) / (ones + zeros + 1))
 
 
 @dataclass(frozen=True)
-class Categorical:
+class Categorical(_ExactOnly):
     """−log of the softmax over a pair's relations and "none": for data where a pair has one relation at most.
 
-    A pair with unobserved cells and no known fact costs −log of the share of "none" and the unobserved relations
-    together: the likelihood of what is known. A pair with several facts counts once for each.
+    A pair with unobserved cells and no known fact costs −log of the probability of "none" and the unobserved relations
+    together, which is the likelihood of what is known. A pair with several facts counts once per fact.
     """
 
     name: ClassVar[str] = "categorical"
@@ -144,83 +220,140 @@ class Categorical:
     steepness: ClassVar[float] = 4.0
 
     def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
-        """There is none: what a cell costs depends on the other relations of its pair."""
-        raise NotImplementedError("the categorical loss is a sum over pairs; see cells.exclusive")
+        """Not defined: the loss of a cell depends on the other relations of its pair."""
+        raise NotImplementedError("the categorical loss is a sum over pairs; see cells.categorical")
 
     def bias(self, ones: Vector, zeros: Vector) -> Vector:
-        """The logit of the base rate: a little low, as "none" competes with all relations together."""
+        """The logit of the base rate: slightly too low, as "none" competes with all relations together."""
         return Logistic().bias(ones, zeros)
+
+    def cell_sum(self, facts: Facts | Shard, backend: Backend, *, typed: bool = False) -> CellSum:
+        """A sum over pairs."""
+        return CategoricalSum(facts, backend.dtype)
+
+    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], *, sampled: bool = False) -> CellMemory:
+        """That of the sum over pairs."""
+        return CategoricalSum.memory(facts, rank, dtype)
 
 
 @dataclass(frozen=True)
-class Softmax:
-    """−log of the softmax over all objects and over all subjects, summed over facts: trained for ranking.
+class Softmax(_ExactOnly):
+    """−log of the softmax over all objects and over all subjects, summed over facts: the best loss for ranking.
 
-    `relations`: weight of −log of the softmax over relations. `hubs`: from 0 to 1, how much a fact counts by the number
-    of facts of the entity asked for. θ says who is likelier than whom, not how likely: there is no bias, and for
-    probabilities wrap the estimator in `Calibrated`.
+    `relation_weight`: weight of −log of the softmax over relations. `degree_weight`: from 0 to 1, how much the weight
+    of a fact depends on the number of facts of its answer. θ ranks entities and gives no probability: there is no
+    bias, and for probabilities wrap the estimator in `Calibrated`.
     """
 
-    relations: float = 0.0
-    hubs: float = 0.0
+    relation_weight: float = 0.0
+    degree_weight: float = 0.0
     name: ClassVar[str] = "softmax"
     link: ClassVar[links.Link] = links.LogisticLink()
     steepness: ClassVar[float] = 4.0
+    ranks_only: ClassVar[bool] = True
+    runs_on_gpu: ClassVar[bool] = True
+    relations = renamed_property("relations", "relation_weight")
+    hubs = renamed_property("hubs", "degree_weight")
 
     def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
-        """There is none: what a cell costs depends on the other cells of its row."""
+        """Not defined: the loss of a cell depends on the other cells of its row."""
         raise NotImplementedError("the softmax loss is a sum over rows; see cells.softmax")
 
     def bias(self, ones: Vector, zeros: Vector) -> Vector:
-        """None: it would cancel."""
+        """Zero: a bias would cancel."""
         return np.zeros_like(ones)
+
+    def check(self) -> None:
+        """Refuse weights out of range."""
+        check_penalty("relation_weight of Softmax", self.relation_weight)
+        weight = self.degree_weight
+        if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)) or not 0 <= weight <= 1:
+            raise InputError(f"degree_weight of Softmax must be from 0 to 1, got {weight!r}")
+
+    def cell_sum(self, facts: Facts | Shard, backend: Backend, *, typed: bool = False) -> CellSum:
+        """A sum over the rows that occur in facts."""
+        return SoftmaxSum(facts, backend, relation_weight=self.relation_weight, degree_weight=self.degree_weight)
+
+    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], *, sampled: bool = False) -> CellMemory:
+        """That of the sum over rows."""
+        return SoftmaxSum.memory(facts, rank, dtype)
+
+
+Softmax.__init__ = renamed_arguments(relations="relation_weight", hubs="degree_weight")(Softmax.__init__)  # type: ignore[method-assign]
+
+
+@dataclass(frozen=True)
+class CellwiseLoss(_ExactOnly):
+    """A loss that only has the members of `Loss`, summed in tiles by its own `at`."""
+
+    loss: Loss
+
+    @property
+    def name(self) -> str:
+        """The name in settings and files."""
+        return self.loss.name
+
+    @property
+    def link(self) -> links.Link:
+        """The link from θ to a probability."""
+        return self.loss.link
+
+    @property
+    def steepness(self) -> float:
+        """The factor for θ of a least-squares start."""
+        return self.loss.steepness
+
+    def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
+        """Value and slope of each cell."""
+        return self.loss.at(x, theta)
+
+    def bias(self, ones: Vector, zeros: Vector) -> Vector:
+        """The initial bias."""
+        return self.loss.bias(ones, zeros)
+
+    def cell_sum(self, facts: Facts | Shard, backend: Backend, *, typed: bool = False) -> CellSum:
+        """NumPy tiles."""
+        return TiledCellwiseSum(facts, self.loss.at, backend.dtype)
+
+    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], *, sampled: bool = False) -> CellMemory:
+        """That of the tiles."""
+        return TiledCellwiseSum.memory(facts, rank, dtype)
 
 
 LOSSES: dict[str, Callable[[], Loss]] = {
     loss.name: loss for loss in (Logistic, Squared, SmoothHinge, Poisson, Categorical, Softmax)
 }
+LOSS_MEMBERS = ("name", "link", "steepness", "at", "bias")
 
 
-def resolve(loss: str | Loss) -> Loss:
-    """The loss of this name, or the given one."""
-    if not isinstance(loss, str):
-        missing = [part for part in ("name", "link", "steepness", "at", "bias") if not hasattr(loss, part)]
-        if isinstance(loss, type) or missing:
-            raise InputError(f"loss must be a name or a loss object with {', '.join(missing) or '()'}, got {loss!r}")
-        if isinstance(loss, Softmax):
-            _check_softmax(loss)
-        return loss
-    if loss not in LOSSES:
-        raise InputError(f"loss must be {', '.join(map(repr, LOSSES))} or a loss object, got {loss!r}")
-    return LOSSES[loss]()
+def resolve(loss: str | Loss) -> ResolvedLoss:
+    """The loss of this name, or the given one, with its sums over all cells.
 
-
-def _check_softmax(loss: Softmax) -> None:
-    check_penalty("relations of Softmax", loss.relations)
-    hubs = loss.hubs
-    if isinstance(hubs, bool) or not isinstance(hubs, (int, float, np.number)) or not 0 <= hubs <= 1:
-        raise InputError(f"hubs of Softmax must be from 0 to 1, got {hubs!r}")
-
-
-def evaluator(loss: Loss, facts: Facts | Shard, backend: Backend, *, typed: bool = False) -> Any:
-    """The fastest exact sum of this loss over all observed cells, as a function of A, R and b of `backend`.
-
-    By the very type: a loss of one's own may descend from one of these and state another `at`.
+    A subclass that overrides `at` without overriding `cell_sum` is summed by its own `at`, not by the inherited kernel.
     """
-    if type(loss) is Softmax:
-        return SoftmaxSum(facts, backend, relations=loss.relations, hubs=loss.hubs)
-    if not isinstance(backend, NumpyBackend):
-        from ..backend.torch_backend import TorchBackend
-        from ..cells.logistic_gpu import Fused
+    loss = _checked(loss)
+    cell_sum, at = _depth(loss, "cell_sum"), _depth(loss, "at")
+    return loss if cell_sum is not None and at is not None and cell_sum <= at else CellwiseLoss(loss)  # type: ignore[return-value]
 
-        assert isinstance(backend, TorchBackend)
-        shard = Shard.of(facts)
-        return Fused(shard.facts, backend, typed=typed, rows=(shard.entity_range.start, shard.entity_range.stop))
-    dtype = backend.dtype
-    if type(loss) is Logistic:
-        return Tiled(facts, dtype)
-    if type(loss) is Squared:
-        return SquaredSum(facts, dtype)
-    if type(loss) is Categorical:
-        return Exclusive(facts, dtype)
-    return Tiled(facts, dtype, loss=loss.at)
+
+def describe(loss: str | Loss) -> ObjectiveTerm:
+    """The loss as a model file holds it."""
+    return ObjectiveTerm.of(_checked(loss), LOSSES)
+
+
+def _checked(loss: str | Loss) -> Loss:
+    if isinstance(loss, str):
+        if loss not in LOSSES:
+            raise InputError(f"loss must be {', '.join(map(repr, LOSSES))} or a loss object, got {loss!r}")
+        return LOSSES[loss]()
+    missing = [member for member in LOSS_MEMBERS if not hasattr(loss, member)]
+    if isinstance(loss, type) or missing:
+        raise InputError(f"loss must be a name or a loss object with {', '.join(missing) or '()'}, got {loss!r}")
+    if hasattr(loss, "check"):
+        loss.check()
+    return loss
+
+
+def _depth(loss: Loss, member: str) -> int | None:
+    """How far up the inheritance a member is defined: 0 is the loss's own class."""
+    return next((depth for depth, cls in enumerate(type(loss).__mro__) if member in vars(cls)), None)

@@ -1,27 +1,19 @@
-"""The penalised likelihood as a function of one vector: what an optimiser sees."""
+"""The penalised likelihood as a function of one vector: what an optimiser minimises.
+
+Exact and sampled sums stand behind it alike. Sums over workers happen here, and nowhere else in a gradient-based fit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import Matrix, Slices, Vector
 from ..backend.protocol import Backend
-from ..cells.cell_sum import Reduction
+from ..cells.cell_sum import CellSum, Parameters, Reduction, SampledSum
 from ..distributed.workers import ALONE, Workers
-from .penalties import Bound
-
-Evaluator = Callable[..., Reduction]  # A, R, b, and whether the value is wanted
-
-
-class Parameters(NamedTuple):
-    """Views of one vector as A, R and b."""
-
-    A: Matrix
-    R: Slices
-    b: Vector
+from .penalties import BoundPenalty
 
 
 class Layout(NamedTuple):
@@ -32,11 +24,11 @@ class Layout(NamedTuple):
     r: int
 
     def pack(self, A: Matrix, R: Slices, b: Vector, dtype: Any) -> Vector:
-        """One vector of the three."""
+        """One vector of all three."""
         return np.concatenate([A.ravel(), R.ravel(), b]).astype(dtype)
 
-    def views(self, x: Any) -> Parameters:
-        """The three, as views of the vector."""
+    def views(self, x: Vector) -> Parameters:
+        """All three, as views of the vector."""
         n, k, r = self
         return Parameters(
             x[: n * r].reshape(n, r), x[n * r : n * r + k * r * r].reshape(k, r, r), x[n * r + k * r * r :]
@@ -44,44 +36,66 @@ class Layout(NamedTuple):
 
 
 class PenalisedLikelihood:
-    """loss over cells + what large factors cost; the bias is not penalised, and stands still if there is none."""
+    """The loss over cells plus the penalty; the bias is not penalised, and stays fixed without `bias`.
+
+    `sample` is the sum over cells itself if it is sampled: the optimiser decides when to draw other cells.
+    """
 
     def __init__(
         self,
-        evaluator: Evaluator,
+        cells: CellSum,
         layout: Layout,
-        penalty: Bound,
+        penalty: BoundPenalty,
         *,
         bias: bool,
         backend: Backend,
         workers: Workers = ALONE,
-        divided: bool = False,
+        over_facts: bool = False,
+        sample: SampledSum | None = None,
     ):
-        self.evaluator, self.layout, self.penalty, self.bias, self.backend = evaluator, layout, penalty, bias, backend
-        self.workers, self.divided = workers, divided  # divided: each worker knows the penalty of its facts only
+        self.cells, self.layout, self.penalty, self.bias, self.backend = cells, layout, penalty, bias, backend
+        self.workers, self.sample = workers, sample
+        self._adds_penalty = over_facts or workers.rank == 0  # a penalty that is no sum over facts is added once
 
-    def __call__(self, x: Any, *, value: bool = True) -> tuple[float, Any]:
-        """The objective, NaN if it is not wanted, and its gradient."""
-        A, R, b = self.layout.views(x)
-        loss, dA, dR, db = self.evaluator(A, R, b, value=value)
-        if self.divided:
-            loss += self.penalty(A, R, dA, dR)
-        loss, dA, dR, db = over_workers(Reduction(loss, dA, dR, db), self.workers, self.backend)
+    @property
+    def own_entities(self) -> slice:
+        """The rows of A that this worker updates."""
+        return self.workers.entity_range(self.layout.n)
+
+    def __call__(self, x: Vector, *, value: bool = True) -> tuple[float, Vector]:
+        """The objective, NaN if it is not wanted, and its gradient: the same on all workers."""
+        part = self._own_part(x, value)
+        dA, dR = (self.workers.sum(self._contiguous(array)) for array in (part.dA, part.dR))
+        total, db = self._sum_numbers(part)
         gradient = self.backend.zeros(x.shape, x)
-        parts = self.layout.views(gradient)
-        for part, derivative in zip(parts, (dA, dR, db), strict=True):
-            part[:] = derivative
-        if not self.bias:
-            parts.b[:] = 0
-        if not self.divided:
-            loss += self.penalty(A, R, parts.A, parts.R)
-        return loss, gradient
+        for view, derivative in zip(self.layout.views(gradient), (dA, dR, db), strict=True):
+            view[:] = derivative
+        return total, gradient
 
+    def own_rows(self, x: Vector, *, value: bool = True) -> Reduction:
+        """The objective and its derivatives, valid until the next call; dA has only the rows of `own_entities`.
 
-def over_workers(part: Reduction, workers: Workers, backend: Backend) -> Reduction:
-    """The sum of what each worker has summed, the same on all."""
-    if workers.size == 1:
-        return part
-    value, *db = workers.sum(np.array([part.value, *part.db.tolist()], np.float64)).tolist()
-    dA, dR = (workers.sum(backend.contiguous(array)) for array in (part.dA, part.dR))
-    return Reduction(value, dA, dR, backend.from_numpy(np.array(db)))
+        Compared with a call, this takes no vector of its own, and half of what several workers send.
+        """
+        part = self._own_part(x, value)
+        dA, dR = self.workers.sum_rows(part.dA), self.workers.sum(self._contiguous(part.dR))
+        total, db = self._sum_numbers(part)
+        return Reduction(total, dA, dR, db)
+
+    def _own_part(self, x: Vector, value: bool) -> Reduction:
+        """What this worker adds to the objective and its derivatives."""
+        A, R, b = self.layout.views(x)
+        loss, dA, dR, db = self.cells(A, R, b, value=value)
+        if self._adds_penalty:
+            loss += self.penalty(A, R, dA, dR)
+        return Reduction(loss, dA, dR, db if self.bias else self.backend.zeros(db.shape, db))
+
+    def _contiguous(self, array: Any) -> Any:
+        return array if self.workers.size == 1 else self.backend.contiguous(array)
+
+    def _sum_numbers(self, part: Reduction) -> tuple[float, Vector]:
+        """The objective and db of all workers."""
+        if self.workers.size == 1:
+            return part.value, part.db
+        total, *db = self.workers.sum(np.array([part.value, *part.db.tolist()], np.float64)).tolist()
+        return total, self.backend.from_numpy(np.array(db))

@@ -1,7 +1,7 @@
-"""Settings that rank the known benchmarks best, chosen on their validation facts; docs/benchmarks.md has the figures.
+"""Settings that rank the known benchmarks best, chosen on their validation facts; see docs/benchmarks.md for figures.
 
-`-softmax` and `-logistic` differ in the likelihood: who else could stand there, or every cell by itself, as in the
-paper. All are for a GPU and run on a CPU as well, with patience.
+`-softmax` and `-logistic` differ in the likelihood: each answer competes with all entities, or every cell counts by
+itself, as in the paper. All are meant for a GPU; on a CPU they run as well, but slowly.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from sklearn.base import clone
 
 from ..errors import InputError
 from .estimators.rescal import Rescal
-from .losses import Logistic, Loss, Softmax
+from .losses import Logistic, Softmax
 from .optimisers import Adam
 from .penalties import Dura
 
 
-def _ranking(loss: Loss, rank: int, dura: float, lr: float, rounds: int) -> Rescal:
-    """From small random numbers, by Adam on exact gradients; no bias where it would cancel."""
+def _ranking(loss: Logistic | Softmax, rank: int, dura: float, lr: float, rounds: int) -> Rescal:
+    """Small random start, Adam on exact gradients, no bias if it would cancel."""
     return Rescal(
         rank,
         loss=loss,
-        bias=isinstance(loss, Logistic),
+        bias=not loss.ranks_only,
         penalty=Dura(dura),
         optimiser=Adam(lr),
         max_iter=rounds,
@@ -31,10 +31,10 @@ def _ranking(loss: Loss, rank: int, dura: float, lr: float, rounds: int) -> Resc
 
 
 PRESETS = {
-    "fb15k-237-softmax": _ranking(Softmax(relations=2.0), 512, dura=0.08, lr=0.02, rounds=75),
+    "fb15k-237-softmax": _ranking(Softmax(relation_weight=2.0), 512, dura=0.08, lr=0.02, rounds=75),
     "fb15k-237-quick": _ranking(Softmax(), 256, dura=0.1, lr=0.03, rounds=50),
     "fb15k-237-logistic": _ranking(Logistic(), 256, dura=0.06, lr=0.03, rounds=60),
-    "wn18rr-softmax": _ranking(Softmax(hubs=0.9), 512, dura=0.2, lr=0.05, rounds=50),
+    "wn18rr-softmax": _ranking(Softmax(degree_weight=0.9), 512, dura=0.2, lr=0.05, rounds=50),
     "wn18rr-logistic": _ranking(Logistic(), 256, dura=0.15, lr=0.03, rounds=50),
     "codex-s-softmax": _ranking(Softmax(), 256, dura=0.03, lr=0.02, rounds=100),
     "codex-s-logistic": _ranking(Logistic(), 128, dura=0.02, lr=0.06, rounds=125),

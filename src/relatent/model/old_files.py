@@ -20,6 +20,7 @@ LOSS_OF_ESTIMATOR = {
     "MarkovLogic": "pseudo-likelihood",
 }
 NAME_OF_CLASS = {"SmoothHinge": "hinge"}  # every other loss and penalty is its class name in lower case
+NEW_PARAMETERS = {("softmax", "relations"): "relation_weight", ("softmax", "hubs"): "degree_weight"}
 
 
 def terms_from_settings(
@@ -50,4 +51,4 @@ def _term_from_repr(text: object) -> ObjectiveTerm | None:
         return ObjectiveTerm(text)
     numbers = re.findall(r"(\w+)=(-?\d+(?:\.\d*)?(?:e[-+]?\d+)?)", text)
     name = NAME_OF_CLASS.get(call[1], call[1].lower())
-    return ObjectiveTerm(name, {parameter: float(value) for parameter, value in numbers})
+    return ObjectiveTerm(name, {NEW_PARAMETERS.get((name, old), old): float(value) for old, value in numbers})

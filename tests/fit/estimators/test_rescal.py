@@ -1,5 +1,7 @@
 """What is particular to each estimator; what they share is in test_contract.py."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -8,10 +10,11 @@ import relatent
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells.reference import dense_tensors, logistic, squared
 from relatent.errors import RelatentWarning
+from relatent.fit.estimators import rescal
 from relatent.fit.objective import Layout, PenalisedLikelihood
 from relatent.fit.penalties import L2, N3, Dura
 from relatent.model.links import LogisticLink, SmoothLink
-from worlds import all_scores, cliques, random_facts, relative_error
+from worlds import all_scores, blocks, cliques, random_facts, relative_error
 
 FACTS = random_facts(20, 3, 150, unobserved=60, weighted=True)
 
@@ -173,3 +176,52 @@ def test_factors_that_shrink_to_nothing_are_warned_about_with_the_remedy(model):
     facts = relatent.Facts.from_arrays([0, 1], [0, 0], [1, 2])
     with pytest.warns(RelatentWarning, match="shrunk to zero: .* lower l2_entities and l2_relations"):
         model.fit(facts)
+
+
+# --- exact or sampled
+
+
+def test_auto_is_exact_if_that_is_affordable_and_the_model_says_so(monkeypatch):
+    model = relatent.RescalLogit(rank=2, max_iter=20, tol=0.1)
+    assert model.fit(blocks()).method_ == model.factors_.about["fit"]["method"] == "exact"
+    monkeypatch.setattr(rescal, "MAX_EXACT_FLOP", 100.0)
+    assert model.fit(blocks()).method_ == model.factors_.about["fit"]["method"] == "sampled"
+    other = relatent.Rescal(rank=2, loss="squared", max_iter=20, tol=0.1)
+    assert other.fit(blocks()).method_ == "exact", "only the logistic loss is sampled"
+
+
+def test_millions_of_entities_are_sampled_and_a_family_is_not():
+    model = relatent.RescalLogit(rank=50)
+    assert model.method_for(relatent.load_dataset("kinships")) == "exact"
+    assert model.method_for(relatent.Facts.from_arrays([0], [0], [1], n_entities=3_000_000)) == "sampled"
+
+
+def test_typed_zeros_leave_other_cells_unobserved():
+    """Facts only between 0–9 and 10–19: nothing is learned about other cells, and the bias is that of these pairs."""
+    rng = np.random.default_rng(0)
+    facts = relatent.Facts.from_arrays(rng.integers(0, 10, 80), [0] * 80, rng.integers(10, 20, 80), n_entities=200)
+    rules = {"rank": 2, "l2_entities": 3.0, "l2_relations": 3.0, "max_iter": 200, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", relatent.errors.VanishedWarning)
+        typed = relatent.RescalLogit(**rules, zeros="typed").fit(facts)
+        everywhere = relatent.RescalLogit(**rules, method="sampled").fit(facts)
+    s, o = np.divmod(np.arange(100), 10)
+    share = len(facts) / 100
+    assert typed.method_ == "sampled"
+    assert np.mean(typed.factors_.probability(s, 0, o + 10)) == pytest.approx(share, abs=0.03)
+    assert np.mean(everywhere.factors_.probability(s, 0, o + 10)) < share
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"method": "guess"}, "method must be 'auto', 'exact' or 'sampled', got 'guess'"),
+        ({"zeros": "some"}, "zeros must be 'all' or 'typed', got 'some'"),
+        ({"zeros": "typed", "method": "exact"}, "zeros='typed' needs method='sampled'"),
+        ({"zeros": "typed", "loss": "hinge"}, "zeros='typed' is for the logistic loss, got 'hinge'"),
+        ({"loss": "hinge", "method": "sampled"}, "method='sampled' is for the logistic loss, got 'hinge'"),
+    ],
+)
+def test_settings_that_exclude_each_other_are_refused(settings, message):
+    with pytest.raises(relatent.RelatentError, match=message):
+        relatent.Rescal(rank=2, **settings).fit(blocks())

@@ -128,6 +128,11 @@ def _by(key: Ids, n: int, index: Ids, weights: Vector) -> tuple[Ids, Ids, Vector
     return np.searchsorted(key[order], np.arange(n + 1)), index[order], weights[order]
 
 
+def rows_memory(facts: Facts, rank: int, itemsize: int) -> int:
+    """Bytes of the rows of some facts: indices by subject and by object, and five matrices of the rows of one of them."""
+    return 100 * (len(facts) + len(facts.unobserved)) + 5 * itemsize * len(facts) * rank
+
+
 class ListedRows(RelationRows):
     """The rows of facts and unobserved cells, with the truth and the weight of each cell in the order of the index."""
 

@@ -23,9 +23,9 @@ from ...model.objective_term import ObjectiveTerm
 from ...progress import Progress
 from ...random_state import RandomState
 from .. import init as start
-from .. import memory_estimate as needs
 from ..checkpoint import Checkpoint
 from ..loop import run
+from ..memory_estimate import gpu_fit_memory
 from ..solvers.als import Als
 from .ranked import Ranked, blank, gpu, least_squares_watch
 
@@ -138,7 +138,7 @@ class RescalALS(Ranked):
         begin = start.needs(facts, rank) if self.init == "eigen" else 0
         attributes = 0 if facts.attributes is None else 4 * 8 * facts.attributes.size  # known, filled, fitted, D Vᵀ
         if self.device != "cpu":
-            return max(begin, needs.placed(facts, rank) + attributes)
+            return max(begin, gpu_fit_memory(facts, rank) + attributes)
         return max(begin, layout_bytes(facts, rank, dtype) + attributes)
 
     def _start(self, facts: Shard) -> tuple[Matrix, Slices | None]:

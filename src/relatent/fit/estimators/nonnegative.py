@@ -19,9 +19,9 @@ from ...model.objective_term import ObjectiveTerm
 from ...progress import Progress
 from ...random_state import RandomState
 from .. import init as start
-from .. import memory_estimate as needs
 from ..checkpoint import Checkpoint
 from ..loop import run
+from ..memory_estimate import nonnegative_memory
 from ..solvers.multiplicative import Nonnegative
 from .ranked import Ranked, least_squares_watch
 
@@ -120,7 +120,7 @@ class NonnegativeRescal(Ranked):
         self._finish(shard, state.A, state.R, b, SmoothLink(), trace, loss=loss, penalty=penalty)
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
-        return needs.nonnegative(facts, rank, dtype)
+        return nonnegative_memory(facts, rank, dtype)
 
     def _start(self, facts: Facts) -> tuple[Matrix, Slices]:
         if isinstance(self.init, Factors):

@@ -10,6 +10,7 @@ import numpy as np
 from ...backend.memory import MemoryEstimate, check_memory
 from ...backend.numpy_backend import NUMPY_BACKEND
 from ...backend.protocol import Backend
+from ...cells.cell_sum import Parameters
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
 from ...data.shard import Shard
@@ -17,9 +18,8 @@ from ...errors import InputError
 from ...model.factors import Factors
 from ...model.links import SmoothLink
 from .. import init as start
-from .. import memory_estimate as needs
 from ..loop import Watch
-from ..objective import Parameters
+from ..memory_estimate import model_file_size
 from ..solvers.als import AlsState
 from ..solvers.multiplicative import NonnegativeState
 from .base import Estimator, held_out
@@ -35,7 +35,7 @@ class Ranked(Estimator):
     def estimate_memory(self, facts: Facts) -> MemoryEstimate:
         """Approximate memory of a fit beyond the facts, and size of the model file, in bytes."""
         rank, dtype = self._size(facts)
-        return MemoryEstimate(self._memory(facts, rank, dtype), needs.model_file(facts, rank, dtype))
+        return MemoryEstimate(self._memory(facts, rank, dtype), model_file_size(facts, rank, dtype))
 
     def _size(self, facts: Facts) -> tuple[int, np.dtype[Any]]:
         """The rank and the type of numbers, checked."""

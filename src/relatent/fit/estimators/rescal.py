@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import Matrix, Slices, Vector
+from ...arrays import Vector
 from ...backend.blas_threads import one_blas_thread
 from ...backend.numpy_backend import NumpyBackend
 from ...backend.protocol import Backend
-from ...cells.logistic_sampled import Sampled
+from ...cells.cell_sum import Parameters
 from ...cells.sparse.layout import layout_bytes
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
@@ -24,36 +24,33 @@ from ...progress import Progress
 from ...random_state import RandomState
 from .. import init as start
 from .. import losses, optimisers, penalties
-from .. import memory_estimate as needs
 from ..checkpoint import Checkpoint
 from ..loop import Watch, run
-from ..losses import Loss
+from ..losses import Loss, ResolvedLoss
+from ..memory_estimate import gpu_fit_memory
 from ..objective import Layout, PenalisedLikelihood
-from ..optimisers import Lbfgs, Optimiser
+from ..optimisers import SAMPLED_ADAM, Lbfgs, Optimiser
 from ..penalties import Penalty
-from ..solvers import sampled_adam as adam
-from ..solvers.adam import DescentState
-from ..solvers.lbfgs import LbfgsState
-from ..solvers.sampled_adam import AdamState, SampledAdam
 from .als import ALS_SWEEPS, least_squares_start
 from .base import held_out
 from .ranked import Ranked, blank, gpu
 
-EXACT_FLOP = 2e11  # of one sum over all cells: a second or two on two cores
+MAX_EXACT_FLOP = 2e11  # of one sum over all cells: one or two seconds on two cores
+VALIDATION_INTERVAL = 5  # steps
 
 
 class Rescal(Ranked):
     """RESCAL with a loss of your choice, over all observed cells, with fact weights and masks.
 
     Minimises Σ w loss(x, θ) + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k, by L-BFGS or Adam; the logistic loss
-    also by Adam on sampled zeros.
+    also on sampled zeros.
 
     Parameters
     ----------
     rank : number of latent components; None is 50, or the number of entities if that is less
     loss : "logistic" (the Bernoulli likelihood), "squared", "hinge" (smoothed), "poisson" (counts, `Facts.times`),
-        "categorical" (a pair has one relation or none), "softmax" (who else could stand there: the best for ranking;
-        no bias, and no probabilities but by `Calibrated`), or an object like those in `relatent.fit.losses`
+        "categorical" (a pair has one relation or none), "softmax" (each answer competes with all entities: the best for
+        ranking; no bias, and probabilities only by `Calibrated`), or an object like those in `relatent.fit.losses`
     l2_entities, l2_relations, bias, method, max_iter, tol, init, device, dtype, zeros, patience, penalty, optimiser,
         random_state : as in `RescalLogit`
 
@@ -108,67 +105,48 @@ class Rescal(Ranked):
         progress: Progress,
         checkpoint: str | Path | Checkpoint | None,
     ) -> None:
-        loss = losses.resolve(self.loss)
-        facts = shard.facts
+        loss, facts = losses.resolve(self.loss), shard.facts
         self.method_ = self.method_for(facts)
         rank, dtype = self._size(facts)
         layout = Layout(facts.n_entities, facts.n_relations, rank)
         kept = self._checkpoint(checkpoint, shard, validation)
-        began = time.perf_counter()
+        started = time.perf_counter()
         backend = self._backend(dtype)
         with one_blas_thread(), backend.memory_guard():
-            begin = [self._start(loss, shard) if kept is None or not kept.exists() else blank(facts, rank)]
+            resumed = kept is not None and kept.exists()
+            # A list that gives its only item away: the arrays of the start are not held during the fit.
+            begin = [blank(facts, rank) if resumed else self._start(loss, shard)]
             solver = self._solver(loss, shard, layout, backend)
             state, trace = run(
                 solver,
-                solver.start(
-                    backend.from_numpy(layout.pack(*begin.pop(), backend.dtype))
-                ),  # nothing of it is held while it lasts
+                solver.start(backend.from_numpy(layout.pack(*begin.pop(), backend.dtype))),
                 max_iter=self.max_iter,
                 tol=self.tol,
                 watch=self._watch(loss, shard, validation, layout, backend),
                 progress=progress,
                 checkpoint=kept,
                 anytime=True,
-                spent=time.perf_counter() - began,
+                spent=time.perf_counter() - started,
                 backend=backend,
                 workers=shard.workers,
             )
         A, R, b = (np.array(part) for part in layout.views(backend.to_numpy(state.x)))
         self._warn_if_vanished(A, R)
-        penalty = penalties.resolve(self.penalty, self.l2_entities, self.l2_relations)
-        self._finish(
-            shard,
-            A,
-            R,
-            b,
-            loss.link,
-            trace,
-            loss=ObjectiveTerm.of(loss, losses.LOSSES),
-            penalty=ObjectiveTerm.of(penalty, penalties.PENALTIES),
-            method=self.method_,
-        )
-
-    def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
-        begin = 0
-        if self.init in ("als", "eigen"):
-            begin = max(start.needs(facts, rank), layout_bytes(facts, rank, np.float32))
-        if self.method_for(facts) == "sampled":
-            return max(begin, needs.sampled(facts, rank, dtype))
-        if self.device != "cpu":
-            return begin + needs.placed(facts, rank)
-        return max(begin, needs.likelihood(losses.resolve(self.loss), facts, rank, dtype))
+        term, penalty = losses.describe(self.loss), ObjectiveTerm.of(self._penalty(), penalties.PENALTIES)
+        self._finish(shard, A, R, b, loss.link, trace, loss=term, penalty=penalty, method=self.method_)
 
     def method_for(self, facts: Facts) -> str:
-        """How these facts are fitted; "auto" is "exact" if one sum over all cells takes a second or two."""
+        """How these facts are fitted: "auto" is "exact" if one sum over all cells takes at most a second or two."""
         if self.method != "auto":
             return self.method
         if self.device != "cpu" or self.optimiser is not None or self.penalty is not None:
             return "exact"
-        if type(losses.resolve(self.loss)) is not losses.Logistic:
+        if not losses.resolve(self.loss).can_be_sampled:
             return "exact"
         flop = 6.0 * facts.n_cells * self._size(facts)[0]
-        return "exact" if flop <= EXACT_FLOP and self.zeros == "all" else "sampled"
+        return "exact" if flop <= MAX_EXACT_FLOP and self.zeros == "all" else "sampled"
+
+    # --- settings
 
     def _check_settings(self, facts: Facts) -> None:
         loss = losses.resolve(self.loss)
@@ -177,29 +155,32 @@ class Rescal(Ranked):
             raise InputError(f"method must be 'auto', 'exact' or 'sampled', got {self.method!r}")
         if self.zeros not in ("all", "typed"):
             raise InputError(f"zeros must be 'all' or 'typed', got {self.zeros!r}")
-        if self.method == "sampled":
-            self._check_sampled(loss)
-        on_gpu = self.device != "cpu"
-        if self.zeros == "typed" and type(loss) is not losses.Logistic:
-            raise InputError("zeros='typed' is for the logistic loss")
-        if self.zeros == "typed" and self.method == "exact" and not on_gpu:
-            raise InputError("zeros='typed' needs method='sampled', or a GPU")
-        if on_gpu and type(loss) not in (losses.Logistic, losses.Softmax):
-            raise InputError(f"on a GPU the loss must be 'logistic' or 'softmax', got {loss.name!r}; take device='cpu'")
         if not isinstance(self.bias, (bool, np.bool_)):
             raise InputError(f"bias must be True or False, got {self.bias!r}")
+        self._check_method(loss)
         if self.optimiser is not None:
             optimisers.check(self.optimiser)
-        penalties.resolve(self.penalty, self.l2_entities, self.l2_relations)
+        self._penalty()
 
-    def _check_sampled(self, loss: Loss) -> None:
-        if type(loss) is not losses.Logistic:
-            raise InputError(f"method='sampled' is for the logistic loss, got {loss.name!r}; take method='exact'")
-        for name in ("penalty", "optimiser"):
-            if getattr(self, name) is not None:
-                raise InputError(f"method='sampled' has its own {name}; leave {name} out, or take method='exact'")
-        if self.device != "cpu":
-            raise InputError("method='sampled' is for the CPU: on a GPU all cells are summed; take method='exact'")
+    def _check_method(self, loss: ResolvedLoss) -> None:
+        """Refuse combinations of loss, method, zeros and device that do not exist."""
+        on_gpu = self.device != "cpu"
+        if self.method == "sampled" and not loss.can_be_sampled:
+            raise InputError(f"method='sampled' is for the logistic loss, got {loss.name!r}; use method='exact'")
+        if self.method == "sampled" and on_gpu:
+            raise InputError("method='sampled' runs on a CPU; on a GPU use method='exact'")
+        if self.zeros == "typed" and not loss.can_be_sampled:
+            raise InputError(f"zeros='typed' is for the logistic loss, got {loss.name!r}")
+        if self.zeros == "typed" and self.method == "exact" and not on_gpu:
+            raise InputError("zeros='typed' needs method='sampled', or a GPU")
+        if on_gpu and not loss.runs_on_gpu:
+            raise InputError(f"on a GPU the loss must be 'logistic' or 'softmax', got {loss.name!r}; use device='cpu'")
+
+    def _penalty(self) -> Penalty:
+        return penalties.resolve(self.penalty, self.l2_entities, self.l2_relations)
+
+    def _optimiser(self, method: str) -> Optimiser:
+        return self.optimiser or (SAMPLED_ADAM if method == "sampled" else Lbfgs())
 
     def _size(self, facts: Facts) -> tuple[int, np.dtype[Any]]:
         if self.device == "cpu":
@@ -209,93 +190,112 @@ class Rescal(Ranked):
         rank = self.init.rank if isinstance(self.init, Factors) else start.resolve_rank(self.rank, facts.n_entities)
         return rank, np.dtype(np.float32)
 
+    def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
+        begin = 0
+        if self.init in ("als", "eigen"):
+            begin = max(start.needs(facts, rank), layout_bytes(facts, rank, np.float32))
+        if self.device != "cpu":
+            return begin + gpu_fit_memory(facts, rank)
+        method = self.method_for(facts)
+        numbers = facts.n_entities * rank + facts.n_relations * (rank * rank + 1)
+        cells = losses.resolve(self.loss).memory(facts, rank, dtype, sampled=method == "sampled")
+        fit = cells.held + optimisers.solver_memory(self._optimiser(method), numbers, dtype.itemsize)
+        return max(begin, cells.building, fit + penalties.memory(self._penalty(), facts, rank, dtype))
+
+    # --- the parts of a fit
+
     def _backend(self, dtype: np.dtype[Any]) -> Backend:
-        """Where the arrays of the fit are."""
+        """The backend that holds the arrays of the fit."""
         return NumpyBackend(dtype) if self.device == "cpu" else gpu(self.device, half=self.dtype == "float32")
 
-    def _solver(self, loss: Loss, facts: Shard, layout: Layout, backend: Backend) -> Any:
-        """L-BFGS or Adam."""
-        if self.method_ == "exact":
-            cells = losses.evaluator(loss, facts, backend, typed=self.zeros == "typed")
-            penalty = penalties.resolve(self.penalty, self.l2_entities, self.l2_relations)
-            objective = PenalisedLikelihood(
-                cells,
-                layout,
-                penalty.bound(facts, backend),
-                bias=self.bias,
-                backend=backend,
-                workers=facts.workers,
-                divided=penalty.over_facts,
-            )
-            return (self.optimiser or Lbfgs()).solver(objective, backend, self.max_iter)
-        return SampledAdam(
-            Sampled(facts, backend.dtype, n_batches=adam.n_batches(facts), typed=self.zeros == "typed"),
-            layout,
-            l2_entities=self.l2_entities,
-            l2_relations=self.l2_relations,
-            bias=self.bias,
-            max_iter=self.max_iter,
-            random_state=self.seed_,
-        )
-
-    def _start(self, loss: Loss, facts: Shard) -> tuple[Matrix, Slices, Vector]:
-        b = loss.bias(*start.ones_and_zeros(facts)) if self.bias else np.zeros(facts.n_relations)
+    def _start(self, loss: Loss, shard: Shard) -> Parameters:
+        b = loss.bias(*start.ones_and_zeros(shard)) if self.bias else np.zeros(shard.n_relations)
         if isinstance(self.init, Factors):
-            given = start.checked_factors(self.init, facts, self.rank)
-            return given.A, given.R, given.bias if self.bias else b
-        rank = start.resolve_rank(self.rank, facts.n_entities)
+            given = start.checked_factors(self.init, shard, self.rank)
+            return Parameters(given.A, given.R, given.bias if self.bias else b)
+        rank = start.resolve_rank(self.rank, shard.n_entities)
         if self.init in ("random", "small"):
             numbers = start.normal if self.init == "random" else start.small
-            return *numbers(facts, rank, self.seed_), b
+            return Parameters(*numbers(shard, rank, self.seed_), b)
         if self.init not in ("als", "eigen"):
             raise InputError(f"init must be 'als', 'eigen', 'random', 'small' or Factors, got {self.init!r}")
-        A, R = least_squares_start(facts, rank, self.seed_, sweeps=ALS_SWEEPS if self.init == "als" else 0)
-        return *start.balanced(A, R * loss.steepness, self.l2_entities, self.l2_relations), b
+        A, R = least_squares_start(shard, rank, self.seed_, sweeps=ALS_SWEEPS if self.init == "als" else 0)
+        return Parameters(*start.balanced(A, R * loss.steepness, self.l2_entities, self.l2_relations), b)
+
+    def _solver(self, loss: ResolvedLoss, shard: Shard, layout: Layout, backend: Backend) -> Any:
+        """The solver of the penalised likelihood."""
+        optimiser, penalty = self._optimiser(self.method_), self._penalty()
+        typed, sample = self.zeros == "typed", None
+        if self.method_ == "sampled":
+            redraws = getattr(optimiser, "redraws", False)
+            sample = loss.sampled_sum(shard, backend, typed=typed, redraws=redraws, random_state=self.seed_)
+            if not redraws:
+                sample.draw(0, find=False)
+        objective = PenalisedLikelihood(
+            sample or loss.cell_sum(shard, backend, typed=typed),
+            layout,
+            penalty.bound(shard, backend),
+            bias=self.bias,
+            backend=backend,
+            workers=shard.workers,
+            over_facts=penalty.over_facts,
+            sample=sample,
+        )
+        return optimiser.solver(objective, backend, self.max_iter)
 
     def _watch(
-        self, loss: Loss, facts: Shard, validation: Facts | HeldOut | None, layout: Layout, backend: Backend
+        self,
+        loss: ResolvedLoss,
+        shard: Shard,
+        validation: Facts | HeldOut | None,
+        layout: Layout,
+        backend: Backend,
     ) -> Watch | None:
+        """The loss of the validation cells: of their probabilities, or the loss itself if θ has none."""
         if validation is None:
             return None
-        heldout = held_out(validation, facts, self.seed_)
-        if isinstance(loss, losses.Softmax):  # its scores are no log-odds: the loss itself, of the facts held out
-            cells = losses.evaluator(loss, heldout.facts(facts.facts), backend)
-            return Watch(lambda state: cells(*layout.views(state.x)).value, every=5, patience=self.patience)
+        heldout = held_out(validation, shard, self.seed_)
+        cells = loss.cell_sum(heldout.facts(shard.facts), backend) if loss.ranks_only else None
+        term = losses.describe(self.loss)
 
-        def held_out_loss(state: LbfgsState | DescentState | AdamState) -> float:
-            names = (facts.entities, facts.relations)
-            term = ObjectiveTerm.of(loss, losses.LOSSES)
-            factors = Factors(*layout.views(backend.to_numpy(state.x)), *names, loss.link, loss=term)
-            return heldout.log_loss(factors)
+        def validation_loss(state: Any) -> float:
+            x: Vector = state.x
+            if cells is not None:
+                return cells(*layout.views(x)).value
+            A, R, b = layout.views(backend.to_numpy(x))
+            return heldout.log_loss(Factors(A, R, b, shard.entities, shard.relations, loss.link, loss=term))
 
-        return Watch(held_out_loss, every=5, patience=self.patience)
+        return Watch(validation_loss, every=VALIDATION_INTERVAL, patience=self.patience)
 
 
 class RescalLogit(Rescal):
     """RESCAL by the Bernoulli likelihood over all observed cells.
 
-    Minimises Σ w [softplus(θ) − x θ] + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k. Every cell counts: exactly, by
-    L-BFGS, or in unbiased estimates whose cost is linear in the facts, by Adam; so probabilities are those of the
-    likelihood. It is `Rescal(loss="logistic")`.
+    Minimises Σ w [softplus(θ) − x θ] + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k. Every cell counts: exactly, or
+    in unbiased estimates whose cost is linear in the facts; so probabilities are those of the likelihood. It is
+    `Rescal(loss="logistic")`.
 
     Parameters
     ----------
     rank : number of latent components; None is 50, or the number of entities if that is less
     l2_entities, l2_relations : λ_A, λ_R
     bias : whether each relation has a bias b_k (not penalised)
-    method : "exact"; "sampled"; "auto" is exact where one sum over all cells takes a second or two (`method_` tells)
-    max_iter, tol : steps at most; stop when the objective changes by less than tol of itself a step, over ten steps.
-        Sampled, and by Adam: rounds of four steps, over which the learning rate falls to zero; tol has no part in it
+    method : "exact"; "sampled"; "auto" is exact if one sum over all cells takes at most a second or two. `method_` says
+        which one was used
+    max_iter, tol : maximum number of steps; the fit stops when the objective changes by less than tol of itself per
+        step, over ten steps. With Adam a step is a round of four updates, the learning rate falls to zero over max_iter
+        rounds, and tol has no effect
     init : "als", "eigen", "random", "small" (random, with small R: for Adam), or Factors to start from
-    device : "cpu", or "cuda" (needs `pip install 'relatent[gpu]'`): exact sums on a GPU; the result is NumPy's
-    dtype : "float32" or "float64"; on a GPU "float32" (scores from float16 factors, sums in float32: gradients good to
-        1e-3) or "tf32" (slower, a little finer)
+    device : "cpu", or "cuda" (needs `pip install 'relatent[gpu]'`): exact sums on a GPU; the factors are NumPy arrays
+    dtype : "float32" or "float64"; on a GPU "float32" (scores from float16 factors, sums in float32: gradients are
+        exact to 1e-3) or "tf32" (slower, slightly more exact)
     zeros : "all"; or "typed": only cells between entities that have facts as subjects of the relation and entities that
-        have facts as its objects count, and others are taken as unobserved (sampled, or on a GPU)
-    patience : looks at the validation cells, one every five steps, without improvement before the fit stops
+        have facts as its objects count, and all others are taken as unobserved (sampled, or on a GPU)
+    patience : validations, one every five steps, without improvement before the fit stops
     penalty : `Dura(weight)`, `N3(weight)` or `L2(…)`, in place of l2_entities and l2_relations
-    optimiser : `Lbfgs()` or `Adam(lr)`, for exact sums; None is L-BFGS
-    random_state : seed of the start and of what is sampled
+    optimiser : `Lbfgs()` or `Adam(lr)`; None is L-BFGS for exact sums, and Adam with steps relative to the sizes of A
+        and R for sampled ones
+    random_state : seed of the start and of the sample
 
     >>> import relatent
     >>> facts = relatent.Facts.from_arrays(["Ann", "Bob"], ["likes", "likes"], ["Bob", "Ann"])

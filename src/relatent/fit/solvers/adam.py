@@ -1,4 +1,8 @@
-"""Adam (Kingma & Ba 2015) on an exact gradient, its learning rate falling to zero along a cosine."""
+"""Adam (Kingma & Ba 2015) on exact or sampled gradients, with a learning rate that falls to zero along a cosine.
+
+On sampled gradients every step sees other cells. The falling rate averages their noise out, and the end of the schedule
+is the only criterion for convergence.
+"""
 
 from __future__ import annotations
 
@@ -7,57 +11,101 @@ from typing import NamedTuple
 import numpy as np
 
 from ...arrays import Vector
-from ...backend.protocol import Backend
-from ...distributed.workers import ALONE, Workers
-from .lbfgs import Objective
+from ...cells.cell_sum import CellKeys, Parameters
+from ...data.cell_keys import cells_of
+from ..objective import PenalisedLikelihood
 
-ROUND = 4  # gradients in a step of the loop: the objective itself is worked out with the last of them only
+STEPS_PER_ROUND = 4  # a round is one step of the loop; an exact objective is evaluated in its last step only
+RELATIVE_STEP = 0.1  # without a learning rate: the first steps, relative to the root mean square of A, and of R
+BIAS_STEP = 0.05  # log-odds
 
 
-class DescentState(NamedTuple):
-    """Where the descent is and what it remembers."""
+class AdamState(NamedTuple):
+    """Where the search is and what it remembers."""
 
     x: Vector  # (n,)
-    objective: float  # before the last update
-    mean: Vector  # (n,) of past gradients
-    square: Vector  # (n,) of past gradients, squared
+    objective: float  # before the last update of the round; sampled: the mean over the round
+    mean: Vector  # (n,) first moment of the gradient; of A each worker keeps the rows that it updates
+    square: Vector  # (n,) second moment
+    listed: CellKeys  # zeros that a sampled sum lists; a worker has those whose subject it owns
+    found: CellKeys  # zeros that are to be listed
     rounds: int
 
 
-class Descent:
-    """Rounds of Adam; vectors are those of `backend`."""
+class AdamSearch:
+    """Rounds of Adam. `lr`: the size of the first steps; None chooses it relative to the sizes of A and R."""
 
-    def __init__(
-        self,
-        objective: Objective,
-        backend: Backend,
-        *,
-        lr: float,
-        fades: tuple[float, float],
-        rounds: int,
-        workers: Workers = ALONE,
-    ):
-        self.objective, self.backend, self.lr, self.fades, self.rounds = objective, backend, lr, fades, rounds
-        self.workers = workers
+    def __init__(self, objective: PenalisedLikelihood, *, lr: float | None, betas: tuple[float, float], rounds: int):
+        self.objective, self.lr, self.betas, self.rounds = objective, lr, betas, rounds
+        self.backend, self.layout, self.workers = objective.backend, objective.layout, objective.workers
         self.window = rounds + 1  # the schedule ends the fit, not the change of the objective
 
-    def start(self, x: Vector) -> DescentState:
+    def start(self, x: Vector) -> AdamState:
         """The state before the first round."""
         x = self.workers.broadcast(x)
-        return DescentState(x, np.inf, self.backend.zeros(x.shape, x), self.backend.zeros(x.shape, x), 0)
+        mean, square = (self.backend.zeros(x.shape, x) for _ in range(2))  # pages never written take no memory
+        no_zeros = np.empty(0, np.int64)
+        return AdamState(x, np.inf, mean, square, no_zeros, no_zeros, 0)
 
-    def finished(self, state: DescentState) -> str | None:
-        """The schedule's end."""
+    def whole(self, state: AdamState) -> AdamState:
+        """The state with the moments, which change in place, and the zeros of all workers."""
+        for moment in (state.mean, state.square):
+            self.workers.gather_rows(self.layout.views(moment).A)
+        listed, found = (np.sort(np.concatenate(self.workers.gather(keys))) for keys in (state.listed, state.found))
+        return state._replace(listed=listed, found=found)
+
+    def own_part(self, state: AdamState) -> AdamState:
+        """The part of a whole state that this worker continues from."""
+        own = self.objective.own_entities
+        subjects = (cells_of(keys, self.layout.n)[:, 0] for keys in (state.listed, state.found))
+        listed, found = ((own.start <= s) & (s < own.stop) for s in subjects)
+        return state._replace(listed=state.listed[listed], found=state.found[found])
+
+    def finished(self, state: AdamState) -> str | None:
+        """Whether the schedule has ended."""
         ended = "the learning rate has come down to zero (a larger max_iter goes further)"
         return ended if state.rounds >= self.rounds else None
 
-    def step(self, state: DescentState) -> DescentState:
-        """One round. The memories of gradients are overwritten in place."""
-        x, value = state.x + 0, np.nan
-        for t in range(state.rounds * ROUND + 1, (state.rounds + 1) * ROUND + 1):
-            value, gradient = self.objective(x, value=t % ROUND == 0)
-            left = (1 + np.cos(np.pi * t / (self.rounds * ROUND))) / 2
-            momentum, memory = self.fades
-            rate = self.lr * left * np.sqrt(1 - memory**t) / (1 - momentum**t)
-            self.backend.adam_step(x, state.mean, state.square, gradient, float(rate), self.fades)
-        return state._replace(x=x, objective=value, rounds=state.rounds + 1)
+    def step(self, state: AdamState) -> AdamState:
+        """One round. The moments are overwritten in place."""
+        sample = self.objective.sample
+        if sample is not None:
+            sample.restore(state.listed, state.found)  # has an effect when a fit begins or is resumed
+        x, values = state.x + 0, []
+        rates = self._rates(x)
+        for t in range(state.rounds * STEPS_PER_ROUND + 1, (state.rounds + 1) * STEPS_PER_ROUND + 1):
+            if sample is not None:
+                sample.draw(t)
+            value = self._descend(x, state, rates, t, value=sample is not None or t % STEPS_PER_ROUND == 0)
+            values.append(value)
+        objective = values[-1] if sample is None else float(np.mean(values))
+        zeros = (state.listed, state.found) if sample is None else sample.update(*self.layout.views(x))
+        return state._replace(x=x, objective=objective, listed=zeros[0], found=zeros[1], rounds=state.rounds + 1)
+
+    def _rates(self, x: Vector) -> tuple[float, float, float]:
+        """The learning rates of A, R and b."""
+        if self.lr is not None:
+            return self.lr, self.lr, self.lr
+        n, k, r = self.layout
+        A, R, _ = self.layout.views(x)
+        sizes = (np.sqrt(self.backend.dot(A, A) / (n * r)), np.sqrt(self.backend.dot(R, R) / (k * r * r)))
+        return RELATIVE_STEP * sizes[0], RELATIVE_STEP * sizes[1], BIAS_STEP
+
+    def _descend(self, x: Vector, state: AdamState, rates: tuple[float, ...], t: int, *, value: bool) -> float:
+        """Step t, from 1 on, of x and the moments in place; returns the objective before the step."""
+        total, *gradient = self.objective.own_rows(x, value=value)
+        beta1, beta2 = self.betas
+        schedule = (1 + np.cos(np.pi * t / (self.rounds * STEPS_PER_ROUND))) / 2
+        own_parts = (self._own(vector) for vector in (x, state.mean, state.square))
+        for rate, derivative, *arrays in zip(rates, gradient, *own_parts, strict=True):
+            g = self.backend.to_dtype(derivative).reshape(-1)
+            rate_now = float(rate * schedule * np.sqrt(1 - beta2**t) / (1 - beta1**t))
+            values, mean, square = (array.reshape(-1) for array in arrays)
+            self.backend.adam_step(values, mean, square, g, rate_now, self.betas)
+        self.workers.gather_rows(self.layout.views(x).A)
+        return total
+
+    def _own(self, vector: Vector) -> Parameters:
+        """A, R and b of a vector; of A the rows that this worker updates."""
+        A, R, b = self.layout.views(vector)
+        return Parameters(A[self.objective.own_entities], R, b)

@@ -1,4 +1,6 @@
-"""The exact sum on a GPU against its plain twin; without a GPU, in Triton's interpreter."""
+"""The exact sum on a GPU against the reference; without a GPU, in Triton's interpreter."""
+
+import inspect
 
 import numpy as np
 import pytest
@@ -6,9 +8,9 @@ import torch
 
 import interpreted  # noqa: F401  before what it patches is used
 from relatent.backend.torch_backend import TorchBackend
-from relatent.cells import logistic_gpu as fused
 from relatent.cells import reference as plain
-from relatent.cells.logistic_gpu import Fused
+from relatent.cells.cell_sum import CellSum
+from relatent.cells.logistic_gpu import GpuLogisticSum
 from relatent.data.facts import Facts
 from worlds import random_facts, random_parameters, relative_error
 
@@ -21,7 +23,7 @@ GRADIENT, VALUE = 1e-3, 1e-5  # relative, as stated
 
 def on_device(facts, parameters, *, half=True, value=True, **settings):
     backend = TorchBackend(DEVICE, half=half)
-    found = Fused(facts, backend, **settings)(*(backend.from_numpy(x) for x in parameters), value=value)
+    found = GpuLogisticSum(facts, backend, **settings)(*(backend.from_numpy(x) for x in parameters), value=value)
     return found._replace(dA=backend.to_numpy(found.dA), dR=backend.to_numpy(found.dR), db=backend.to_numpy(found.db))
 
 
@@ -35,7 +37,7 @@ def assert_same(got, wanted, *, value=True):
 @pytest.mark.parametrize("value", [True, False])
 @pytest.mark.parametrize("half", [True, False], ids=["float16", "tf32"])
 @pytest.mark.parametrize(("n", "k", "r"), [(1, 1, 1), (5, 2, 3), (40, 2, 33), (20, 1, 257)])
-def test_all_cells_give_what_the_plain_twin_gives(n, k, r, half, value):
+def test_all_cells_give_the_reference_sum(n, k, r, half, value):
     facts = random_facts(n, k, max(1, n * n * k // 10), unobserved=n * n * k // 5, weighted=True)
     parameters = random_parameters(facts, r)
     got = on_device(facts, parameters, half=half, value=value)
@@ -46,11 +48,11 @@ def test_all_cells_give_what_the_plain_twin_gives(n, k, r, half, value):
 def test_work_in_small_pieces_gives_the_same():
     facts = random_facts(130, 2, 400, weighted=True)
     parameters = random_parameters(facts, 8)
-    got = on_device(facts, parameters, room=128 * 16 * 10)
+    got = on_device(facts, parameters, work_bytes=128 * 16 * 10)
     assert_same(got, plain.logistic(facts, *parameters))
 
 
-def test_two_shares_of_the_rows_add_up_to_all_of_them():
+def test_two_ranges_of_rows_add_up_to_all_of_them():
     facts = random_facts(70, 3, 200, unobserved=100)
     parameters = random_parameters(facts, 6)
     first, second = (on_device(facts, parameters, rows=rows) for rows in ((0, 30), (30, 70)))
@@ -58,20 +60,6 @@ def test_two_shares_of_the_rows_add_up_to_all_of_them():
         value=first.value + second.value, dA=first.dA + second.dA, dR=first.dR + second.dR, db=first.db + second.db
     )
     assert_same(both, plain.logistic(facts, *parameters))
-
-
-def test_weights_of_rows_and_columns_count_in_cells_that_are_not_listed():
-    facts = random_facts(30, 2, 60)
-    A, R, b = parameters = random_parameters(facts, 4)
-    u, v = np.random.default_rng(0).random((2, 30))
-    got = on_device(facts, parameters, subject_weights=u, object_weights=v)
-    X, _ = plain.dense_tensors(facts)
-    W = np.where(X > 0, 1, u[:, None] * v)
-    theta = np.einsum("ia,kab,jb->kij", A, R, A) + b[:, None, None]
-    D = W * (1 / (1 + np.exp(-theta)) - X)
-    assert got.value == pytest.approx(np.sum(W * (np.logaddexp(0, theta) - X * theta)), rel=VALUE)
-    assert relative_error(got.dR, np.einsum("kij,ia,jb->kab", D, A, A)) <= GRADIENT
-    assert relative_error(got.db, D.sum(axis=(1, 2))) <= GRADIENT
 
 
 def test_typed_cells_are_those_between_subjects_and_objects_of_the_relation():
@@ -105,5 +93,22 @@ def test_two_calls_give_the_same_bits():
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
 
 
-def test_no_work_space_grows_with_the_number_of_cells():
-    assert fused.ROOM + fused.SLOPES < 1 << 30
+def test_the_sum_satisfies_the_protocol():
+    for member in ("__call__", "memory"):
+        got, wanted = (inspect.signature(getattr(kind, member)) for kind in (GpuLogisticSum, CellSum))
+        assert [(p.name, p.kind) for p in got.parameters.values()] == [
+            (p.name, p.kind) for p in wanted.parameters.values()
+        ]
+
+
+def test_a_call_on_many_entities_stays_within_the_work_space():
+    """The rows worked on at once fit the work space, and the plan covers every row of every relation once."""
+    facts = random_facts(3000, 5, 100)
+    work_bytes = 1 << 20
+    pieces = GpuLogisticSum(facts, TorchBackend(DEVICE), work_bytes=work_bytes).pieces(64)
+    rows = np.zeros((5, 3000), int)
+    for piece in pieces:
+        height = piece.subjects.stop - piece.subjects.start
+        assert (piece.high - piece.low) * height * 64 * (8 + 2) <= work_bytes
+        rows[piece.low : piece.high, piece.subjects.start : piece.subjects.start + piece.n_subjects] += 1
+    assert (rows == 1).all()

@@ -1,0 +1,188 @@
+"""The draw of a block of zeros for each relation: some subjects I and some objects J, with 1 / probability as weights.
+
+Nearly all zeros contribute nothing; those that count lie between entities that have many facts. So a side is drawn
+
+- at equally spaced positions, with a random start, in the sorted column of the relation's subjects (or objects):
+  entities are drawn in proportion to their facts, and always if they fill the space between two positions,
+- at equally spaced positions, with another random start, among all entities.
+
+An entity is on a side with probability π > 0, so that weights 1 / (π_i π_j) make the sum over I × J unbiased.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..arrays import Ids, Vector
+from ..data.shard import Shard
+from ..distributed.workers import Workers
+from .cell_list import global_firsts, id_range
+
+UNIFORM_SHARE = 0.5  # of the draws of a side: all entities are equally likely
+MIN_SIDE = 16  # entities
+
+
+class SideSizes(NamedTuple):
+    """How many entities are drawn for each relation, on each side."""
+
+    by_degree: NDArray[np.int64]  # (2, K) in proportion to their facts; all that have facts if those are no more
+    uniform: NDArray[np.int64]  # (2, K) among all entities
+    distinct: NDArray[np.int64]  # (2, K) entities that have facts
+
+    def of(self, side: int) -> SideSizes:
+        """The sizes of subjects (0) or objects (1), each (K,)."""
+        return SideSizes(*(part[side] for part in self))
+
+
+class SideColumn(NamedTuple):
+    """One side of the facts, sorted within each relation; each of several workers has the ids that it owns."""
+
+    ids: Ids
+    starts: NDArray[np.int64]  # (K + 1,)
+    firsts: NDArray[np.int64]  # (K,) where this worker's ids begin in the column of all workers
+    all_starts: NDArray[np.int64]  # (K + 1,) of the column of all workers
+
+
+class Population(NamedTuple):
+    """Who can be drawn."""
+
+    n: int
+    own_low: int  # this worker draws the entities own_low to own_high
+    own_high: int
+    typed: bool  # only entities that have facts on this side of the relation
+
+
+class DrawnSide(NamedTuple):
+    """The entities of one side of every block, relation by relation."""
+
+    starts: NDArray[np.int64]  # (K + 1,)
+    ids: Ids  # (starts[-1],) or longer, sorted within a relation
+    weights: Vector  # 1 / π
+
+
+def side_columns(shard: Shard) -> tuple[SideColumn, SideColumn]:
+    """The columns of subjects and of objects."""
+    objects = np.array(shard.facts_by_object.objects)
+    for k in range(shard.n_relations):
+        objects[shard.facts_by_object.starts[k] : shard.facts_by_object.starts[k + 1]].sort()
+    subjects = np.ascontiguousarray(shard.facts.subjects)
+    return (
+        _column(subjects, shard.facts.starts, shard.workers),
+        _column(objects, shard.facts_by_object.starts, shard.workers),
+    )
+
+
+def _column(ids: Ids, starts: NDArray[np.int64], workers: Workers) -> SideColumn:
+    ends = workers.sum(np.cumsum(np.diff(starts)))
+    return SideColumn(ids, starts, global_firsts(starts, workers), np.concatenate([[0], ends]))
+
+
+def side_sizes(shard: Shard, columns: Sequence[SideColumn], zeros_per_fact: float) -> SideSizes:
+    """Sizes of blocks with this many cells; if one side has few entities to draw from, the other side gets more."""
+    n = shard.n_entities
+    distinct = shard.workers.sum(np.stack([_distinct(column.ids, column.starts) for column in columns]))
+    cells = zeros_per_fact * np.maximum(shard.facts_per_relation, 1)  # the zeros of a relation without facts count too
+    side = np.sqrt(cells)
+    width = np.minimum((1 - UNIFORM_SHARE) * side, distinct) + np.minimum(UNIFORM_SHARE * side, n)
+    sides = np.maximum(side, cells / np.maximum(width[::-1], 1))  # (2, K) by the width of the other side
+    sides = np.clip(sides, min(n, MIN_SIDE), n / UNIFORM_SHARE)
+    by_degree, uniform = np.ceil((1 - UNIFORM_SHARE) * sides), np.ceil(np.minimum(UNIFORM_SHARE * sides, n))
+    return SideSizes(by_degree.astype(np.int64), uniform.astype(np.int64), distinct)
+
+
+@njit(nogil=True, cache=True)
+def _distinct(ids, starts):  # type: ignore[no-untyped-def]
+    counts = np.zeros(len(starts) - 1, np.int64)
+    for k in range(len(counts)):
+        for c in range(starts[k], starts[k + 1]):
+            counts[k] += c == starts[k] or ids[c] != ids[c - 1]
+    return counts
+
+
+def draw_side(
+    column: SideColumn, population: Population, sizes: SideSizes, uniforms: NDArray[np.float64], dtype: np.dtype[Any]
+) -> DrawnSide:
+    """One side of every block, from numbers in [0, 1): (2 strata, K)."""
+    capacity = int(np.sum(np.minimum(sizes.by_degree, sizes.distinct) + sizes.uniform + 1))
+    counts = np.zeros(len(sizes.uniform) + 1, np.int64)
+    drawn = DrawnSide(counts, np.empty(capacity, np.int32), np.empty(capacity, dtype))
+    _draw(column, population, sizes, uniforms, drawn)
+    return drawn._replace(starts=np.cumsum(counts))
+
+
+def of_all_workers(drawn: DrawnSide, workers: Workers) -> DrawnSide:
+    """What all workers have drawn, in the order in which one process alone would draw it."""
+    if workers.size == 1:
+        return drawn
+    count, k = drawn.starts[-1], len(drawn.starts) - 1
+    tables = workers.gather(np.concatenate([np.diff(drawn.starts), drawn.ids[:count]]).astype(np.int32))
+    weights = np.concatenate(workers.gather(drawn.weights[:count]))
+    counts = np.stack([table[:k] for table in tables])  # (workers, K)
+    relations = [np.repeat(np.arange(k), counts_of_worker) for counts_of_worker in counts]
+    order = np.argsort(np.concatenate(relations), kind="stable")
+    starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0, dtype=np.int64))])
+    return DrawnSide(starts, np.concatenate([table[k:] for table in tables])[order], weights[order])
+
+
+@njit(nogil=True, cache=True)
+def _draw(column, population, sizes, uniforms, drawn):  # type: ignore[no-untyped-def]
+    """Fill ids and weights, relation by relation without gaps, and starts[k + 1] with the number of entities of k."""
+    ids, chosen, filled = column.ids, drawn.ids, 0
+    for k in range(len(sizes.by_degree)):
+        low, high = column.starts[k], column.starts[k + 1]
+        all_low, all_high = column.all_starts[k], column.all_starts[k + 1]
+        by_degree = sizes.by_degree[k]
+        space = (all_high - all_low) / by_degree if by_degree < sizes.distinct[k] else 1.0
+        first = filled
+        filled = _draw_by_degree(column, k, space, uniforms[0, k], chosen, filled)
+        middle = filled
+        filled = _draw_uniformly(population, sizes.uniform[k], uniforms[1, k], chosen, filled)
+        if first < middle < filled:
+            chosen[first:filled].sort()
+        kept = first
+        for c in range(first, filled):
+            if c == first or chosen[c] != chosen[c - 1]:
+                begin, stop = id_range(ids, low, high, chosen[c])
+                degree = stop - begin
+                if population.typed and not degree:
+                    continue
+                chosen[kept] = chosen[c]
+                missed = (1 - min(1.0, degree / space)) * (1 - min(1.0, sizes.uniform[k] / population.n))
+                drawn.weights[kept] = 1 / (1 - missed)
+                kept += 1
+        filled = kept
+        drawn.starts[k + 1] = kept - first
+
+
+@njit(inline="always")
+def _draw_by_degree(column, k, space, u, chosen, filled):  # type: ignore[no-untyped-def]
+    """Entities at equally spaced positions of the column of all workers; those that this worker has."""
+    ids, low, high = column.ids, column.starts[k], column.starts[k + 1]
+    begin, end, shift = column.all_starts[k], column.all_starts[k + 1], column.firsts[k] - low
+    at, last = begin + u * space, low - 1
+    while at < end:
+        here = min(np.int64(at), end - 1) - shift
+        if low <= here < high:
+            if last < low or ids[here] != ids[last]:
+                chosen[filled] = ids[here]
+                filled += 1
+            last = here
+        at += space
+    return filled
+
+
+@njit(inline="always")
+def _draw_uniformly(population, m, u, chosen, filled):  # type: ignore[no-untyped-def]
+    """m equally spaced ones of all entities; those that this worker owns."""
+    n = population.n
+    for a in range(m):
+        i = min(np.int64((u + a) * (n / m)), n - 1)
+        if population.own_low <= i < population.own_high:
+            chosen[filled] = i
+            filled += 1
+    return filled
