@@ -26,8 +26,8 @@ from ..data.facts import Facts
 from ..data.shard import Shard
 from ..distributed.workers import Workers
 from ..model.factors import scores
-from .cell_sum import CellKeys, CellMemory, PartialGradient, Reduction, n_listed_cells
 from .cell_list import ACTIVE_ZERO, global_firsts, listed_facts, with_cells
+from .cell_sum import CellKeys, CellMemory, PartialGradient, Reduction, n_listed_cells
 from .logistic_sampled_kernels import (
     LISTED_CELL_COST,
     STRIP,

@@ -129,7 +129,7 @@ def _by(key: Ids, n: int, index: Ids, weights: Vector) -> tuple[Ids, Ids, Vector
 
 
 def rows_memory(facts: Facts, rank: int, itemsize: int) -> int:
-    """Bytes of the rows of some facts: indices by subject and by object, and five matrices of the rows of one of them."""
+    """Bytes of the rows of some facts: indices by subject and by object, and five matrices of one of them."""
     return 100 * (len(facts) + len(facts.unobserved)) + 5 * itemsize * len(facts) * rank
 
 
