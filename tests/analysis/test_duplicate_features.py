@@ -6,7 +6,7 @@ from scipy.stats import multivariate_normal as normal
 import relatent
 from relatent import Facts
 from relatent.analysis import duplicate_features as features
-from relatent.model.fold_in import Listed, by_squares
+from relatent.model.entity_regression import EntityCells, least_squares_vectors
 
 ALPHA = features.LIFT_PRIOR_COUNT
 
@@ -158,7 +158,7 @@ def test_row_products_in_blocks_are_the_same(monkeypatch):
 
 def test_vectors_by_squares_solve_their_normal_equations():
     factors = relatent.RescalALS(8, 1.0, 1.0, max_iter=5, tol=1.0).fit(crowd()).factors_
-    listed = Listed(np.array([0, 1]), np.array([2, 0]), np.array([5, 6]), np.ones(2), np.ones(2))
-    (a,) = by_squares(factors, [listed], 0.0)
+    listed = EntityCells(np.array([0, 1]), np.array([2, 0]), np.array([5, 6]), np.ones(2), np.ones(2))
+    (a,) = least_squares_vectors(factors, [listed], 0.0)
     V = np.stack([factors.R[2] @ factors.A[5], factors.R[0].T @ factors.A[6]]).astype(float)
     np.testing.assert_allclose((V.T @ V + np.eye(8)) @ a, V.sum(axis=0), atol=1e-6)

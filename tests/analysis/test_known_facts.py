@@ -9,7 +9,7 @@ import worlds
 from relatent import Factors
 from relatent.analysis.known_facts import KnownFacts
 from relatent.data.names import Names
-from relatent.model import fold_in
+from relatent.model import entity_regression
 
 
 def world():
@@ -64,7 +64,7 @@ def test_the_listed_cells_of_an_entity_are_those_of_a_pass_over_all_facts():
     f = Factors(np.ones((12, 1)), np.ones((3, 1, 1)), np.zeros(3), facts.entities, facts.relations)
     for given in (facts, dataclasses.replace(facts, weights=None)):
         known = KnownFacts(given, f)
-        for i, plain in enumerate(fold_in.listed_cells(given, np.arange(12))):
+        for i, plain in enumerate(entity_regression.cells_of_entities(given, np.arange(12))):
             for found, wanted in zip(known.listed(i), plain, strict=True):
                 np.testing.assert_array_equal(found, wanted)
         for k in range(3):

@@ -5,7 +5,7 @@ import pytest
 import relatent
 from relatent.evaluation.search_space import SPACES, Candidate, candidates
 from relatent.evaluation.tuning import models_to_try
-from relatent.model.fold_in import can_fold
+from relatent.model.entity_regression import can_fold
 from worlds import blocks
 
 pytestmark = pytest.mark.filterwarnings("ignore::relatent.errors.RelatentWarning")

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from ..arrays import Ids, Matrix, Vector
 from ..data.facts import Facts
+from ..model.entity_regression import EntityCells, cells_of_entities, least_squares_vectors
 from ..model.factors import Factors
-from ..model.fold_in import Listed, by_squares, listed_cells
 
 ZERO_WEIGHT = 0.02  # weight of an unlisted cell as a zero, when vectors are computed anew
 MAX_SPLIT_ENTITIES = 3000  # entities whose halves estimate the covariance between halves
@@ -156,17 +156,19 @@ def row_products(X: Matrix | sp.csr_matrix, Y: Matrix | sp.csr_matrix, i: Ids, j
 def _halves_tables(factors: Factors, facts: Facts, counts: Matrix) -> dict[str, PairTables]:
     """Log-ratios that two entities are halves of one: by vectors and counts together, and by each."""
     plain = Facts.from_ids(facts.triples, facts.entities, facts.relations)  # without weights and unobserved cells
-    listed = listed_cells(plain, np.arange(facts.n_entities))
+    listed = cells_of_entities(plain, np.arange(facts.n_entities))
     rng = np.random.default_rng(0)
     splittable = np.flatnonzero([len(cells.x) >= MIN_FACTS for cells in listed])
     chosen = rng.permutation(splittable)[:MAX_SPLIT_ENTITIES].tolist()
-    vectors, log_counts = by_squares(factors, listed, ZERO_WEIGHT), np.log1p(counts)
+    vectors, log_counts = least_squares_vectors(factors, listed, ZERO_WEIGHT), np.log1p(counts)
     sides: list[list[Matrix]] = [[], []]
     for _ in range(SPLITS_PER_ENTITY):
         first = [rng.random(len(listed[i].x)) < 0.5 for i in chosen]
         for side, rows in zip(sides, (first, [~half for half in first]), strict=True):
-            half = [Listed(*(column[r] for column in listed[i])) for i, r in zip(chosen, rows, strict=True)]
-            side.append(np.hstack([by_squares(factors, half, ZERO_WEIGHT), _log_counts(half, facts.n_relations)]))
+            half = [EntityCells(*(column[r] for column in listed[i])) for i, r in zip(chosen, rows, strict=True)]
+            side.append(
+                np.hstack([least_squares_vectors(factors, half, ZERO_WEIGHT), _log_counts(half, facts.n_relations)])
+            )
     U, V = np.concatenate(sides[0]), np.concatenate(sides[1])
     r = factors.rank
     return {
@@ -176,10 +178,10 @@ def _halves_tables(factors: Factors, facts: Facts, counts: Matrix) -> dict[str, 
     }
 
 
-def _log_counts(listed: list[Listed], n_relations: int) -> Matrix:
+def _log_counts(listed: list[EntityCells], n_relations: int) -> Matrix:
     counts = np.zeros((len(listed), 2 * n_relations))
     owner = np.repeat(np.arange(len(listed)), [len(cells.x) for cells in listed])
-    role = np.concatenate([2 * cells.relation + cells.way for cells in listed]) if listed else np.zeros(0, np.int64)
+    role = np.concatenate([2 * cells.relation + cells.role for cells in listed]) if listed else np.zeros(0, np.int64)
     np.add.at(counts, (owner, role), 1)
     return np.log1p(counts)
 

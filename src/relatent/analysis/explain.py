@@ -12,8 +12,8 @@ from ..data.names import Names
 from ..deprecation import renamed_arguments
 from ..errors import InputError
 from ..json_values import to_json_object
+from ..model.entity_regression import EntityCells, fact_influences
 from ..model.factors import Factors, best_first
-from ..model.fold_in import Listed, pulls
 from .known_facts import KnownFacts
 
 Cell = tuple[int, int, int]  # subject, relation, object
@@ -101,7 +101,7 @@ def explain(
     influence: dict[Cell, float] = {}
     subjects, objects = known.ends(relation_id)
     for entity, along in ((s, R_k @ _minus_mean(A, o, objects)), (o, R_k.T @ _minus_mean(A, s, subjects))):
-        listed, values = pulls(factors, entity, known.listed(entity), along, max(MIN_CANDIDATES, 2 * k))
+        listed, values = fact_influences(factors, entity, known.listed(entity), along, max(MIN_CANDIDATES, 2 * k))
         for fact, value in zip(_cells_of(entity, listed), values.tolist(), strict=True):
             influence[fact] = influence.get(fact, 0.0) + value  # a fact between the two counts for both
     influence.pop(cell, None)  # a fact is no reason for itself
@@ -125,12 +125,12 @@ def _minus_mean(A: Matrix, entity: int, others: Ids) -> Vector:
     return difference
 
 
-def _cells_of(entity: int, listed: Listed) -> list[Cell]:
+def _cells_of(entity: int, listed: EntityCells) -> list[Cell]:
     """An entity's listed cells as ids (subject, relation, object)."""
-    columns = (listed.way.tolist(), listed.relation.tolist(), listed.partner.tolist())
+    columns = (listed.role.tolist(), listed.relation.tolist(), listed.partner.tolist())
     return [
-        (entity, relation, partner) if way == 0 else (partner, relation, entity)
-        for way, relation, partner in zip(*columns, strict=True)
+        (entity, relation, partner) if role == 0 else (partner, relation, entity)
+        for role, relation, partner in zip(*columns, strict=True)
     ]
 
 

@@ -12,8 +12,8 @@ from ..arrays import Ids, Triples, Vector
 from ..data.cell_keys import cell_keys
 from ..data.facts import Facts
 from ..data.union import union
+from ..model.entity_regression import EntityCells
 from ..model.factors import Factors
-from ..model.fold_in import Listed
 
 
 class KnownFacts:
@@ -74,14 +74,14 @@ class KnownFacts:
             return self.subjects(relation, object)
         return self.relations(subject, object)
 
-    def listed(self, entity: int) -> Listed:
+    def listed(self, entity: int) -> EntityCells:
         """All listed cells of an entity, as subject and then as object: facts, and unobserved cells."""
         parts = [
-            self._cells_of(way, entity, keys, is_fact)
-            for way, facts in enumerate((self._by_subject, self._by_object))
-            for keys, is_fact in ((facts, True), (self._unobserved[way], False))
+            self._cells_of(role, entity, keys, is_fact)
+            for role, facts in enumerate((self._by_subject, self._by_object))
+            for keys, is_fact in ((facts, True), (self._unobserved[role], False))
         ]
-        return Listed(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        return EntityCells(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
     def ends(self, relation: int) -> tuple[Ids, Ids]:
         """The distinct subjects and objects of a relation's facts."""
@@ -94,27 +94,27 @@ class KnownFacts:
         """Unobserved cells by subject and by object."""
         return cell_keys(self.facts.unobserved, self.n), _keys_by_object(self.facts.unobserved, self.n)
 
-    def _cells_of(self, way: int, entity: int, keys: NDArray[np.int64], is_fact: bool) -> Listed:
+    def _cells_of(self, role: int, entity: int, keys: NDArray[np.int64], is_fact: bool) -> EntityCells:
         """The listed cells with an entity at one end, without those with itself."""
         first = (np.arange(self.n_relations) * np.int64(self.n) + entity) * self.n
         partners = [keys[slice(*np.searchsorted(keys, (low, low + self.n)))] - low for low in first.tolist()]
         relation = np.repeat(np.arange(self.n_relations), [len(ids) for ids in partners])
         partner = np.concatenate(partners)
         relation, partner = relation[partner != entity], partner[partner != entity]
-        return Listed(
-            np.full(len(partner), way),
+        return EntityCells(
+            np.full(len(partner), role),
             relation,
             partner,
             np.full(len(partner), float(is_fact)),
-            self._weights(way, entity, relation, partner) if is_fact else np.zeros(len(partner)),
+            self._weights(role, entity, relation, partner) if is_fact else np.zeros(len(partner)),
         )
 
-    def _weights(self, way: int, entity: int, relation: Ids, partner: Ids) -> Vector:
+    def _weights(self, role: int, entity: int, relation: Ids, partner: Ids) -> Vector:
         """The weights of these facts of an entity."""
         if self.facts.weights is None:
             return np.ones(len(partner))
         own = np.full(len(partner), entity)
-        cells = np.stack([own, relation, partner] if way == 0 else [partner, relation, own], axis=1)
+        cells = np.stack([own, relation, partner] if role == 0 else [partner, relation, own], axis=1)
         return self.facts.weights[np.searchsorted(self._by_subject, cell_keys(cells, self.n))]
 
     def _range(self, keys: NDArray[np.int64], relation: int, entity: int) -> Ids:

@@ -16,7 +16,7 @@ from ..fit.estimators.base import Estimator
 from ..fit.estimators.rescal import Rescal, RescalLogit
 from ..fit.optimisers import Adam
 from ..fit.penalties import Dura
-from ..model.fold_in import FOLD_IN_LOSSES
+from ..model.entity_regression import FOLD_IN_LOSSES
 from .folds import MAX_FOLD_CELLS
 
 

@@ -10,7 +10,8 @@ that score to a probability.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from ..data.names import Names
 from ..errors import InputError
 from . import fold_in as folding
 from . import storage
+from .entity_prior import EntityPrior, entity_prior
 from .links import Link, LogisticLink
 from .objective_term import CATEGORICAL, ObjectiveTerm
 
@@ -174,7 +176,43 @@ class Factors:
             [here[place].id(there[place][a]) for a in answers if there[place][a] in here[place]], dtype=np.int64
         )
 
-    fold_in = folding.fold_in
+    def fold_in(
+        self,
+        facts: Facts,
+        *,
+        entities: Sequence[str] | None = None,
+        others: float = 1.0,
+        l2_entities: float | None = None,
+        random_state: int = 0,
+    ) -> Factors:
+        """New factors with vectors for the new entities of `facts`, without another fit.
+
+        All other vectors and the relations stay as they are. For squared and logistic losses with an L2, DURA or N3
+        penalty. A vector minimises the objective of the fit over the entity's cells, plus a prior: the distribution of
+        the model's own entities (`entity_prior`), which decides if there are few facts.
+
+        Parameters
+        ----------
+        facts : Facts
+            All that is known of those entities, by name; relations must be the model's.
+        entities : sequence of str or None
+            Whose vectors to find. None: those the model does not know. A known entity gets a new vector from these
+            facts alone, so give its old facts as well.
+        others : float
+            Weight of an unlisted cell as a zero: 1 as in a fit, 0 if nothing is known beside the listed facts.
+        l2_entities : float or None
+            Replace the penalty of the fit and the prior by this weight times |a|².
+        random_state : int
+            Seed of the sample of zeros, where there are too many to sum.
+        """
+        A, names, folded = folding.fold_in(self, facts, entities, others, l2_entities, random_state)
+        about = {**self.about, "folded_in": [*self.about.get("folded_in", []), *folded]}
+        return replace(self, A=A, entities=names, about=about)
+
+    @cached_property
+    def entity_prior(self) -> EntityPrior | None:
+        """The distribution of the entity vectors."""
+        return entity_prior(self.A)
 
     def save(self, path: str | Path) -> None:
         """Write the model to one file, completely or not at all."""

@@ -12,8 +12,8 @@ from ..analysis.known_facts import KnownFacts
 from ..analysis.quality import ModelQuality, quality
 from ..analysis.similarity import nearest
 from ..data.facts import Facts
+from ..model.entity_regression import can_fold
 from ..model.factors import Factors
-from ..model.fold_in import can_fold
 from ..progress import Progress
 from .background import BackgroundResult, InProgress
 from .errors import NotFoundError, ParameterError, UnavailableError

@@ -1,0 +1,123 @@
+"""Losses and penalties as functions of one vector a, and their minimum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from ..arrays import Matrix, Vector
+from ..backend import gram_matrix as gram
+
+MAX_NEWTON_STEPS = 50
+MAX_HALVINGS = 30
+NEWTON_TOLERANCE = 1e-9  # stop when the next step is expected to gain less than this fraction of the objective
+
+
+class VectorPenalty(NamedTuple):
+    """aᵀ Q a − 2 qᵀ a + constant + cubic · ‖a‖₃³."""
+
+    Q: Matrix  # (r, r)
+    q: Vector  # (r,)
+    constant: float = 0.0
+    cubic: float = 0.0
+
+    def value(self, a: Vector) -> float:
+        """The penalty at a."""
+        return float(a @ self.Q @ a - 2 * (self.q @ a) + self.constant + self.cubic * np.sum(np.abs(a) ** 3))
+
+    def slopes(self, a: Vector) -> tuple[Vector, Matrix]:
+        """Gradient and Hessian at a."""
+        size = np.abs(a)
+        gradient = 2 * (self.Q @ a - self.q) + 3 * self.cubic * a * size
+        return gradient, 2 * self.Q + 6 * self.cubic * np.diag(size)
+
+
+class SquaredLoss(NamedTuple):
+    """aᵀ E a − 2 fᵀ a: Σ w (x − θ)² over all cells but for a constant."""
+
+    E: Matrix  # (r, r)
+    f: Vector  # (r,)
+    V: Matrix  # (n, r) rows of the listed cells
+    w: Vector  # (n,)
+
+    def value(self, a: Vector) -> float:
+        """The loss at a."""
+        return float(a @ self.E @ a - 2 * (self.f @ a))
+
+    def slopes(self, a: Vector) -> tuple[Vector, Matrix]:
+        """Gradient and Hessian at a."""
+        return 2 * (self.E @ a - self.f), 2 * self.E
+
+    def minima(self, penalties: Sequence[VectorPenalty], start: Vector) -> list[Vector]:
+        """The minimum with each penalty; they differ in q and the constant only."""
+        if penalties[0].cubic:
+            return [newton(self, penalty, start) for penalty in penalties]
+        inverse = gram.inverse(self.E + penalties[0].Q, 0.0)
+        return [inverse @ (self.f + penalty.q) for penalty in penalties]
+
+    def without(self, cell: int) -> SquaredLoss:
+        """The loss if a listed fact were false."""
+        return self._replace(f=self.f - self.w[cell] * self.V[cell])
+
+
+class LogisticLoss(NamedTuple):
+    """Σ w [softplus(θ) − x θ] over rows, θ = V a + b."""
+
+    V: Matrix  # (n, r)
+    b: Vector  # (n,)
+    x: Vector  # (n,)
+    w: Vector  # (n,)
+
+    def value(self, a: Vector) -> float:
+        """The loss at a."""
+        theta = self.V @ a + self.b
+        return float(self.w @ (np.logaddexp(0, theta) - self.x * theta))
+
+    def slopes(self, a: Vector) -> tuple[Vector, Matrix]:
+        """Gradient and Hessian at a."""
+        p = expit(self.V @ a + self.b)
+        return self.V.T @ (self.w * (p - self.x)), self.V.T @ ((self.w * p * (1 - p))[:, None] * self.V)
+
+    def minima(self, penalties: Sequence[VectorPenalty], start: Vector) -> list[Vector]:
+        """The minimum with each penalty."""
+        found: list[Vector] = []
+        for penalty in penalties:
+            found.append(newton(self, penalty, found[-1] if found else start))
+        return found
+
+    def without(self, cell: int) -> LogisticLoss:
+        """The loss if a listed fact, one of the first rows, were false."""
+        return self._replace(x=np.where(np.arange(len(self.x)) == cell, 0.0, self.x))
+
+
+def newton(loss: SquaredLoss | LogisticLoss, penalty: VectorPenalty, a: Vector) -> Vector:
+    """argmin loss + penalty, from a; a step is halved until the objective falls."""
+    value = loss.value(a) + penalty.value(a)
+    for _ in range(MAX_NEWTON_STEPS):
+        gradient, hessian = (first + second for first, second in zip(loss.slopes(a), penalty.slopes(a), strict=True))
+        step = gram.inverse(hessian, 0.0) @ gradient
+        gain = float(gradient @ step)  # twice the gain that the quadratic approximation promises
+        if gain <= NEWTON_TOLERANCE * (abs(value) + NEWTON_TOLERANCE):
+            break
+        for _ in range(MAX_HALVINGS):
+            new_value = loss.value(a - step) + penalty.value(a - step)
+            if new_value <= value - gain / 10000:
+                break
+            step, gain = step / 2, gain / 2
+        else:
+            break
+        a, value = a - step, new_value
+    return a
+
+
+def minimise(loss: SquaredLoss | LogisticLoss, penalties: Sequence[VectorPenalty], start: Vector) -> tuple[Vector, int]:
+    """The lowest of the minima with each penalty, and the index of that penalty."""
+    minima = loss.minima(penalties, start)
+    if len(minima) == 1:
+        return minima[0], 0
+    values = [loss.value(a) + penalty.value(a) for a, penalty in zip(minima, penalties, strict=True)]
+    lowest = int(np.argmin(values))
+    return minima[lowest], lowest
