@@ -25,16 +25,16 @@ from relatent.web.app import create_app
 from relatent.web.views import Explorer
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
-UNOBSERVED = ("Al Gore",)  # the party of these is unobserved
+UNOBSERVED = ("George H. W. Bush",)  # the party of these is unobserved
 PAGES = {
     "home": "/",
-    "entity": "/entity?name=Al+Gore",
+    "entity": "/entity?name=George+H.+W.+Bush",
     "ask": "/ask?relation=party&object=Democratic&top=25",
     "map": "/map?method=tsne",
     "group": "/group?number=0",
     "model": "/model",
     "new": "/new",
-    "wrong": "/entity?name=Al+Goor",
+    "wrong": "/entity?name=George+Busch",
 }
 
 
@@ -64,7 +64,7 @@ def _running_server() -> Iterator[str]:
     parties = np.unique(facts.objects[facts.triples[:, 1] == party])
     cells = np.array([(facts.entities.id(person), party, one) for person in UNOBSERVED for one in parties])
     seen = facts.hold_out(cells, masked=True)
-    factors = relatent.RescalLogit(rank=7, l2_entities=0.2, l2_relations=0.2).fit(seen).factors_
+    factors = relatent.RescalLogit(rank=20, l2_entities=0.5, l2_relations=0.5).fit(seen).factors_
     test = relatent.Facts.from_ids(cells[facts.contains(cells)], facts.entities, facts.relations)
     explorer = Explorer(
         factors,
