@@ -28,7 +28,7 @@ def tune(seed: int) -> dict[str, Any]:
     relatent.RescalLogit(5, tol=0.1).fit(facts)  # compiles
     results: dict[str, Any] = {"seconds_allowed": SECONDS, "table1_logit": LOGIT}
     for name, models in (("logit", ["logit"]), ("all models", None)):
-        found = tuning.search(train, SECONDS, models=models, random_state=seed)
+        found = relatent.tune(train, SECONDS, models=models, random_state=seed, fit=False)
         results[name] = {
             "chosen": str(found.chosen_candidate),
             "why": found.sentence,

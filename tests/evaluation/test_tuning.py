@@ -10,12 +10,15 @@ from relatent.errors import FitError, InputError
 from relatent.evaluation import folds as folds_module
 from relatent.evaluation import tuning
 from relatent.evaluation.search_space import Candidate, candidates
-from relatent.evaluation.tuning import search
 from relatent.evaluation.tuning_report import METRICS, Trial, Tuned
 from relatent.fit.solvers.als import Als
 from worlds import NO_FACTS, blocks, chain, cliques, random_facts
 
 pytestmark = pytest.mark.filterwarnings("ignore::relatent.errors.RelatentWarning")
+
+
+def search(*arguments, **options):
+    return relatent.tune(*arguments, fit=False, **options)
 
 
 def choices(report):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..arrays import Ids, Matrix, Vector
 from ..data.names import Names
 from ..errors import InputError
-from ..json_values import to_json_object
 from ..model.factors import Factors, against_others, best_first
 from .known_facts import KnownFacts
 
@@ -35,10 +34,6 @@ class Answers(NamedTuple):
     open: str  # "subject", "relation" or "object"
     n_known: int
     answers: list[Answer]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return to_json_object(self)
 
 
 class EntitySection(NamedTuple):

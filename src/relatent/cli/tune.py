@@ -73,7 +73,7 @@ def tune(
 
     Example: relatent tune kinships -o tuned.relatent --time 60
     """
-    from ..evaluation.tuning import search
+    from ..evaluation.tuning import tune as search
     from ..model.storage import check_target
     from ..progress import bar
     from .sources import open_facts
@@ -91,6 +91,7 @@ def tune(
             trials=trials,
             random_state=seed,
             progress=progress,
+            fit=False,
         )
     if found.stopped:
         click.echo("search interrupted; fitting the best settings so far", err=True)

@@ -24,10 +24,9 @@ from ..random_state import RandomState, to_seed
 from .folds import make_folds, splits_mirrors
 from .metrics import Metrics, Predicted, measure
 from .parallel import captured_warnings, fit_threads, n_processes, run_tasks, threads_for
-from .report import Fold, Report
+from .report import FIGURES, Fold, Report
 
 BLOCK_SCORES = 1 << 22  # scores computed at a time
-METRICS = ("auc_pr", "average_precision", "auc_roc", "brier", "log_loss")
 SMALLER_IS_BETTER = ("brier", "log_loss")
 
 Settings = Mapping[str, Any]
@@ -90,8 +89,7 @@ def cross_validate(
         if pairs:
             chosen = _search(estimator, protocol, heldout_cells, settings, pairs, metric, jobs, tick)
         tasks = [
-            FitTask(estimator, setting, protocol, [fold], [fold])
-            for setting, fold in zip(chosen, heldout_cells, strict=True)
+            (estimator, setting, protocol, [fold], [fold]) for setting, fold in zip(chosen, heldout_cells, strict=True)
         ]
         outcomes = _run(tasks, jobs, tick, "folds")
     results = [_fold(protocol, *row) for row in zip(heldout_cells, outcomes, chosen, strict=True)]
@@ -141,7 +139,8 @@ def cross_predict(
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= len(heldout_cells):
         raise InputError(f"heldout_folds must be between 1 and {len(heldout_cells)}, the number of folds, got {n!r}")
     protocol = EvaluationProtocol(facts, masked=True, scores="raw", with_mirrors=True)
-    tasks = [FitTask(estimator, {}, protocol, [fold], [fold], validation) for fold in heldout_cells[:n]]
+    settings: Settings = {}
+    tasks = [(estimator, settings, protocol, [fold], [fold], validation) for fold in heldout_cells[:n]]
     with reporting(progress, "held-out cells") as report:
         outcomes = _run(tasks, n_processes(n_jobs, facts), _counter(report, len(tasks)), "held-out cells")
     return [Predicted(fold, *outcome.predictions[0]) for fold, outcome in zip(heldout_cells[:n], outcomes, strict=True)]
@@ -241,7 +240,7 @@ def _search(
     The fit without folds f and g serves both: measured on g it counts for f, measured on f for g.
     """
     tasks = [
-        FitTask(estimator, setting, protocol, [folds[f], folds[g]], [folds[g], folds[f]])
+        (estimator, setting, protocol, [folds[f], folds[g]], [folds[g], folds[f]])
         for setting in settings
         for f, g in pairs
     ]
@@ -262,17 +261,6 @@ def _larger_is_better(metric: str, fold: HeldOut, prediction: tuple[Vector, Vect
 # --- fits
 
 
-class FitTask(NamedTuple):
-    """One fit and the folds that it predicts."""
-
-    estimator: Any
-    settings: Settings
-    protocol: EvaluationProtocol
-    heldout: list[HeldOut]
-    predicted: list[HeldOut]
-    validation: Facts | HeldOut | None = None
-
-
 class FitOutcome(NamedTuple):
     """Predictions of one fit, and how it went."""
 
@@ -283,8 +271,15 @@ class FitOutcome(NamedTuple):
     vanished: bool
 
 
-def _fit_and_predict(*task: Any) -> FitOutcome:
-    estimator, settings, protocol, heldout, predicted, validation = FitTask(*task)
+def _fit_and_predict(
+    estimator: Estimator,
+    settings: Settings,
+    protocol: EvaluationProtocol,
+    heldout: list[HeldOut],
+    predicted: list[HeldOut],
+    validation: Facts | HeldOut | None = None,
+) -> FitOutcome:
+    """Fit without the held-out folds, then predict some of them."""
     started = time.perf_counter()
     model = clone(estimator).set_params(**settings)
     with captured_warnings() as categories, fit_threads(threads_for(protocol.facts)):
@@ -299,7 +294,7 @@ def _fit_and_predict(*task: Any) -> FitOutcome:
     )
 
 
-def _run(tasks: list[FitTask], jobs: int, tick: Tick, note: str) -> list[FitOutcome]:
+def _run(tasks: Sequence[tuple[Any, ...]], jobs: int, tick: Tick, note: str) -> list[FitOutcome]:
     """The outcomes of all tasks, in order."""
     outcomes = []
     for outcome in run_tasks(_fit_and_predict, tasks, min(jobs, len(tasks)), in_order=True):
@@ -346,7 +341,7 @@ def _check_choices(heldout: str, scores: str, metric: str) -> None:
     for name, value, choices in (
         ("heldout", heldout, ("masked", "zero")),
         ("scores", scores, ("raw", "pair-normalised")),
-        ("metric", metric, METRICS),
+        ("metric", metric, FIGURES),
     ):
         if value not in choices:
             raise InputError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")

@@ -62,6 +62,7 @@ def tune(
     random_state: RandomState = 0,
     n_jobs: int | None = None,
     progress: bool | Progress | None = None,
+    fit: bool = True,
 ) -> Tuned:
     """Choose model, rank, λ and bias on held-out cells, then fit the choice to all facts.
 
@@ -79,55 +80,31 @@ def tune(
     trials : the number of settings to begin with; there is then no time limit, and the seed determines the result
     n_jobs : processes; None chooses
     progress : True for a bar, or a function called with (done, total, note)
+    fit : False leaves out the fit to all facts, which `Tuned.fit` then does
 
     >>> import relatent
     >>> found = relatent.tune(relatent.load_dataset("kinships"), trials=1, models=["als"], n_jobs=1)
     >>> found.chosen_candidate.model, found.factors_.rank > 0
     ('als', True)
     """
-    return search(
-        facts,
-        time,
-        metric=metric,
-        models=models,
-        validation=validation,
-        trials=trials,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        progress=progress,
-    ).fit(facts)
-
-
-def search(
-    facts: Facts,
-    time: float = 120.0,
-    *,
-    metric: str = "auc_pr",
-    models: Sequence[str] | None = None,
-    validation: Facts | HeldOut | None = None,
-    trials: int | None = None,
-    random_state: RandomState = 0,
-    n_jobs: int | None = None,
-    progress: bool | Progress | None = None,
-) -> Tuned:
-    """The search of `tune`, without the fit to all facts."""
     began, seed = clock.time(), to_seed(random_state)
     chosen_models = models_to_try(facts, time, metric, models, trials)
     judge = _make_judge(facts, metric, validation, seed)
     sequence = candidates(facts, chosen_models, seed)
-    found = [Trial(candidate) for candidate in itertools.islice(sequence, trials or MAX_TRIALS)]
+    started = [Trial(candidate) for candidate in itertools.islice(sequence, trials or MAX_TRIALS)]
     jobs = n_processes(n_jobs, facts)
     stopped = False
     with reporting(progress, "searching", at_most=True) as report:
-        state = _SearchState(found, metric, began, None if trials else time, report)
+        state = _SearchState(started, metric, began, None if trials else time, report)
         try:
             for number in range(1, len(ROUNDS) + 1):
                 if judge.n_folds >= 1 and (number < 3 or judge.n_folds > ROUNDS[1].folds):
                     _run_round(number, state, judge, seed, jobs)
         except KeyboardInterrupt:
             stopped = True
-    protocol = judge.protocol(max(len(trial.scores) for trial in found))
-    return Tuned(state.ranked(), metric, protocol, seed, clock.time() - began, stopped)
+    protocol = judge.protocol(max(len(trial.scores) for trial in started))
+    found = Tuned(state.ranked(), metric, protocol, seed, clock.time() - began, stopped)
+    return found.fit(facts) if fit else found
 
 
 def models_to_try(
