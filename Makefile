@@ -19,7 +19,7 @@ $(TORCH): $(STAMP)
 	touch $(TORCH)
 
 demo: $(STAMP)
-	$(BIN)/python -m relatent.cli.demo
+	$(BIN)/python tools/demo.py
 
 test: lint types check
 

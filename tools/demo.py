@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
 
-from ..data.catalog import load_dataset
-from ..data.facts import Facts
-from ..data.split import presidents_folds
-from ..evaluation.cross_validation import cross_validate
-from ..evaluation.table1 import PAPER
-from ..fit.estimators.als import RescalALS
-from ..fit.estimators.rescal import RescalLogit
-from ..model.factors import Factors, load
-from ..progress import bar
-from . import tables
+from relatent import (
+    Factors,
+    Facts,
+    HeldOut,
+    RescalALS,
+    RescalLogit,
+    cross_validate,
+    load,
+    load_dataset,
+    presidents_folds,
+)
+from relatent.cli import tables
+from relatent.evaluation.table1 import PAPER
+from relatent.progress import bar
 
 # Settings that the searches of `relatent table1` choose most often.
 KINSHIPS = {
@@ -66,7 +69,7 @@ def main() -> None:
 
 
 def _row(
-    data: str, name: str, estimator: RescalALS | RescalLogit, facts: Facts, folds: Any, scores: str
+    data: str, name: str, estimator: RescalALS | RescalLogit, facts: Facts, folds: int | list[HeldOut], scores: str
 ) -> tuple[str, ...]:
     with bar(f"cross-validating {name} on {data}") as progress:
         report = cross_validate(estimator, facts, folds=folds, heldout="zero", scores=scores, progress=progress)
