@@ -63,7 +63,14 @@ def make(request, kind):
     return make
 
 
-FACTS = random_facts(20, 3, 150)
+FACTS = random_facts(20, 3, 150)  # noise: fits of it end in one of many local minima
+
+
+def one_minimum(seed=0):
+    """Three blocks and a few unobserved cells, and settings with which every start of every estimator ends alike."""
+    facts, rng = blocks(24, groups=3), np.random.default_rng(seed)
+    cells = np.stack([rng.integers(0, size, 60) for size in (24, 2, 24)], axis=1)
+    return facts.hold_out(cells, masked=True), {"rank": 3, "tol": 1e-6, "max_iter": 3000}
 
 
 def loss_of(estimator):
@@ -135,7 +142,7 @@ def test_the_same_seed_gives_the_same_result_and_another_seed_another(make, init
         pytest.skip("eigenvectors have signs")
     first, again, other = (make(init=init, random_state=seed, tol=0.01).fit(FACTS).factors_ for seed in (3, 3, 4))
     assert_same_factors(first, again)
-    assert np.array_equal(first.A, other.A) == (init == "eigen")  # small worlds have one set of eigenvectors
+    assert not np.array_equal(first.A, other.A)
 
 
 def test_the_facts_are_unchanged(make):
@@ -186,17 +193,23 @@ def test_the_order_of_the_facts_does_not_matter(make):
     assert_same_factors(make().fit(shuffled).factors_, make().fit(FACTS).factors_)
 
 
+@pytest.mark.numerical
 def test_renaming_entities_does_not_change_how_well_they_fit(make):
-    facts = random_facts(20, 3, 150, unobserved=60)
-    order = np.random.default_rng(1).permutation(20)
-    renamed = permuted(facts, order)
-    tolerance = 0.05 if make.kind == "nonnegative" else 2e-3  # other entities get other random numbers
-    assert objective(make().fit(renamed), renamed) == pytest.approx(objective(make().fit(facts), facts), rel=tolerance)
+    facts, settings = one_minimum()
+    renamed = permuted(facts, np.random.default_rng(1).permutation(24))
+    fits = [objective(make(**settings).fit(given), given) for given in (renamed, facts)]
+    assert fits[0] == pytest.approx(fits[1], rel=2e-3)
 
 
+@pytest.mark.numerical
 def test_single_precision_finds_what_double_finds(kind):
-    single, double = (clone(ESTIMATORS[kind]).set_params(dtype=dtype).fit(FACTS) for dtype in ("float32", "float64"))
-    assert objective(single, FACTS) == pytest.approx(objective(double, FACTS), rel=2e-3)
+    facts, settings = one_minimum()
+    if kind in SCHEDULED:
+        settings["max_iter"] = 300
+    single, double = (
+        clone(ESTIMATORS[kind]).set_params(**settings, dtype=dtype).fit(facts) for dtype in ("float32", "float64")
+    )
+    assert objective(single, facts) == pytest.approx(objective(double, facts), rel=2e-3)
 
 
 def test_masked_cells_leave_no_trace(make):
@@ -213,10 +226,11 @@ def test_held_out_cells_set_to_zero_are_not_masked_cells(make):
 
 
 def test_a_fact_of_weight_zero_is_an_unobserved_cell(make):
-    weights = np.ones(len(FACTS))
+    facts, settings = one_minimum()
+    weights = np.ones(len(facts))
     weights[::4] = 0
-    doubted = make().fit(dataclasses.replace(FACTS, weights=weights)).factors_
-    hidden = make().fit(FACTS.hold_out(FACTS.triples[::4], masked=True)).factors_
+    doubted = make(**settings).fit(dataclasses.replace(facts, weights=weights)).factors_
+    hidden = make(**settings).fit(facts.hold_out(facts.triples[::4], masked=True)).factors_
     tolerance = {"float32": 1e-2, "float64": 1e-4, "cuda": 0.1}[make.place]  # the start is in single precision
     assert relative_error(all_scores(doubted.A, doubted.R), all_scores(hidden.A, hidden.R)) < tolerance
 
@@ -267,10 +281,11 @@ def test_factors_of_one_precision_may_start_a_fit_of_the_other(make):
 
 
 def test_least_squares_factors_may_start_the_likelihood():
-    start = clone(ESTIMATORS["als"]).fit(FACTS).factors_
-    warm = clone(ESTIMATORS["logit"]).set_params(init=start).fit(FACTS)
-    cold = clone(ESTIMATORS["logit"]).fit(FACTS)
-    assert objective(warm, FACTS) == pytest.approx(objective(cold, FACTS), rel=0.05)
+    facts, settings = one_minimum()
+    start = clone(ESTIMATORS["als"]).set_params(**settings).fit(facts).factors_
+    warm = clone(ESTIMATORS["logit"]).set_params(**settings, init=start).fit(facts)
+    cold = clone(ESTIMATORS["logit"]).set_params(**settings).fit(facts)
+    assert objective(warm, facts) == pytest.approx(objective(cold, facts), rel=2e-3)
 
 
 # --- what is refused, and how
@@ -418,7 +433,8 @@ def test_what_is_known_of_a_vice_president_tells_of_the_president(make):
         pytest.skip("L-BFGS ends where a gradient of three digits leads it")
     facts = politics(20)
     party, parties = facts.relations.id("party"), facts.entities.ids(["Blue", "Red"])
-    settings = {"rank": 4, "l2_entities": 0.05, "l2_relations": 0.05, "tol": 1e-5, "max_iter": 3000}
+    rank, l2 = (6, 0.01) if make.kind == "nonnegative" else (4, 0.05)  # with these every random start is right
+    settings = {"rank": rank, "l2_entities": l2, "l2_relations": l2, "tol": 1e-5, "max_iter": 3000}
     for i in range(0, 20, 5):
         president = facts.entities.id(f"president {i}")
         cells = np.array([[president, party, p] for p in parties])

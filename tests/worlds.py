@@ -44,6 +44,13 @@ def cliques(n: int = 24, groups: int = 4) -> Facts:
     return Facts.from_arrays(s[known], np.zeros(known.sum(), int), o[known], relation_names=["knows"])
 
 
+def two_camps(n: int = 20) -> Facts:
+    """Within a camp all like each other, between camps nobody does: p0, p2, … are one camp, p1, p3, … the other."""
+    camp = np.arange(n) % 2
+    s, o = np.nonzero((camp[:, None] == camp) & ~np.eye(n, dtype=bool))
+    return Facts.from_arrays([f"p{i}" for i in s], ["likes"] * len(s), [f"p{i}" for i in o])
+
+
 def politics(n_presidents: int = 20, parties: tuple[str, ...] = ("Blue", "Red")) -> Facts:
     """The friend of my party: each president has two vice presidents, all three of one party."""
     facts = []

@@ -10,7 +10,7 @@ from relatent.errors import InputError
 from relatent.fit import init as start
 from relatent.fit.losses import Logistic
 from relatent.model.factors import Factors
-from worlds import all_scores, marriages, random_facts
+from worlds import all_scores, marriages, random_facts, relative_error, two_camps
 
 
 @pytest.mark.parametrize(("asked", "n", "wanted"), [(None, 200, 50), (None, 14, 14), (3, 14, 3), (14, 14, 14)])
@@ -61,6 +61,18 @@ def test_the_same_seed_gives_the_same_eigenvectors_even_where_any_would_do():
     first = start.eigenvectors(facts, 8, random_state=0)
     start.eigenvectors(facts, 8, random_state=1)
     np.testing.assert_array_equal(start.eigenvectors(facts, 8, random_state=0), first)
+
+
+def test_the_seed_chooses_among_tied_eigenvectors():
+    """Within two camps of ten, 18 eigenvalues are −2: of their vectors LAPACK would return any."""
+    facts = two_camps()
+    first, again, other = (start.eigenvectors(facts, 4, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    S = adjacency(facts)
+    for A in (first, other):
+        np.testing.assert_allclose(S @ A, A * [18, 18, -2, -2], atol=1e-6)
+    overlap = np.linalg.svd(first[:, 2:].T @ other[:, 2:], compute_uv=False)
+    assert overlap.max() < 0.95
 
 
 def families(n=320, groups=8, seed=0):
@@ -142,6 +154,34 @@ def test_a_relation_that_always_or_never_holds_has_a_finite_bias():
     assert np.isfinite(b).all()
     assert b[0] == pytest.approx(-b[1])
     assert b[0] == pytest.approx(np.log(16.5 / 0.5))
+
+
+def test_centred_factors_explain_what_is_left_beside_the_mean():
+    """Three directions and a mean need four; without the mean, three explain all."""
+    A, R = start.normal(random_facts(30, 2, 60), 3, 0)
+    means = np.array([0.3, 0.01])
+    wide = np.column_stack([A, np.ones(30)])
+    with_mean = np.zeros((2, 4, 4))
+    with_mean[:, :3, :3], with_mean[:, 3, 3] = R, means
+    B, S = start.centred(wide, with_mean, means, 3)
+    assert B.shape == (30, 3)
+    np.testing.assert_allclose(all_scores(B, S), all_scores(A, R), atol=1e-10)
+
+
+def test_centred_factors_of_a_lower_rank_keep_the_strongest_directions():
+    A = np.linalg.qr(np.random.default_rng(0).normal(size=(30, 4)))[0]
+    A -= A.mean(axis=0)  # nothing of the mean is in it
+    B, S = start.centred(A, np.array([np.diag([9.0, -5.0, 1.0, 0.5])]), np.zeros(1), 2)
+    np.testing.assert_allclose(all_scores(B, S), all_scores(A[:, :2], np.array([np.diag([9.0, -5.0])])), atol=0.3)
+
+
+def test_a_perturbation_is_small_and_follows_the_seed():
+    A = np.random.default_rng(5).normal(size=(200, 4)).astype(np.float32) * 7
+    first, again, other = (start.perturbed(A, seed) for seed in (0, 0, 1))
+    assert first.dtype == np.float32
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert relative_error(first, A) == pytest.approx(start.PERTURBATION, rel=0.1)
 
 
 def test_balancing_keeps_the_products_at_the_least_penalty():

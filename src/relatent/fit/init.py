@@ -22,6 +22,8 @@ DEFAULT_RANK = 50
 _ARPACK_TAKES_RNG = "rng" in inspect.signature(scipy.sparse.linalg.eigsh).parameters  # SciPy 1.17 on
 DENSE = 600  # up to so many entities a dense eigendecomposition is as fast, and exact
 LARGE = 20_000  # beyond so many entities ARPACK takes longer than the sweeps that follow
+TIE_BREAK = 1e-9  # of the largest entry: far above rounding, far below what a start is accurate to
+PERTURBATION = 0.03  # of the root mean square of A: leaves symmetric saddles, keeps the directions found
 ROUNDS = 3  # products with S where entities are many: sweeps from there end as from ARPACK's vectors
 SPARE = 4  # vectors beyond the rank, at least: they keep the last ones asked for from lagging behind
 
@@ -65,11 +67,12 @@ def _sum_of_relations(shard: Shard) -> Any:
 
 
 def _exact_eigenvectors(S: Any, rank: int, random_state: int) -> Matrix:
-    n = S.shape[0]
+    n, rng = S.shape[0], np.random.default_rng(random_state)
     if n <= DENSE or rank >= n - 1:
-        values, vectors = scipy.linalg.eigh(S.toarray())
+        # Tied eigenvalues leave LAPACK, and so the machine, a choice of vectors: a tiny seeded perturbation decides.
+        noise = rng.standard_normal((n, n)) * (TIE_BREAK * (abs(S).max() or 1.0))
+        values, vectors = scipy.linalg.eigh(S.toarray() + noise + noise.T)
     else:
-        rng = np.random.default_rng(random_state)
         v0 = rng.random(n)
         seeded = {"rng": rng} if _ARPACK_TAKES_RNG else {}  # it restarts at random where S has few distinct eigenvalues
         values, vectors = scipy.sparse.linalg.eigsh(S, k=rank, v0=v0, **seeded)
@@ -135,7 +138,7 @@ def uniform(facts: Facts | Shard, rank: int, random_state: int) -> Matrix:
     return np.random.default_rng(random_state).random((facts.n_entities, rank))
 
 
-def normal(facts: Facts | Shard, rank: int, random_state: int) -> tuple[Matrix, Slices]:
+def normal(facts: Facts | Shard, rank: int, random_state: int | list[int]) -> tuple[Matrix, Slices]:
     """Small normal numbers for A and R, so that every θ starts near its bias."""
     rng = np.random.default_rng(random_state)
     scale = rank**-0.5
@@ -164,6 +167,34 @@ def ones_and_zeros(facts: Facts | Shard) -> tuple[Vector, Vector]:
     hidden = shard.sum_by_relation(shard.facts.unobserved)
     ones = shard.sum_by_relation(shard.facts.triples, shard.facts.confidences)
     return ones, np.maximum(shard.n_entities**2 - hidden - shard.facts_per_relation, 0)
+
+
+def centred(A: Matrix, R: Slices, means: Vector, rank: int) -> tuple[Matrix, Slices]:
+    """The best factors of a lower rank for a_iᵀ R_k a_j − mean_k: what is left to explain where a bias holds the mean.
+
+    Least squares has no bias and spends a direction on the mean. Kept beside a bias, that direction has nothing to do,
+    and L-BFGS ends in a minimum that does not use it. With Q an orthonormal basis of [A, 1], the products are Q T_k Qᵀ;
+    the eigenvectors of Σ_k T_k T_kᵀ + T_kᵀ T_k are the directions that explain most (HOSVD).
+    """
+    n, q = A.shape
+    G = np.empty((q + 1, q + 1))
+    G[:q, :q], G[q, q] = gram.product(A, A), n
+    G[:q, q] = G[q, :q] = A.sum(axis=0, dtype=np.float64)
+    g, U = np.linalg.eigh(G)
+    usable = g > g[-1] * np.finfo(np.float32).eps  # others are rounding
+    scale = np.sqrt(np.where(usable, g, 1))
+    L = U * (scale * usable)  # [A, 1] = Q Lᵀ
+    T = L[:q].T @ R @ L[:q] - means[:, None, None] * np.outer(L[q], L[q])
+    T_t = T.transpose(0, 2, 1)
+    directions = np.linalg.eigh((T @ T_t + T_t @ T).sum(axis=0))[1][:, : -rank - 1 : -1]
+    basis = (U * (usable / scale) @ directions).astype(A.dtype)  # [A, 1] times this is Q times the directions
+    return A @ basis[:q] + basis[q], directions.T @ T @ directions
+
+
+def perturbed(A: Matrix, random_state: int) -> Matrix:
+    """A with a little seeded noise, so that no symmetry of the facts holds a fit at a saddle."""
+    scale = PERTURBATION * np.sqrt(np.mean(A * A, dtype=np.float64))
+    return A + A.dtype.type(scale) * np.random.default_rng(random_state).standard_normal(A.shape, A.dtype)
 
 
 def balanced(A: Matrix, R: Slices, l2_entities: float, l2_relations: float) -> tuple[Matrix, Slices]:

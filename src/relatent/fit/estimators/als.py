@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import Matrix, Slices
+from ...arrays import Matrix, Slices, Vector
 from ...backend.blas_threads import one_blas_thread
 from ...backend.numpy_backend import NUMPY_BACKEND, NumpyBackend
 from ...backend.protocol import Backend
@@ -156,12 +156,16 @@ class RescalALS(Ranked):
 ALS_SWEEPS = 5  # enough to find the directions; more only fits the wrong loss better
 
 
-def least_squares_start(facts: Facts | Shard, rank: int, random_state: int, *, sweeps: int) -> tuple[Matrix, Slices]:
-    """Factors after a few sweeps of least squares from the eigenvectors."""
+def least_squares_start(
+    facts: Facts | Shard, rank: int, random_state: int, *, sweeps: int, means: Vector | None = None
+) -> tuple[Matrix, Slices]:
+    """Factors after a few sweeps of least squares from the eigenvectors, of x − mean_k if `means` are given."""
     plain = Shard.of(facts).map_facts(Facts.without_attributes)
+    wide = rank if means is None else min(rank + 1, facts.n_entities)  # one direction goes with the mean
     # Hardly penalised: on small data a real penalty shrinks A to zero, a saddle that no gradient leaves.
-    solver = Als(plain, rank, l2_entities=0.01, l2_relations=0.01, l2_attributes=0.0, backend=NUMPY_BACKEND)
-    state = solver.start(start.eigenvectors(plain, rank, random_state))
+    solver = Als(plain, wide, l2_entities=0.01, l2_relations=0.01, l2_attributes=0.0, backend=NUMPY_BACKEND)
+    state = solver.start(start.eigenvectors(plain, wide, random_state))
     for _ in range(sweeps):
         state = solver.step(state)
-    return state.A, state.R
+    A, R = (state.A, state.R) if means is None else start.centred(state.A, state.R, means, rank)
+    return start.perturbed(A, random_state), R

@@ -28,6 +28,7 @@ from ..checkpoint import Checkpoint
 from ..loop import Watch, run
 from ..losses import Loss, ResolvedLoss
 from ..memory_estimate import gpu_fit_memory
+from ..multistart import is_tiny, lowest_start
 from ..objective import Layout, PenalisedLikelihood
 from ..optimisers import SAMPLED_ADAM, Lbfgs, Optimiser
 from ..penalties import Penalty
@@ -116,7 +117,10 @@ class Rescal(Ranked):
             resumed = kept is not None and kept.exists()
             # A list that gives its only item away: the arrays of the start are not held during the fit.
             begin = [blank(facts, rank) if resumed else self._start(loss, shard)]
-            solver = self._solver(loss, shard, layout, backend)
+            objective = self._objective(loss, shard, layout, backend)
+            if not resumed and self.init in ("als", "eigen") and self.method_ == "exact" and is_tiny(layout):
+                begin = [lowest_start(objective, begin[0], shard, self.seed_)]
+            solver = self._optimiser(self.method_).solver(objective, backend, self.max_iter)
             state, trace = run(
                 solver,
                 solver.start(backend.from_numpy(layout.pack(*begin.pop(), backend.dtype))),
@@ -193,7 +197,8 @@ class Rescal(Ranked):
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         begin = 0
         if self.init in ("als", "eigen"):
-            begin = max(start.needs(facts, rank), layout_bytes(facts, rank, np.float32))
+            wide = rank + 1  # one direction goes with the mean
+            begin = max(start.needs(facts, wide), layout_bytes(facts, wide, np.float32))
         if self.device != "cpu":
             return begin + gpu_fit_memory(facts, rank)
         method = self.method_for(facts)
@@ -209,7 +214,8 @@ class Rescal(Ranked):
         return NumpyBackend(dtype) if self.device == "cpu" else gpu(self.device, half=self.dtype == "float32")
 
     def _start(self, loss: Loss, shard: Shard) -> Parameters:
-        b = loss.bias(*start.ones_and_zeros(shard)) if self.bias else np.zeros(shard.n_relations)
+        ones, zeros = start.ones_and_zeros(shard)
+        b = loss.bias(ones, zeros) if self.bias else np.zeros(shard.n_relations)
         if isinstance(self.init, Factors):
             given = start.checked_factors(self.init, shard, self.rank)
             return Parameters(given.A, given.R, given.bias if self.bias else b)
@@ -219,19 +225,20 @@ class Rescal(Ranked):
             return Parameters(*numbers(shard, rank, self.seed_), b)
         if self.init not in ("als", "eigen"):
             raise InputError(f"init must be 'als', 'eigen', 'random', 'small' or Factors, got {self.init!r}")
-        A, R = least_squares_start(shard, rank, self.seed_, sweeps=ALS_SWEEPS if self.init == "als" else 0)
+        sweeps = ALS_SWEEPS if self.init == "als" else 0
+        means = ones / np.maximum(ones + zeros, 1) if self.bias else None
+        A, R = least_squares_start(shard, rank, self.seed_, sweeps=sweeps, means=means)
         return Parameters(*start.balanced(A, R * loss.steepness, self.l2_entities, self.l2_relations), b)
 
-    def _solver(self, loss: ResolvedLoss, shard: Shard, layout: Layout, backend: Backend) -> Any:
-        """The solver of the penalised likelihood."""
-        optimiser, penalty = self._optimiser(self.method_), self._penalty()
-        typed, sample = self.zeros == "typed", None
+    def _objective(self, loss: ResolvedLoss, shard: Shard, layout: Layout, backend: Backend) -> PenalisedLikelihood:
+        """The penalised likelihood, exact or of a sample."""
+        penalty, typed, sample = self._penalty(), self.zeros == "typed", None
         if self.method_ == "sampled":
-            redraws = getattr(optimiser, "redraws", False)
+            redraws = getattr(self._optimiser(self.method_), "redraws", False)
             sample = loss.sampled_sum(shard, backend, typed=typed, redraws=redraws, random_state=self.seed_)
             if not redraws:
                 sample.draw(0, find=False)
-        objective = PenalisedLikelihood(
+        return PenalisedLikelihood(
             sample or loss.cell_sum(shard, backend, typed=typed),
             layout,
             penalty.bound(shard, backend),
@@ -241,7 +248,6 @@ class Rescal(Ranked):
             over_facts=penalty.over_facts,
             sample=sample,
         )
-        return optimiser.solver(objective, backend, self.max_iter)
 
     def _watch(
         self,

@@ -1,0 +1,36 @@
+"""A symmetric world with many poor local minima: fits end near the best one, and new entities find their camp."""
+
+import numpy as np
+import pytest
+
+import relatent
+from worlds import two_camps
+
+pytestmark = pytest.mark.numerical
+SEEDS = range(20)
+
+
+def fits(**settings):
+    return [relatent.RescalLogit(4, 0.1, 0.1, random_state=seed, **settings).fit(two_camps()) for seed in SEEDS]
+
+
+def objectives(models):
+    return np.array([model.trace_.objective[-1] for model in models])
+
+
+@pytest.fixture(scope="module", params=["float32", "float64"])
+def models(request):
+    return fits(dtype=request.param)
+
+
+def test_every_seed_ends_within_3_percent_of_the_best_of_20_random_starts(models):
+    best = objectives(fits(init="random")).min()
+    assert (objectives(models) <= 1.03 * best).all()
+
+
+def test_a_newcomer_who_likes_two_of_a_camp_likes_the_others_for_every_seed(models):
+    newcomer = relatent.Facts.from_arrays(["new", "new"], ["likes"] * 2, ["p0", "p2"])
+    for model in models:
+        grown = model.factors_.fold_in(newcomer, others=0.1)
+        p = grown.probability("new", "likes", [f"p{i}" for i in range(20)])
+        assert p[4::2].min() > p[1::2].max() + 0.1
