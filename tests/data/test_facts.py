@@ -37,7 +37,7 @@ def test_facts_are_sorted_by_relation_subject_object(town):
     assert town.counts().tolist() == [1, 2]
 
 
-def test_ids_are_numbered_up_to_the_highest_or_as_announced():
+def test_ids_run_to_the_highest_id_or_to_n_entities():
     assert Facts.from_arrays([0], [0], [4]).n_entities == 5
     facts = Facts.from_arrays([0], [0], [4], n_entities=np.int64(9), n_relations=2)
     assert (facts.n_entities, facts.n_relations) == (9, 2)
@@ -125,7 +125,7 @@ def test_keywords_that_do_not_fit_are_refused(keywords, message):
         Facts.from_arrays([0], [0], [1], **keywords)
 
 
-def test_an_announced_number_of_names_must_be_found():
+def test_n_entities_must_equal_the_number_of_names_found():
     with pytest.raises(DataError, match="found 2 distinct entity names, expected 3; pass entity_names"):
         Facts.from_arrays(["a"], ["r"], ["b"], n_entities=3)
 
@@ -160,7 +160,7 @@ def test_unobserved_cells_come_by_name_by_id_or_in_three_arrays(town):
     assert by_id.unobserved.tolist() == in_three.unobserved.tolist() == [[1, 0, 0]]
 
 
-def test_unobserved_cells_widen_the_vocabulary():
+def test_names_of_unobserved_cells_are_in_the_vocabulary():
     assert Facts.from_arrays(["a"], ["r"], ["b"], unobserved=[("a", "q", "c")]).entities == ["a", "b", "c"]
 
 
@@ -208,7 +208,7 @@ def test_a_cell_stored_twice_is_the_sum_of_both():
 
 
 @pytest.mark.parametrize("value", [2, 0.5, -1, np.inf])
-def test_other_values_are_refused_with_their_place(value):
+def test_a_tensor_with_another_value_is_refused_with_its_index(value):
     x = np.zeros((3, 3, 2))
     x[1, 2, 0] = value
     with pytest.raises(
@@ -253,20 +253,20 @@ def test_attributes_come_dense_or_sparse_with_nan_for_unknown():
 # --- what is in it
 
 
-def test_matrices_add_up_to_the_tensor(town):
+def test_the_matrices_are_the_slices_of_the_tensor(town):
     x = np.stack([town.matrix(k).toarray() for k in range(2)], axis=2)
     assert Facts.from_tensor(x).triples.tolist() == town.triples.tolist()
     assert town.matrix(0, np.float32).dtype == np.float32
 
 
-def test_contains_and_hides_look_cells_up(town):
+def test_contains_and_is_unobserved_look_cells_up(town):
     cells = np.array([[0, 1, 1], [1, 1, 2], [2, 1, 2]])
     assert town.contains(cells).tolist() == [True, False, False]
     assert town.is_unobserved(cells).tolist() == [False, True, False]
     assert town.n_observed().tolist() == [9, 8]
 
 
-def test_cell_numbers_and_cells_are_two_forms_of_one_thing(town):
+def test_cell_keys_convert_to_cells_and_back(town):
     np.testing.assert_array_equal(cells_of(cell_keys(town.triples, 3), 3), town.triples)
     np.testing.assert_array_equal(cell_keys(town.triples, 3), town.keys)
     assert (np.diff(town.keys) > 0).all()
@@ -299,7 +299,7 @@ def test_a_fingerprint_tells_facts_weights_and_unobserved_cells_apart(town):
     assert again.fingerprint == town.fingerprint
 
 
-def test_facts_introduce_themselves(town):
+def test_the_repr_lists_sizes_and_extras(town):
     assert repr(town) == "Facts(3 facts, 3 entities, 2 relations, 1 unobserved cells)"
     weighted = Facts.from_arrays([0], [0], [1], weights=[2], attributes=np.ones((2, 4)))
     assert repr(weighted) == "Facts(1 facts, 2 entities, 1 relations, weighted, 4 attributes)"
@@ -360,7 +360,7 @@ def test_times_are_one_for_each_fact():
         Facts.from_arrays([0], [0], [1], times=[1, 2])
 
 
-def test_facts_can_be_told_by_the_ids_of_another_vocabulary():
+def test_over_translates_facts_to_another_vocabulary():
     facts = Facts.from_arrays(
         ["Ann", "Bob", "Cid"],
         ["likes", "likes", "owes"],

@@ -20,7 +20,7 @@ def test_a_name_is_found_by_its_id_and_back():
     assert "Eve" not in names
 
 
-def test_numbers_serve_as_names_where_nobody_gave_any():
+def test_names_from_a_count_are_the_ids_as_text():
     names = Names(12)
     assert names.are_numbers
     assert len(names) == 12
@@ -65,7 +65,7 @@ def test_an_unknown_name_suggests_a_near_one(wrong, near):
         Names(["Barack Obama", "Joe Biden"]).id(wrong)
 
 
-def test_a_name_far_from_all_suggests_nothing_and_reads_plainly():
+def test_a_name_unlike_all_others_gets_no_suggestion():
     with pytest.raises(UnknownNameError) as caught:
         Names(["Barack Obama"], what="relation").id("xyz")
     assert str(caught.value) == "unknown relation 'xyz'"
@@ -126,7 +126,7 @@ def kept(request, monkeypatch):
     return as_bytes(MANY, what="relation")
 
 
-def test_names_kept_as_bytes_are_like_any_others(kept):
+def test_names_stored_as_bytes_behave_like_strings(kept):
     plain = Names(MANY, what="relation")
     assert list(kept) == MANY
     assert kept == plain
@@ -141,7 +141,7 @@ def test_names_kept_as_bytes_are_like_any_others(kept):
         kept[len(MANY)]
 
 
-def test_names_kept_as_bytes_are_found(kept):
+def test_names_stored_as_bytes_are_found(kept):
     assert [kept.id(name) for name in MANY] == list(range(len(MANY)))
     assert MANY[7] in kept
     assert "nobody" not in kept
@@ -154,7 +154,7 @@ def test_names_kept_as_bytes_are_found(kept):
             kept.ids([*MANY, unknown])
 
 
-def test_names_kept_as_bytes_translate(kept):
+def test_names_stored_as_bytes_translate(kept):
     others = sorted(["nobody", *MANY[::3]])
     expected = [MANY.index(name) if name in MANY else -1 for name in others]
     assert kept.translate(as_bytes(others)).tolist() == expected
@@ -165,7 +165,7 @@ def test_names_kept_as_bytes_translate(kept):
     assert kept.translate(as_bytes(MANY)).tolist() == list(range(len(MANY)))
 
 
-def test_names_kept_as_bytes_are_copied_and_sent_to_other_processes(kept):
+def test_names_stored_as_bytes_can_be_copied_and_pickled(kept):
     for other in (copy.deepcopy(kept), pickle.loads(pickle.dumps(kept))):
         assert other == kept
         assert other.id(MANY[4]) == 4
@@ -177,7 +177,7 @@ def test_names_kept_as_bytes_are_copied_and_sent_to_other_processes(kept):
     [Names(["b", "a"]), Names(2), Names.of_sorted(np.frombuffer(b"ab", np.uint8), np.array([0, 1, 2]))],
     ids=["names", "numbers", "bytes"],
 )
-def test_names_can_be_added_to_without_a_copy(first):
+def test_names_can_be_extended_without_a_copy(first):
     longer = first.extended(["x"]).extended(["y", "z"])
     assert list(longer) == [*first, "x", "y", "z"]
     assert len(longer) == 5
