@@ -190,11 +190,11 @@ def _attend(
     if VALUE:
         error = x_tiles.load([block * BM, 0]) * tl.load(scales + 1)
         error -= tl.load(exact + rows.to(tl.int64)[:, None] * RANK + columns[None, :])
-        tl.store(totals.values + split * n_x + rows, 0.6931471805599453 * value - tl.sum(acc * error, 1))
+        tl.store(totals.softplus + split * n_x + rows, 0.6931471805599453 * value - tl.sum(acc * error, 1))
     if BY_X:
         at = ((rows % height) * (n_x // height) + rows // height).to(tl.int64)
         tl.store(out + at[:, None] * RANK + columns[None, :], acc)
-        tl.store(totals.sums + rows, total * TINY)
+        tl.store(totals.sigma + rows, total * TINY)
     else:
         at = out + (split.to(tl.int64) * n_x + rows)[:, None] * RANK + columns[None, :]
         tl.store(at, tl.load(at) + acc)
@@ -247,8 +247,8 @@ def rounded(dtype: torch.dtype, x: Tensor, scale: Tensor) -> Tensor:
 class Totals(NamedTuple):
     """Sums along the rows of x."""
 
-    sums: Tensor | None  # (X,) Σ σ; None where y has the rows of the relations
-    values: Tensor | None  # (splits, X) Σ softplus(θ); None if they are not wanted
+    sigma: Tensor | None  # (X,) Σ σ; None where y has the rows of the relations
+    softplus: Tensor | None  # (splits, X) Σ softplus(θ); None if they are not wanted
 
 
 @dataclass(frozen=True)
@@ -287,7 +287,7 @@ def attend(
     x: Tensor, y: Tensor, bias: Tensor, height: int, scales: Tensor, out: Tensor, totals: Totals, exact: Tensor | None
 ) -> None:
     """Fill `out` and the sums if x has the rows of the relations; add to `out` if y has them; fill the values."""
-    rank, by_x, value = x.shape[1], totals.sums is not None, totals.values is not None
+    rank, by_x, value = x.shape[1], totals.sigma is not None, totals.softplus is not None
     shape = shape_for(rank, x.dtype, by_x, value)
     _attend[(len(x) // shape.rows, 1 if by_x else out.shape[0])](
         TensorDescriptor.from_tensor(x, [shape.rows, rank]),
