@@ -503,7 +503,7 @@ def test_a_start_beyond_the_range_of_the_type_is_left_or_refused(make):
 
 def test_after_ctrl_c_the_factors_so_far_are_there_and_loops_around_the_fit_stop(make, capsys):
     estimator = make(tol=0.0)
-    with pytest.raises(KeyboardInterrupt, match="stopped by you after 3 steps"):
+    with pytest.raises(KeyboardInterrupt, match="interrupted after 3 steps"):
         estimator.fit(FACTS, progress=lambda done, *_: signal.raise_signal(signal.SIGINT) if done == 3 else None)
     assert estimator.n_iter_ == 3
     assert estimator.factors_.about["fit"]["verdict"] == estimator.trace_.verdict

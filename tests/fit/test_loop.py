@@ -197,14 +197,14 @@ def test_ctrl_c_lets_the_step_finish_and_the_state_is_returned(capsys):
     assert state.number == len(trace) == 3
     assert trace.stopped
     assert not trace.converged
-    assert trace.verdict == "stopped by you after 3 steps, relative change 1.0e+00 > tol=0.001"
-    assert capsys.readouterr().err == "stopping after this step; Ctrl-C once more stops at once\n"
+    assert trace.verdict == "interrupted after 3 steps, relative change 1.0e+00 > tol=0.001"
+    assert capsys.readouterr().err == "stopping after this step; press Ctrl-C again to stop at once\n"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_where_half_the_work_is_no_answer_ctrl_c_is_raised_after_the_step():
     solver = Pressed(*FALLING, steps=[3])
-    with pytest.raises(KeyboardInterrupt, match="stopped by you after 3 steps"):
+    with pytest.raises(KeyboardInterrupt, match="interrupted after 3 steps"):
         run(solver, START, max_iter=9, tol=1e-3)
     assert solver.finished_steps == 3
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -1,4 +1,4 @@
-"""Checkpoints: a fit that is killed goes on where it was, to the same answer."""
+"""Checkpoints: a fit that is killed resumes where it stopped, and ends with the same factors."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ from ..backend.memory import check_disk
 from ..distributed.workers import ALONE, Workers
 from ..errors import CheckpointWarning, InputError, ModelFileError, RelatentError
 
-SHARE = 20  # writing takes at most one second of so many
+MIN_SECONDS_PER_WRITE_SECOND = 20  # writing takes at most 1/20 of the time
 
 
-class Kept(NamedTuple):
-    """What a checkpoint holds."""
+class SavedFit(NamedTuple):
+    """The contents of a checkpoint."""
 
     state: Any
-    best: Any  # the state that did best on held-out cells; None before the first look
-    looks: list[Any]  # its loss, looks in all, looks since
+    best: Any  # the state with the lowest held-out loss; None before the first measurement
+    looks: list[Any]  # its loss, the number of measurements, and of those since
     steps: list[list[Any]]
 
 
 @dataclass
 class Checkpoint:
-    """Where to keep the state of a fit, and how often.
+    """Where to save the state of a fit, and how often.
 
-    It is kept after the first step that ends `every` seconds after the last time, less often where writing is slow, and
-    after every `steps` steps where that is given. The file is written beside and renamed, so that there is always a
-    whole one, from the arrays of the fit as they are, without a copy. A write that fails is told once; the fit goes on.
-    Of several workers the first writes and reads it, for all: it need not lie where the others can see it.
+    The state is saved after the first step that ends `every` seconds after the last save, less often if writing is
+    slow, and after every `steps` steps if given. A temporary file is written and renamed, so that the file is always
+    complete; arrays are not copied. A failed write gives one warning, and the fit continues. The first worker reads and
+    writes the file for all; the others need no access to it.
     """
 
     path: Path
     every: float = 10.0  # seconds; 0 is after every step
     steps: int | None = None
-    fit_id: str = ""  # the settings and the data: a checkpoint of another fit is refused
+    fit_id: str = ""  # identifies settings and data; another fit's checkpoint is rejected
     workers: Workers = ALONE
     _due: float = field(default=0.0, init=False)
-    _kept_steps: int = field(default=0, init=False)
+    _saved_steps: int = field(default=0, init=False)
     _failing: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -62,72 +62,74 @@ class Checkpoint:
         self._wait(0.0)
 
     def exists(self) -> bool:
-        """Whether there is a state to go on from."""
+        """Whether there is a state to resume from."""
         return bool(self.workers.agree(self.path.exists())[0])
 
     def check(self) -> None:
-        """Refuse a place where nothing can be written, and the file of another fit."""
+        """Raise InputError if the folder does not exist or the file belongs to another fit."""
         with self.workers.raise_together():
             if self.workers.rank == 0:
                 self._check()
 
     def _check(self) -> None:
         if not self.path.parent.is_dir():
-            raise InputError(f"the checkpoint's folder {self.path.parent} does not exist; make it first")
-        self._sweep()
+            raise InputError(f"the checkpoint's folder {self.path.parent} does not exist; create it first")
+        self._remove_temporary_files()
         if not self.path.exists():
             return
         with self._open() as file:
             if _note(file).get("fit_id") != self.fit_id:
                 raise InputError(
-                    f"{self.path} is the checkpoint of another fit: version, settings or data differ; delete it"
+                    f"{self.path} is the checkpoint of another fit (version, settings or data differ); delete it"
                 )
 
-    def check_room(self, state: Any, *, twice: bool) -> None:
-        """Refuse a disk without room for two of them: the last is there until the next is whole."""
-        of_one = sum(getattr(value, "nbytes", 8) for value in state) * (2 if twice else 1)
+    def check_disk_space(self, state: Any, *, twice: bool) -> None:
+        """Raise InputError unless two checkpoints fit on the disk: the last one stays until the next is complete."""
+        size = sum(getattr(value, "nbytes", 8) for value in state) * (2 if twice else 1)
         with self.workers.raise_together():
             if self.workers.rank == 0:
-                there = self.path.stat().st_size if self.path.exists() else 0
-                check_disk(self.path.parent, 2 * of_one - there, f"the checkpoint {self.path.name}")
+                existing = self.path.stat().st_size if self.path.exists() else 0
+                check_disk(self.path.parent, 2 * size - existing, f"the checkpoint {self.path.name}")
 
     def maybe_save(self, state: Any, steps: list[Any], best: Any, whole: Callable[[Any], Any] | None = None) -> None:
-        """Write the state if it is time; `whole` makes it whole where several workers have parts of it."""
-        enough = self.steps is not None and len(steps) - self._kept_steps >= self.steps
+        """Save the state if it is due; `whole` completes a state of which each worker has a part."""
+        enough = self.steps is not None and len(steps) - self._saved_steps >= self.steps
         if self.workers.agree(enough or time.monotonic() >= self._due)[0]:
             self.save(state, steps, best, whole)
 
     def save(self, state: Any, steps: list[Any], best: Any, whole: Callable[[Any], Any] | None = None) -> None:
-        """Write the state now, unless it is there."""
-        if self.workers.agree(self._kept_steps == len(steps))[0]:
+        """Save the state now, unless it is saved already."""
+        if self.workers.agree(self._saved_steps == len(steps))[0]:
             return
         started = time.monotonic()
         if whole is not None:
-            was, state = state, whole(state)
+            part, state = state, whole(state)
             if best.looks:
-                best = dataclasses.replace(best, state=state if best.state is was else whole(best.state))
+                best = dataclasses.replace(best, state=state if best.state is part else whole(best.state))
         if self.workers.rank > 0:
             return
         try:
             self._write(state, steps, best)
         except (OSError, SafetensorError) as error:
             if not self._failing:
-                told = f"{self.path}: the checkpoint could not be written ({error}); the fit goes on and tries again"
-                warnings.warn(told, CheckpointWarning, stacklevel=5)
+                message = (
+                    f"{self.path}: the checkpoint could not be written ({error}); the fit continues and tries again"
+                )
+                warnings.warn(message, CheckpointWarning, stacklevel=6)
             self._failing = True
         else:
-            self._failing, self._kept_steps = False, len(steps)
+            self._failing, self._saved_steps = False, len(steps)
         self._wait(time.monotonic() - started)
 
-    def load(self, kind: type[Any]) -> Kept:
-        """The kept state, of the given type."""
+    def load(self, kind: type[Any]) -> SavedFit:
+        """The saved state, of the given type."""
         note: dict[str, Any] = {}
         arrays: dict[str, NDArray[Any]] = {}
         with self.workers.raise_together():
             if self.workers.rank == 0:
                 with self._open() as file:
                     note, arrays = _note(file), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        note, arrays = _for_all(note, arrays, self.workers)
+        note, arrays = _broadcast_contents(note, arrays, self.workers)
 
         def values(of: str) -> dict[str, Any]:
             found = {name: arrays.pop(f"{of}.{name}") for name in kind._fields if f"{of}.{name}" in arrays}
@@ -135,12 +137,12 @@ class Checkpoint:
 
         state = kind(**values("state"))
         best = state._replace(**values("best")) if note["best"][1] else None
-        self._kept_steps = len(note["steps"])
-        return Kept(state, best, note["best"], note["steps"])
+        self._saved_steps = len(note["steps"])
+        return SavedFit(state, best, note["best"], note["steps"])
 
     def _write(self, state: Any, steps: list[Any], best: Any) -> None:
         tensors = {f"state.{name}": _array(value) for name, value in state._asdict().items()}
-        if best.looks:  # what both have is written once
+        if best.looks:  # arrays that both states share are written once
             pairs = zip(best.state._asdict().items(), state, strict=True)
             tensors |= {f"best.{name}": _array(value) for (name, value), own in pairs if value is not own}
         note = {
@@ -151,15 +153,15 @@ class Checkpoint:
         with replacing(self.path) as part:
             save_file(tensors, part, {"checkpoint": json.dumps(note)})
 
-    def _sweep(self) -> None:
-        """Remove what a run that was killed while it wrote has left; one fit at a time may use a checkpoint."""
+    def _remove_temporary_files(self) -> None:
+        """Remove the temporary files of a killed run; only one fit at a time may use a checkpoint."""
         target = self.path.resolve()
         for part in target.parent.glob(f".{escape(target.name)}.*.tmp"):
             with suppress(OSError):
                 part.unlink()
 
     def _wait(self, took: float) -> None:
-        self._due = time.monotonic() + (max(self.every, SHARE * took) if self.every else 0.0)
+        self._due = time.monotonic() + (max(self.every, MIN_SECONDS_PER_WRITE_SECOND * took) if self.every else 0.0)
 
     @contextmanager
     def _open(self) -> Iterator[Any]:
@@ -169,21 +171,21 @@ class Checkpoint:
         except RelatentError:
             raise
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            raise ModelFileError(f"{self.path} is no checkpoint, or is damaged; give another name") from error
+            raise ModelFileError(f"{self.path} is not a checkpoint, or is damaged; give another name") from error
 
 
 def digest(*arrays: NDArray[Any] | None) -> str:
-    """A short text that differs where the arrays do."""
+    """A short text that differs between different arrays."""
     sha = hashlib.sha256()
     for array in arrays:
         sha.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
     return sha.hexdigest()[:16]
 
 
-def _for_all(
+def _broadcast_contents(
     note: dict[str, Any], arrays: dict[str, NDArray[Any]], workers: Workers
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What the first worker has read."""
+    """The contents that the first worker has read, on all workers."""
     if workers.size == 1:
         return note, arrays
     kinds = {name: (array.dtype.str, array.shape) for name, array in arrays.items()}
@@ -200,7 +202,7 @@ def _note(file: Any) -> dict[str, Any]:
 
 
 def _array(value: Any) -> NDArray[Any]:
-    """What the file holds: an array as it is, a number as an array without axes."""
+    """An array as it is, a number as an array without axes."""
     if hasattr(value, "cpu"):  # on a GPU
         value = value.cpu().numpy()
     return np.ascontiguousarray(value) if isinstance(value, np.ndarray) else np.asarray(value)

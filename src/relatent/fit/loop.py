@@ -1,7 +1,7 @@
-"""The only loop: steps until converged, out of budget, no better on held-out cells, or stopped by Ctrl-C.
+"""The loop of every fit: steps until convergence, the step limit, early stopping or Ctrl-C.
 
-A solver is a `step` from state to state. The loop owns what every fit needs: the budget, the check for numbers that
-are not finite, the trace, the verdict, the report of progress, the checkpoint, and an end between two steps.
+A solver's `step` maps a state to the next one. The loop handles everything else: the limit, non-finite numbers, the
+trace, the verdict, progress, the checkpoint, and interruption between two steps.
 """
 
 from __future__ import annotations
@@ -30,36 +30,35 @@ from .checkpoint import Checkpoint
 
 
 class State(Protocol):
-    """What a solver carries from step to step: a NamedTuple of arrays and numbers."""
+    """The state of a solver between steps: a NamedTuple of arrays and numbers."""
 
     @property
     def objective(self) -> float:
-        """The objective of the factors this step started from or ended with."""
+        """The objective before or after the step."""
 
 
 S = TypeVar("S", bound=State)
 
-
-PASSED_ON = 2.0  # seconds in which torchrun has passed a Ctrl-C on to its workers
-LEAST_EXPLAINED = 1e-3  # of the objective of zero factors: less would be waiting for noise
+FORWARDED_SIGNAL_SECONDS = 2.0  # within which torchrun forwards a Ctrl-C to its workers
+MIN_EXPLAINED = 1e-3  # fraction of the objective of zero factors; changes relative to less than that are noise
 
 
 class Solver(Protocol[S]):
-    """One way to make factors better."""
+    """A method that improves factors step by step."""
 
     @property
     def window(self) -> int:
-        """Over how many steps the change of the objective is judged."""
+        """Number of steps over which the change of the objective is measured."""
 
     def step(self, state: S) -> S:
         """The next state."""
 
     def finished(self, state: S) -> str | None:
-        """Why there is no further step to take, or None."""
+        """The reason why no further step is possible, or None."""
 
 
 class Step(NamedTuple):
-    """One line of a trace."""
+    """One entry of a trace."""
 
     objective: float
     seconds: float
@@ -68,12 +67,12 @@ class Step(NamedTuple):
 
 @dataclass
 class Trace(Sequence[Step]):
-    """What happened: a step a line, and how it ended."""
+    """The steps of a fit, and how it ended."""
 
     steps: list[Step] = field(default_factory=list)
     converged: bool = False
     verdict: str = "not run"
-    stopped: bool = False  # by Ctrl-C
+    stopped: bool = False  # interrupted by Ctrl-C
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -83,7 +82,7 @@ class Trace(Sequence[Step]):
     @overload
     def __getitem__(self, index: slice) -> list[Step]: ...
     def __getitem__(self, index: int | slice) -> Step | list[Step]:
-        """The step with this number."""
+        """The step at this index."""
         return self.steps[index]
 
     @property
@@ -98,13 +97,13 @@ class Trace(Sequence[Step]):
 
     @property
     def validation(self) -> Vector:
-        """Held-out loss at each step, NaN where it was not measured."""
+        """Held-out loss at each step; NaN where it was not measured."""
         return np.array([np.nan if step.validation is None else step.validation for step in self.steps])
 
 
 @dataclass(frozen=True)
 class Watch:
-    """A look at held-out cells every few steps; the best state is kept."""
+    """Early stopping: the held-out loss is measured every few steps, and the best state is kept."""
 
     loss: Callable[[Any], float]
     every: int = 1
@@ -126,28 +125,28 @@ def run(
     backend: Backend = NUMPY_BACKEND,
     workers: Workers = ALONE,
 ) -> tuple[S, Trace]:
-    """Step until the objective changes by less than `tol` of itself a step; warn if that does not happen.
+    """Step until the relative change of the objective per step is at most `tol`; warn if it stays above.
 
-    With `nothing`, the objective of factors that are zero, a change is judged by how far below it the fit is, if that
-    is less: where nearly all of the objective cannot be explained, a thousandth of it may be all there is to learn.
+    With `zero_objective`, the objective of zero factors, the change is relative to what the factors explain
+    (`zero_objective` − objective) if that is less than the objective itself.
 
-    `spent`: seconds that finding the start took, which count as well. `on`: where a state's arrays belong, if on a GPU.
+    `spent`: seconds already spent on the start; they count in the trace. `backend`: that of the state's arrays.
 
-    Several `workers` take the same steps to the same end: they agree on every number that decides about it, and the
-    first of them speaks. Where each has a part of the state only, the solver makes it `whole` for a checkpoint.
+    All `workers` take the same steps: they agree on every number that decides, and the first one reports. If a worker
+    has only a part of the state, the solver's `whole` completes it for the checkpoint.
 
-    Ctrl-C lets the step under way finish and the checkpoint be written. Then KeyboardInterrupt is raised; but where any
-    state is an answer (`anytime`) it is returned, the trace says `stopped`, and to raise is left to the caller.
+    After Ctrl-C the current step finishes and the checkpoint is written; then KeyboardInterrupt is raised. With
+    `anytime`, the state is returned instead, `trace.stopped` is set, and the caller raises.
     """
     trace, best = Trace(), _Best()
     whole, own_part = getattr(solver, "whole", None), getattr(solver, "own_part", None)
     progress = progress if workers.rank == 0 else None
     if checkpoint is not None:
-        checkpoint.check_room(state, twice=watch is not None)
+        checkpoint.check_disk_space(state, twice=watch is not None)
         if checkpoint.exists():
-            kind, placed = type(state), _placed(state)
-            del state  # what is read may be as large
-            state, best, trace.steps = _resumed(checkpoint, kind, placed, backend, own_part)
+            kind, on_gpu = type(state), _gpu_arrays(state)
+            del state  # the state that is loaded may be as large
+            state, best, trace.steps = _resumed(checkpoint, kind, on_gpu, backend, own_part)
     started = time.perf_counter() - (trace.steps[-1].seconds if trace.steps else spent)
     with _Interrupt(workers) as interrupt:
         asked = workers.any(interrupt.asked)
@@ -178,11 +177,11 @@ def run(
 
 
 class _Interrupt:
-    """Ctrl-C, held back until the step under way has finished; a second one is not.
+    """Delays the first Ctrl-C until the current step has finished; a second one interrupts at once.
 
-    Only where Python's own handler would raise KeyboardInterrupt: in the main thread of the first process, and not
-    where a program has a handler of its own. Workers get each Ctrl-C twice, from the terminal and from torchrun, which
-    passes it on: for a moment another one is the same.
+    Only where Python's own handler would raise KeyboardInterrupt: in the main thread of the first process, and only if
+    the program has no handler of its own. Workers receive each Ctrl-C twice, from the terminal and forwarded by
+    torchrun: a second signal within FORWARDED_SIGNAL_SECONDS is ignored.
     """
 
     def __init__(self, workers: Workers):
@@ -201,7 +200,7 @@ class _Interrupt:
 
     def _hold(self, number: int, frame: FrameType | None) -> None:
         if self.asked:
-            if time.monotonic() - self._since > PASSED_ON:
+            if time.monotonic() - self._since > FORWARDED_SIGNAL_SECONDS:
                 signal.default_int_handler(number, frame)
             return
         if self._workers.size == 1:
@@ -209,8 +208,8 @@ class _Interrupt:
         self.asked, self._since = True, time.monotonic()
         if self._workers.rank > 0:
             return
-        with suppress(RuntimeError, OSError):  # someone was writing just then
-            print("stopping after this step; Ctrl-C once more stops at once", file=sys.stderr, flush=True)
+        with suppress(RuntimeError, OSError):  # standard error was in use
+            print("stopping after this step; press Ctrl-C again to stop at once", file=sys.stderr, flush=True)
 
     def __exit__(self, *_: object) -> None:
         if self._held:
@@ -219,7 +218,7 @@ class _Interrupt:
 
 @dataclass
 class _Best:
-    """The state that did best on held-out cells so far."""
+    """The state with the lowest held-out loss so far."""
 
     state: Any = None
     loss: float = np.inf
@@ -229,35 +228,35 @@ class _Best:
     def consider(self, loss: float, state: Any) -> None:
         self.looks += 1
         self.looks_since += 1
-        if self.state is None:  # even where the first loss is not a number there is a state to return
+        if self.state is None:  # there is a state to return even if the first loss is NaN
             self.state = state
         if loss < self.loss:
             self.state, self.loss, self.looks_since = state, loss, 0
 
 
 def _scale(objective: float, zero_objective: float | None) -> float:
-    """What a change of the objective is judged by."""
+    """The number that a change of the objective is relative to."""
     scale = abs(objective)
     if zero_objective is not None and objective < zero_objective:
-        scale = min(scale, max(zero_objective - objective, LEAST_EXPLAINED * zero_objective))
+        scale = min(scale, max(zero_objective - objective, MIN_EXPLAINED * zero_objective))
     return max(scale, np.finfo(float).tiny)
 
 
-def _placed(state: Any) -> list[str]:
-    """Which parts of a state are on a GPU."""
+def _gpu_arrays(state: Any) -> list[str]:
+    """The names of a state's arrays that are on a GPU."""
     return [name for name, value in state._asdict().items() if hasattr(value, "cpu")]
 
 
 def _resumed(
-    checkpoint: Checkpoint, kind: type[S], placed: list[str], backend: Backend, own_part: Callable[[S], S] | None
+    checkpoint: Checkpoint, kind: type[S], on_gpu: list[str], backend: Backend, own_part: Callable[[S], S] | None
 ) -> tuple[S, _Best, list[Step]]:
-    """The state that was kept, the one that did best, and the steps so far."""
-    kept = checkpoint.load(kind)
+    """The state, the best state and the steps of a checkpoint."""
+    saved = checkpoint.load(kind)
 
-    def back(state: Any) -> Any:
+    def restore(state: Any) -> Any:
         if state is None:
             return None
-        arrays = {name: getattr(state, name) for name in placed}
+        arrays = {name: getattr(state, name) for name in on_gpu}
         state = state._replace(
             **{
                 name: backend.from_numpy_float64(x) if x.dtype == np.float64 else backend.from_numpy(x)
@@ -266,7 +265,7 @@ def _resumed(
         )
         return state if own_part is None else own_part(state)
 
-    return back(kept.state), _Best(back(kept.best), *kept.looks), [Step(*step) for step in kept.steps]
+    return restore(saved.state), _Best(restore(saved.best), *saved.looks), [Step(*step) for step in saved.steps]
 
 
 def _ending(
@@ -280,7 +279,7 @@ def _ending(
     asked: bool,
     zero_objective: float | None,
 ) -> tuple[bool, str] | None:
-    """Whether and why to stop here: (converged, verdict)."""
+    """(converged, verdict) if the fit ends here."""
     done = len(trace)
     if watch is not None and best.looks_since >= watch.patience:
         return True, f"stopped after {done} steps: the held-out loss was lowest at {best.loss:.6g}"
@@ -293,12 +292,10 @@ def _ending(
         if change <= tol:
             return True, f"converged after {done} steps: relative change {change:.1e} ≤ tol={tol:g}"
     moved = (
-        f"relative change {change:.1e} > tol={tol:g}"
-        if np.isfinite(change)
-        else "after too few steps to judge the change"
+        f"relative change {change:.1e} > tol={tol:g}" if np.isfinite(change) else "too few steps to measure the change"
     )
     if done >= max_iter:
         return False, f"stopped at max_iter={max_iter}, {moved}; raise max_iter or tol"
     if asked:
-        return False, f"stopped by you after {done} steps, {moved}"
+        return False, f"interrupted after {done} steps, {moved}"
     return None

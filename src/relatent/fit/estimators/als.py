@@ -31,22 +31,22 @@ from .ranked import Ranked, blank, gpu, least_squares_watch
 
 
 class RescalALS(Ranked):
-    """RESCAL by alternating least squares: fast, linear in the facts.
+    """RESCAL by alternating least squares: fast, with cost linear in the number of facts.
 
-    Minimises Σ w (x − a_iᵀ R_k a_j)² over observed cells + λ_A ‖A‖² + λ_R Σ ‖R_k‖². Entity attributes, where the
-    facts have them, are factorized along (D ≈ A V) and pull related entities together.
+    Minimises Σ w (x − a_iᵀ R_k a_j)² over observed cells + λ_A ‖A‖² + λ_R Σ ‖R_k‖². Entity attributes, if
+    the facts have them, are factorized along with the relations (D ≈ A V).
 
     Parameters
     ----------
     rank : number of latent components; None is 50, or the number of entities if that is less
     l2_entities, l2_relations, l2_attributes : λ_A, λ_R, λ_V
-    max_iter, tol : sweeps at most; stop when the objective changes by less than tol of itself, or of what the factors
-        explain, if that is less
+    max_iter, tol : maximum number of sweeps; stop when the relative change of the objective, or of the part of it that
+        the factors explain, is at most tol per sweep
     init : "eigen", "random", or Factors to start from
-    dtype : "float32" or "float64", the type of A; sums are float64
-    patience : sweeps without improvement before a fit with validation cells stops
-    device : "cpu", or "cuda" (needs `pip install 'relatent[gpu]'`, float32 only); the result is NumPy's
-    random_state : seed of the start
+    dtype : "float32" or "float64", the type of A; sums are in float64
+    patience : sweeps without a lower validation loss before the fit stops
+    device : "cpu", or "cuda" (needs `pip install 'relatent[gpu]'`, float32 only); the factors are NumPy arrays
+    random_state : int, NumPy Generator or None; seeds the start
 
     >>> import relatent
     >>> facts = relatent.Facts.from_arrays([0, 1, 2], [0, 0, 0], [1, 2, 0])
@@ -106,7 +106,7 @@ class RescalALS(Ranked):
             )
             state, trace = run(
                 solver,
-                solver.start(*begin.pop()),  # nothing of it is held while the run lasts
+                solver.start(*begin.pop()),  # popped, so that the start is freed during the run
                 max_iter=self.max_iter,
                 tol=self.tol,
                 watch=least_squares_watch(shard, validation, self.seed_, self.patience, backend),
@@ -127,7 +127,7 @@ class RescalALS(Ranked):
         self._finish(shard, A, R, b, SmoothLink(), trace, loss=loss, penalty=penalty)
 
     def _backend(self, dtype: np.dtype[Any]) -> Backend:
-        """Where the arrays of the fit are."""
+        """The backend of the fit's arrays."""
         if self.device == "cpu":
             return NumpyBackend(dtype)
         if dtype != np.float32:
@@ -153,7 +153,7 @@ class RescalALS(Ranked):
         raise InputError(f"init must be 'eigen', 'random' or Factors, got {self.init!r}")
 
 
-ALS_SWEEPS = 5  # enough to find the directions; more only fits the wrong loss better
+ALS_SWEEPS = 5  # as a start for another loss: enough to find the directions
 
 
 def least_squares_start(
@@ -162,7 +162,7 @@ def least_squares_start(
     """Factors after a few sweeps of least squares from the eigenvectors, of x − mean_k if `means` are given."""
     plain = Shard.of(facts).map_facts(Facts.without_attributes)
     wide = rank if means is None else min(rank + 1, facts.n_entities)  # one direction goes with the mean
-    # Hardly penalised: on small data a real penalty shrinks A to zero, a saddle that no gradient leaves.
+    # A weak penalty: on small data a stronger one shrinks A to zero, a saddle point that no gradient leaves.
     solver = Als(plain, wide, l2_entities=0.01, l2_relations=0.01, l2_attributes=0.0, backend=NUMPY_BACKEND)
     state = solver.start(start.eigenvectors(plain, wide, random_state))
     for _ in range(sweeps):

@@ -27,21 +27,22 @@ from .ranked import Ranked, least_squares_watch
 
 
 class NonnegativeRescal(Ranked):
-    """RESCAL with non-negative factors: entities as sums of parts, relations as links between parts.
+    """RESCAL with non-negative factors: entities are sums of parts, relations link parts.
 
     Minimises Σ w (x − a_iᵀ R_k a_j)² over observed cells + λ_A ‖A‖² + λ_R Σ ‖R_k‖² + μ_A Σ A + μ_R Σ R, A and R ≥ 0.
-    Parts are easier to read than signed components; the price is fit, as nothing can cancel.
+    Parts are easier to interpret than signed components, but fit less well because terms cannot cancel.
 
     Parameters
     ----------
     rank : number of parts; None is 50, or the number of entities if that is less
     l2_entities, l2_relations : λ_A, λ_R
     l1_entities, l1_relations : μ_A, μ_R, which drive small entries to zero
-    max_iter, tol : sweeps at most; stop when the objective changes by less than tol of itself a sweep, over ten sweeps
+    max_iter, tol : maximum number of sweeps; stop when the relative change of the objective is at most tol per sweep,
+        measured over ten sweeps
     init : "random", or Factors without negative entries to start from
-    dtype : "float32" or "float64", the type of A; sums are float64
-    patience : sweeps without improvement before a fit with validation cells stops
-    random_state : seed of the start
+    dtype : "float32" or "float64", the type of A; sums are in float64
+    patience : sweeps without a lower validation loss before the fit stops
+    random_state : int, NumPy Generator or None; seeds the start
 
     >>> import relatent
     >>> facts = relatent.Facts.from_arrays([0, 1, 2], [0, 0, 0], [1, 2, 0])
@@ -104,7 +105,7 @@ class NonnegativeRescal(Ranked):
             )
             state, trace = run(
                 solver,
-                solver.start(*begin.pop()),  # nothing of it is held while the run lasts
+                solver.start(*begin.pop()),  # popped, so that the start is freed during the run
                 max_iter=self.max_iter,
                 tol=self.tol,
                 watch=least_squares_watch(shard, validation, self.seed_, self.patience),

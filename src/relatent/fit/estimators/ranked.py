@@ -1,4 +1,4 @@
-"""What the estimators of a given rank share: their size is known before the work."""
+"""`Ranked`: the base class of models with a given rank, whose size is known before the fit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .base import Estimator, held_out
 
 
 class Ranked(Estimator):
-    """What the estimators of a given rank share: their size is known before the work."""
+    """A model with a given rank; memory is checked before the fit."""
 
     rank: int | None
     init: str | Factors
@@ -38,7 +38,7 @@ class Ranked(Estimator):
         return MemoryEstimate(self._memory(facts, rank, dtype), model_file_size(facts, rank, dtype))
 
     def _size(self, facts: Facts) -> tuple[int, np.dtype[Any]]:
-        """The rank and the type of numbers, checked."""
+        """The rank and the floating-point type; InputError if they are not valid."""
         rank = self.init.rank if isinstance(self.init, Factors) else start.resolve_rank(self.rank, facts.n_entities)
         return rank, start.float_type(self.dtype)
 
@@ -54,19 +54,19 @@ class Ranked(Estimator):
 
 
 def gpu(name: str, *, half: bool = True) -> Backend:
-    """A GPU to work on."""
+    """The backend of a CUDA device; InputError if it is not available."""
     if not isinstance(name, str) or re.fullmatch(r"cuda(:\d+)?", name) is None:
         raise InputError(f"device must be 'cpu', 'cuda' or 'cuda:1', got {name!r}")
     try:
-        from ...backend import torch_backend as device
+        from ...backend import torch_backend
     except ImportError as problem:
         raise InputError(f"device={name!r} needs PyTorch and Triton: pip install 'relatent[gpu]'") from problem
-    device.check(name)
-    return device.TorchBackend(name, half=half)
+    torch_backend.check(name)
+    return torch_backend.TorchBackend(name, half=half)
 
 
 def blank(facts: Facts, rank: int) -> Parameters:
-    """A start for a fit that is resumed: the kept state takes its place."""
+    """A placeholder start for a fit that resumes from a checkpoint."""
     n, k = facts.n_entities, facts.n_relations
     return Parameters(np.zeros((n, rank)), np.zeros((k, rank, rank)), np.zeros(k))
 
@@ -78,7 +78,7 @@ def least_squares_watch(
     patience: int,
     backend: Backend = NUMPY_BACKEND,
 ) -> Watch | None:
-    """A look at the validation cells after every sweep."""
+    """Early stopping by the loss of the validation cells after every sweep."""
     if validation is None:
         return None
     heldout = held_out(validation, shard, seed)
