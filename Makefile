@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 TORCH := $(VENV)/.torch
 
-.PHONY: demo test test-torch test-browser test-fuzz lint types check table1 clean
+.PHONY: demo test test-torch test-browser test-fuzz lint types check check-machines table1 clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -21,7 +21,7 @@ $(TORCH): $(STAMP)
 demo: $(STAMP)
 	$(BIN)/python tools/demo.py
 
-test: lint types check
+test: lint types check check-machines
 
 # What needs torch: GPU kernels, here in Triton's interpreter, and several processes that fit together. A plain `make test`
 # does not install it.
@@ -38,6 +38,14 @@ types: $(STAMP)
 
 check: $(STAMP)
 	$(BIN)/python -m pytest
+
+# Numerical tests again with the instructions of other CPUs: once on one thread without AVX in Numba's code and with
+# OpenBLAS's kernels for Haswell, and once with its kernels for AVX-512, or without AVX where the CPU has no AVX-512.
+check-machines: $(STAMP)
+	OPENBLAS_CORETYPE=Haswell NUMBA_CPU_NAME=generic OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 \
+		$(BIN)/python -m pytest -m numerical
+	OPENBLAS_CORETYPE=$$(grep -qs avx512f /proc/cpuinfo && echo SkylakeX || echo Nehalem) \
+		$(BIN)/python -m pytest -m numerical
 
 # The explorer in a real browser: needs chromium (apt-get install chromium), or CHROMIUM=path to one.
 test-browser: $(STAMP)

@@ -193,7 +193,6 @@ def test_the_order_of_the_facts_does_not_matter(make):
     assert_same_factors(make().fit(shuffled).factors_, make().fit(FACTS).factors_)
 
 
-@pytest.mark.numerical
 def test_renaming_entities_does_not_change_how_well_they_fit(make):
     facts, settings = one_minimum()
     renamed = permuted(facts, np.random.default_rng(1).permutation(24))
