@@ -20,6 +20,7 @@ from .solvers.lbfgs import LbfgsSearch
 MAX_TRIAL_FLOP = 1e6  # of one sum over all cells: beyond, an evaluation costs more than its overhead
 RANDOM_STARTS = 5  # tried beside the start that was asked for
 TRIAL_STEPS = 80  # L-BFGS steps after which starts are compared
+MIN_GAIN = 1e-3  # relative: two starts on the way to one minimum differ by less, and rounding must not choose
 
 
 def is_tiny(layout: Layout) -> bool:
@@ -34,7 +35,7 @@ def lowest_start(objective: PenalisedLikelihood, begin: Parameters, facts: Shard
     lowest, value = begin, np.inf
     for start in (begin, *_random_starts(layout, begin.b, facts, random_state)):
         reached = _after_trial(search, backend.from_numpy(layout.pack(*start, backend.dtype)))
-        if reached < value:
+        if not np.isfinite(value) or reached < value - MIN_GAIN * abs(value):
             lowest, value = start, reached
     return lowest
 
