@@ -23,7 +23,7 @@ MODELS = {
     "irm": relatent.IRM(chains=1, burn_in=2, n_samples=2),
     "mrc": relatent.MRC(n_clusterings=2, n_clusters=2),
     "mln": relatent.MarkovLogic(max_iter=2, max_clauses=2),
-    "calibrated": relatent.Calibrated(relatent.RescalALS(2, 0.1, 0.1), folds=2, parts=1),
+    "calibrated": relatent.Calibrated(relatent.RescalALS(2, 0.1, 0.1), folds=2, heldout_folds=1),
 }
 ONE_PROCESS = {"nonnegative", "irm", "mrc", "mln", "calibrated"}
 pytestmark = pytest.mark.filterwarnings("ignore:stopped at max_iter")
