@@ -1,4 +1,4 @@
-"""Threads are spread over tiles, relations or folds, never inside a small BLAS call."""
+"""Limits on BLAS and OpenMP threads: work is divided by tiles, relations or folds, not inside small BLAS calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @cache
 def _controller() -> Any:
-    import numpy  # noqa: F401  (its BLAS must be loaded before it can be found)
+    import numpy  # noqa: F401  (threadpoolctl finds only libraries that are loaded)
     import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
@@ -17,15 +17,15 @@ def _controller() -> Any:
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Within it every BLAS call runs on one thread: the callers are the threads."""
+    """Run every BLAS call on one thread; the callers run in parallel."""
     limits: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
     return limits
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Within it BLAS and OpenMP, of all that is loaded by now, run on one thread.
+    """Run BLAS and OpenMP of all loaded libraries on one thread.
 
-    For work beside that of others: OpenMP's threads wait for each other at full speed, which busy cores can ill afford.
+    For work on a machine that is busy otherwise: idle OpenMP threads spin and take time from other processes.
     """
     from threadpoolctl import threadpool_limits
 

@@ -33,24 +33,21 @@ class NumpyRelationProducts:
         self.bounds = bounds  # (K + 1,) where the rows of each relation begin
 
     def times(self, X: Matrix, R: Slices, transposed: bool) -> Matrix:
-        """Each row times R_k, or R_kᵀ."""
         out = np.empty_like(X)
         _times(X, R, self.bounds, transposed, out)
         return out
 
     def add_outer(self, X: Matrix, Y: Matrix, dR: Slices) -> None:
-        """Add Σ x yᵀ over the rows of each relation to dR_k."""
         _add_outer(X, Y, self.bounds, dR)
 
 
 class NumpySegmentSums:
-    """Weighted sums of rows of a matrix, by segments of an index: a sparse matrix times a dense one."""
+    """Weighted sums of rows of a matrix over the segments of an index."""
 
     def __init__(self, starts: Ids, index: Ids, weights: Vector):
         self.starts, self.index, self.weights = starts, index, weights  # (g + 1,), (n,), (n,)
 
     def __call__(self, X: Matrix, weights: Vector | None = None) -> Matrix:
-        """Σ w x over each segment, (g, r); with other weights, if given."""
         out = np.zeros((len(self.starts) - 1, X.shape[1]), X.dtype)
         _add_sums(X, self.starts, self.index, self.weights if weights is None else weights, out)
         return out

@@ -59,7 +59,6 @@ class TorchRelationProducts:
             self._tiles = torch.tensor(tiles, dtype=torch.int64, device=device).reshape(-1, 3)
 
     def times(self, X: Tensor, R: Tensor, transposed: bool) -> Tensor:
-        """Each row times R_k, or times R_kᵀ."""
         if self._tiles is not None:
             from . import triton_kernels as kernels
 
@@ -70,7 +69,6 @@ class TorchRelationProducts:
         return out
 
     def add_outer(self, X: Tensor, Y: Tensor, dR: Tensor) -> None:
-        """Add Σ x yᵀ over the rows of each relation to dR_k."""
         if self._tiles is not None:
             from . import triton_kernels as kernels
 
@@ -89,7 +87,6 @@ class TorchSegmentSums:
         self.starts, self.index, self.weights = put(starts, np.int64), put(index, np.int64), put(weights, np.float32)
 
     def __call__(self, X: Tensor, weights: Tensor | None = None) -> Tensor:
-        """Σ w x over each segment, (g, r); `weights` replaces the stored weights."""
         weights = self.weights if weights is None else weights
         if X.is_cuda:
             from . import triton_kernels as kernels

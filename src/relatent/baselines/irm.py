@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
@@ -20,15 +19,11 @@ from numpy.typing import NDArray
 
 from ..arrays import Ids, Slices
 from ..data.facts import Facts
-from ..data.heldout import HeldOut
-from ..data.shard import Shard
 from ..fit import init as start
-from ..fit.checkpoint import Checkpoint
-from ..fit.estimators.base import Estimator, check_count
+from ..fit.estimators.base import Estimator, FitArguments, check_count
 from ..fit.loop import run
 from ..model.links import IdentityLink
 from ..model.objective_term import ObjectiveTerm
-from ..progress import Progress
 from ..random_state import RandomState
 from . import block_model as blocks
 
@@ -232,13 +227,8 @@ class IRM(Estimator):
         self.dtype = dtype
         self.random_state = random_state
 
-    def _fit(
-        self,
-        shard: Shard,
-        validation: Facts | HeldOut | None,
-        progress: Progress,
-        checkpoint: str | Path | Checkpoint | None,
-    ) -> None:
+    def _fit(self, arguments: FitArguments) -> None:
+        shard, _, progress, _ = arguments
         facts = shard.facts
         dtype = start.float_type(self.dtype)
         solver = Gibbs(
@@ -254,7 +244,7 @@ class IRM(Estimator):
             max_iter=solver.sweeps,
             tol=0.0,
             progress=progress,
-            checkpoint=self._checkpoint(checkpoint, shard, validation),
+            checkpoint=self._checkpoint(arguments),
         )
         self.clusters_ = state.kept_z[np.argmax(state.kept_hyper[:, 3])].astype(np.int64)
         self.groups_ = groups(facts, self.clusters_)

@@ -10,7 +10,6 @@ refit all weights, drop those that are zero.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -22,14 +21,11 @@ from ..backend.blas_threads import one_blas_thread
 from ..cells.reference import dense_tensors
 from ..data.facts import Facts
 from ..data.heldout import HeldOut, log_loss
-from ..data.shard import Shard
 from ..errors import InputError
-from ..fit.checkpoint import Checkpoint
-from ..fit.estimators.base import Estimator, check_count, check_penalty
+from ..fit.estimators.base import Estimator, FitArguments, check_count, check_penalty
 from ..fit.loop import Watch, run
 from ..model.links import LogisticLink
 from ..model.objective_term import ObjectiveTerm
-from ..progress import Progress
 from ..random_state import RandomState
 from .clauses import (
     Candidates,
@@ -118,13 +114,8 @@ class MarkovLogic(Estimator):
         self.tol = tol
         self.random_state = random_state
 
-    def _fit(
-        self,
-        shard: Shard,
-        validation: Facts | HeldOut | None,
-        progress: Progress,
-        checkpoint: str | Path | Checkpoint | None,
-    ) -> None:
+    def _fit(self, arguments: FitArguments) -> None:
+        shard, validation, progress, _ = arguments
         facts = shard.facts
         X, W = (tensor.astype(np.float32) for tensor in dense_tensors(facts))
         rng = np.random.default_rng(self.seed_)
@@ -140,7 +131,7 @@ class MarkovLogic(Estimator):
                 tol=self.tol,
                 watch=Watch(search.loss, patience=PATIENCE) if len(watched.cells) else None,
                 progress=progress,
-                checkpoint=self._checkpoint(checkpoint, shard, validation),
+                checkpoint=self._checkpoint(arguments),
             )
             everything = self._likelihood(X, _balanced(X, W, rng))
             codes, weights, _ = everything.refit(state.codes, state.weights, steps=FINAL_STEPS)

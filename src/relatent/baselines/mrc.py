@@ -16,7 +16,6 @@ bound on h holds where the second order does not: among rare facts, p (1 − p) 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,17 +27,14 @@ from ..arrays import Ids, Matrix, Triples, Vector
 from ..data.cell_keys import cells_of
 from ..data.facts import Facts
 from ..data.heldout import HeldOut, sample_zeros
-from ..data.shard import Shard
 from ..errors import InputError
 from ..fit import init as start
 from ..fit import losses
-from ..fit.checkpoint import Checkpoint
-from ..fit.estimators.base import Estimator, check_count, check_penalty
+from ..fit.estimators.base import Estimator, FitArguments, check_count, check_penalty
 from ..fit.loop import Watch, run
 from ..model.factors import Factors
 from ..model.links import LogisticLink
 from ..model.objective_term import ObjectiveTerm
-from ..progress import Progress
 from ..random_state import RandomState
 from . import block_model as blocks
 
@@ -381,13 +377,8 @@ class MRC(Estimator):
         self.random_state = random_state
         self.patience = patience
 
-    def _fit(
-        self,
-        shard: Shard,
-        validation: Facts | HeldOut | None,
-        progress: Progress,
-        checkpoint: str | Path | Checkpoint | None,
-    ) -> None:
+    def _fit(self, arguments: FitArguments) -> None:
+        shard, validation, progress, _ = arguments
         facts = shard.facts
         dtype = start.float_type(self.dtype)
         solver = Stagewise(
@@ -406,7 +397,7 @@ class MRC(Estimator):
             tol=0.0,
             watch=self._watch(facts, validation, solver),
             progress=progress,
-            checkpoint=self._checkpoint(checkpoint, shard, validation),
+            checkpoint=self._checkpoint(arguments),
         )
         self.clusterings_ = [blocks.by_size(z) for z in state.z]
         self.clusters_ = self.clusterings_[0]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,15 +19,13 @@ from sklearn.isotonic import isotonic_regression
 from ..arrays import Mask, Matrix, Vector
 from ..backend.memory import MemoryEstimate
 from ..data.facts import Facts
-from ..data.heldout import HeldOut, log_loss
-from ..data.shard import Shard
+from ..data.heldout import log_loss
 from ..deprecation import renamed_arguments, renamed_property
 from ..errors import InputError
-from ..fit.checkpoint import Checkpoint
-from ..fit.estimators.base import Estimator
+from ..fit.estimators.base import Estimator, FitArguments
 from ..json_values import to_json
 from ..model.links import IsotonicLink, Link, PlattLink
-from ..progress import Progress, silent
+from ..progress import silent
 from ..random_state import RandomState
 from .cross_validation import cross_predict
 from .metrics import Predicted, pooled
@@ -104,13 +101,8 @@ class Calibrated(Estimator):
             raise InputError(f"method must be {' or '.join(map(repr, MAPS))}, got {self.method!r}")
         super()._check_settings(facts)
 
-    def _fit(
-        self,
-        shard: Shard,
-        validation: Facts | HeldOut | None,
-        progress: Progress,
-        checkpoint: str | Path | Checkpoint | None,
-    ) -> None:
+    def _fit(self, arguments: FitArguments) -> None:
+        shard, validation, progress, checkpoint = arguments
         facts = shard.facts
         predicted = pooled(
             cross_predict(

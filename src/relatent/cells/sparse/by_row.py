@@ -16,6 +16,7 @@ from ...backend.protocol import Backend
 from ...data.facts import Facts
 from ...data.listed_cells import listed_cells
 from ...data.shard import Shard
+from .products import CellValues
 
 MAX_SCORED_CELLS = 1 << 20  # cells whose scores are computed at once
 
@@ -196,13 +197,7 @@ class RowLayout:
         return self._workers.sum(self.backend.to_float64(M)), SA
 
     def add_right_side(
-        self,
-        F: Matrix,
-        A: Matrix,
-        R: Slices,
-        SA: Matrix | None,
-        values: tuple[Vector, Vector] | None,
-        low_rank: Matrix | None,
+        self, F: Matrix, A: Matrix, R: Slices, SA: Matrix | None, values: CellValues, low_rank: Matrix | None
     ) -> None:
         """F += Σ_k S_k A R_kᵀ + S_kᵀ A R_k + A low_rank."""
         R, (there, back) = self.backend.to_dtype(R), (None, None) if values is None else values

@@ -14,6 +14,7 @@ from ...data.listed_cells import listed_cells
 from ...data.shard import Shard
 from ...distributed.workers import ALONE, Workers
 from . import products as sparse
+from .products import CellValues
 
 MAX_GROUP_ELEMENTS = 1 << 22  # of the (m, N, r) array of a group of m relations
 
@@ -81,13 +82,7 @@ class RelationGroup:
         return self.by_subject.workers.sum(gram.product(A[self.by_subject.own], SA)), SA
 
     def add_right_side(
-        self,
-        F: Matrix,
-        A: Matrix,
-        R: Slices,
-        SA: Matrix | None,
-        values: tuple[Vector, Vector] | None,
-        low_rank: Matrix | None,
+        self, F: Matrix, A: Matrix, R: Slices, SA: Matrix | None, values: CellValues, low_rank: Matrix | None
     ) -> None:
         """F += Σ_k S_k A R_kᵀ + S_kᵀ A R_k + A low_rank."""
         R = R.astype(A.dtype)

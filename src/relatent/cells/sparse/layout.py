@@ -23,6 +23,7 @@ from ...data.shard import Shard
 from . import grouped, streamed
 from .by_row import RowLayout
 from .grouped import GroupedLayout
+from .products import CellValues
 from .streamed import StreamedLayout
 
 MAX_FILLED_ROWS = 1 / 4  # use only non-empty (relation, entity) rows when at most this fraction has listed cells
@@ -70,7 +71,7 @@ class RelationBlock(Protocol):
         """
 
     def add_right_side(
-        self, F: Matrix, A: Matrix, R: Slices, SA: Any, values: tuple[Vector, Vector] | None, low_rank: Matrix | None
+        self, F: Matrix, A: Matrix, R: Slices, SA: Any, values: CellValues, low_rank: Matrix | None
     ) -> None:
         """F += Σ_k S_k A R_kᵀ + S_kᵀ A R_k + A low_rank, for the rows of F that this worker owns.
 

@@ -1,12 +1,16 @@
-"""Sums over listed cells: facts and unobserved ones, in compressed rows."""
+"""Scores at listed cells, and sparse times dense products in compressed rows."""
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from ...arrays import Ids, Matrix, Vector
+
+CellValues: TypeAlias = tuple[Vector, Vector] | None  # values at the listed cells, by subject and by object
 
 FAST = {"contract", "reassoc", "nsz"}
 

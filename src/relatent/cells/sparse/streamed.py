@@ -32,6 +32,7 @@ from ...data.facts import Facts
 from ...data.shard import Shard
 from ...distributed.workers import Workers
 from .prefetch import LINE, PREFETCH_ROWS, prefetch
+from .products import CellValues
 
 CHUNK_BYTES = 32 << 10  # of the rows of X_k A multiplied at once: they fit the first-level cache
 BLOCK_BYTES = 2 << 20  # of F: stays in a core's cache while a group of relations adds to it
@@ -153,13 +154,7 @@ class StreamedBlock:
         return self._workers.sum(M), XA
 
     def add_right_side(
-        self,
-        F: Matrix,
-        A: Matrix,
-        R: Slices,
-        SA: list[Matrix],
-        values: tuple[Vector, Vector] | None,
-        low_rank: Matrix | None,
+        self, F: Matrix, A: Matrix, R: Slices, SA: list[Matrix], values: CellValues, low_rank: Matrix | None
     ) -> None:
         """F += Σ_k X_k A R_kᵀ + X_kᵀ A R_k."""
         self.layout.add_right_side(self.group, F, A, R, SA)

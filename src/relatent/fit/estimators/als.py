@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,19 +13,17 @@ from ...backend.numpy_backend import NUMPY_BACKEND, NumpyBackend
 from ...backend.protocol import Backend
 from ...cells.sparse.layout import layout_bytes
 from ...data.facts import Facts
-from ...data.heldout import HeldOut
 from ...data.shard import Shard
 from ...errors import InputError
 from ...model.factors import Factors
 from ...model.links import SmoothLink
 from ...model.objective_term import ObjectiveTerm
-from ...progress import Progress
 from ...random_state import RandomState
 from .. import init as start
-from ..checkpoint import Checkpoint
 from ..loop import run
 from ..memory_estimate import gpu_fit_memory
 from ..solvers.als import Als
+from .base import FitArguments
 from .ranked import Ranked, blank, gpu, least_squares_watch
 
 
@@ -82,16 +79,11 @@ class RescalALS(Ranked):
         self.patience = patience
         self.device = device
 
-    def _fit(
-        self,
-        shard: Shard,
-        validation: Facts | HeldOut | None,
-        progress: Progress,
-        checkpoint: str | Path | Checkpoint | None,
-    ) -> None:
+    def _fit(self, arguments: FitArguments) -> None:
+        shard, validation, progress, _ = arguments
         facts = shard.facts
         rank, dtype = self._size(facts)
-        kept = self._checkpoint(checkpoint, shard, validation)
+        kept = self._checkpoint(arguments)
         began = time.perf_counter()
         backend = self._backend(dtype)
         with one_blas_thread(), backend.memory_guard():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -30,6 +30,15 @@ from ..loop import Trace
 
 VANISHED_SCORE = 1e-4  # if no score can exceed this, all predictions are the same
 COUNT_PARAMETERS = ("max_iter", "patience")  # whole numbers of at least 1, where an estimator has them
+
+
+class FitArguments(NamedTuple):
+    """The checked arguments of `Estimator.fit`."""
+
+    shard: Shard
+    validation: Facts | HeldOut | None
+    progress: Progress
+    checkpoint: str | Path | Checkpoint | None
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]
@@ -80,17 +89,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         shard = Shard.of(facts, group)
         self._check_memory(shard)
         with reporting(progress if group.rank == 0 else None, f"fitting {type(self).__name__}", at_most=True) as report:
-            self._fit(shard, validation, report, checkpoint)
+            self._fit(FitArguments(shard, validation, report, checkpoint))
         return self
 
-    def _fit(
-        self,
-        shard: Shard,
-        validation: Facts | HeldOut | None,
-        progress: Progress,
-        checkpoint: str | Path | Checkpoint | None,
-    ) -> None:
-        """Learn, and keep the result with `_finish`; all arguments have been checked."""
+    def _fit(self, arguments: FitArguments) -> None:
+        """Learn from checked arguments, and keep the result with `_finish`."""
         raise NotImplementedError
 
     def estimate_memory(self, facts: Facts) -> MemoryEstimate:
@@ -182,10 +185,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _settings(self) -> dict[str, Any]:
         return {name: _to_json(value) for name, value in sorted(self.get_params(deep=False).items())}
 
-    def _checkpoint(
-        self, given: str | Path | Checkpoint | None, shard: Shard, validation: Facts | HeldOut | None
-    ) -> Checkpoint | None:
+    def _checkpoint(self, arguments: FitArguments) -> Checkpoint | None:
         """The checkpoint of this fit; InputError if it belongs to another fit or cannot be written."""
+        shard, validation, _, given = arguments
         shard.workers.check_same(str(given is None), "whether there is a checkpoint")
         if given is None:
             return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,19 +9,16 @@ import numpy as np
 from ...arrays import Matrix, Slices
 from ...backend.blas_threads import one_blas_thread
 from ...data.facts import Facts
-from ...data.heldout import HeldOut
-from ...data.shard import Shard
 from ...errors import InputError
 from ...model.factors import Factors
 from ...model.links import SmoothLink
 from ...model.objective_term import ObjectiveTerm
-from ...progress import Progress
 from ...random_state import RandomState
 from .. import init as start
-from ..checkpoint import Checkpoint
 from ..loop import run
 from ..memory_estimate import nonnegative_memory
 from ..solvers.multiplicative import Nonnegative
+from .base import FitArguments
 from .ranked import Ranked, least_squares_watch
 
 
@@ -82,16 +78,11 @@ class NonnegativeRescal(Ranked):
         self.random_state = random_state
         self.patience = patience
 
-    def _fit(
-        self,
-        shard: Shard,
-        validation: Facts | HeldOut | None,
-        progress: Progress,
-        checkpoint: str | Path | Checkpoint | None,
-    ) -> None:
+    def _fit(self, arguments: FitArguments) -> None:
+        shard, validation, progress, _ = arguments
         facts = shard.facts
         rank, dtype = self._size(facts)
-        kept = self._checkpoint(checkpoint, shard, validation)
+        kept = self._checkpoint(arguments)
         with one_blas_thread():
             begin = [self._start(facts)]
             solver = Nonnegative(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,9 @@ from ...data.shard import Shard
 from ...errors import InputError
 from ...model.factors import Factors
 from ...model.objective_term import ObjectiveTerm
-from ...progress import Progress
 from ...random_state import RandomState
 from .. import init as start
 from .. import losses, optimisers, penalties
-from ..checkpoint import Checkpoint
 from ..loop import Watch, run
 from ..losses import Loss, ResolvedLoss
 from ..memory_estimate import gpu_fit_memory
@@ -33,7 +30,7 @@ from ..objective import Layout, PenalisedLikelihood
 from ..optimisers import SAMPLED_ADAM, Lbfgs, Optimiser
 from ..penalties import Penalty
 from .als import ALS_SWEEPS, least_squares_start
-from .base import held_out
+from .base import FitArguments, held_out
 from .ranked import Ranked, blank, gpu
 
 MAX_EXACT_FLOP = 2e11  # of one sum over all cells: one or two seconds on two cores
@@ -99,18 +96,13 @@ class Rescal(Ranked):
         self.penalty = penalty
         self.optimiser = optimiser
 
-    def _fit(
-        self,
-        shard: Shard,
-        validation: Facts | HeldOut | None,
-        progress: Progress,
-        checkpoint: str | Path | Checkpoint | None,
-    ) -> None:
+    def _fit(self, arguments: FitArguments) -> None:
+        shard, validation, progress, _ = arguments
         loss, facts = losses.resolve(self.loss), shard.facts
         self.method_ = self.method_for(facts)
         rank, dtype = self._size(facts)
         layout = Layout(facts.n_entities, facts.n_relations, rank)
-        kept = self._checkpoint(checkpoint, shard, validation)
+        kept = self._checkpoint(arguments)
         started = time.perf_counter()
         backend = self._backend(dtype)
         with one_blas_thread(), backend.memory_guard():
