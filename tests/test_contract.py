@@ -15,6 +15,8 @@ from relatent.cells.reference import cellwise, dense_tensors
 from relatent.data.heldout import HeldOut
 from relatent.errors import ConvergenceWarning, FitError, InputError
 from relatent.fit.losses import Squared, resolve
+from relatent.model.entity_regression import can_fold
+from relatent.model.objective_term import ObjectiveTerm
 from worlds import all_scores, blocks, chain, permuted, politics, random_facts, relative_error
 
 ESTIMATORS = {
@@ -97,6 +99,50 @@ def objective_of_zero_factors(estimator, facts):
 def assert_same_factors(first, second):
     for name in ("A", "R", "bias"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+# --- what the factors know of the fit, and what follows from it
+
+TERMS = {"als": "squared", "nonnegative": "squared", "squared": "squared", "hinge": "hinge", "poisson": "poisson"}
+FOLDING_IN = ("als", "logit", "sampled", "adam", "squared")  # kinds with a squared or logistic loss, and free vectors
+PENALTIES = {"l2": None, "dura": relatent.Dura(0.02), "n3": relatent.N3(0.02)}
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_factors_know_their_loss_and_penalty_also_after_saving(make, penalty, tmp_path):
+    takes_penalty = "penalty" in make().get_params()
+    if penalty != "l2" and not takes_penalty:
+        pytest.skip("has L2 penalties only")
+    f = make(**({"penalty": PENALTIES[penalty]} if takes_penalty else {})).fit(FACTS).factors_
+    f.save(tmp_path / "model.relatent")
+    weights = {"l2": {"entities": 0.1, "relations": 0.1}}.get(penalty, {"weight": 0.02})
+    for factors in (f, relatent.load(tmp_path / "model.relatent")):
+        assert factors.loss == ObjectiveTerm(TERMS.get(make.kind, "logistic"))
+        if make.kind == "nonnegative":
+            assert factors.penalty.name == "nonnegative"
+        else:
+            assert factors.penalty == ObjectiveTerm(penalty, weights)
+        assert can_fold(factors) == (make.kind in FOLDING_IN)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_a_new_entity_is_folded_in_and_explained_or_refused(make, penalty):
+    """A newcomer with the facts of a president is of that president's party."""
+    takes_penalty = "penalty" in make().get_params()
+    if penalty != "l2" and not takes_penalty:
+        pytest.skip("has L2 penalties only")
+    facts = politics()
+    f = make(**({"penalty": PENALTIES[penalty]} if takes_penalty else {})).fit(facts).factors_
+    new = relatent.Facts.from_arrays(["Eve"] * 3, ["party", *["vicePresident"] * 2], ["Red", "vice 3", "vice 5"])
+    if make.kind not in FOLDING_IN:
+        for call in (lambda: f.fold_in(new), lambda: relatent.explain(f, "vice 4", "party", "Blue", facts)):
+            with pytest.raises(InputError, match="folding in and explanations need"):
+                call()
+        return
+    grown = f.fold_in(new, others=0.1)
+    assert grown.A.dtype == make.dtype
+    assert grown.score("Eve", "party", "Red") > grown.score("Eve", "party", "Blue")
+    assert relatent.explain(f, "vice 4", "party", "Blue", facts).reasons[0].influence > 0
 
 
 # --- fit and what it leaves

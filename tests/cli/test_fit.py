@@ -102,7 +102,7 @@ def test_a_file_that_is_not_a_model_is_not_overwritten(capsys, family):
     before = family.read_text()
     code, _, err = run(capsys, "fit", family, "-o", family)
     assert code == 1
-    assert "is not a model: it is left alone" in err
+    assert "exists and is not a model; give another name" in err
     assert family.read_text() == before
 
 

@@ -4,7 +4,7 @@ import pytest
 from relatent.data.facts import Facts
 from relatent.data.names import Names
 from relatent.errors import InputError, UnknownNameError
-from relatent.model.factors import CELLS_AT_ONCE, Factors, scores
+from relatent.model.factors import CELLS_PER_BLOCK, Factors, scores
 from relatent.model.links import SmoothLink
 
 ENTITIES = ["Ann", "Bob", "Cid", "Dan"]
@@ -56,7 +56,7 @@ def test_the_three_arguments_broadcast(town):
 
 def test_many_cells_are_scored_in_pieces():
     f = random_factors()
-    s = np.arange(CELLS_AT_ONCE + 5) % 7
+    s = np.arange(CELLS_PER_BLOCK + 5) % 7
     np.testing.assert_allclose(f.score(s, 1, 2), (f.A @ f.R[1] @ f.A[2] + f.bias[1])[s])
 
 

@@ -3,7 +3,7 @@
 A mixture of Gaussians with one covariance: entities often form groups (types, camps), and between two groups there is
 nobody, so one Gaussian would expect most newcomers where no entity is. The number of groups is chosen by the Bayesian
 information criterion. The covariance is shrunk towards a multiple of I as if r further entities had been drawn from
-that, which keeps it well conditioned when there are fewer entities than components.
+that, and has a floor, so that it is well conditioned if there are few entities or if those of a group are equal.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ ENTITIES_PER_COMPONENT = 2  # entities per group and latent component needed to 
 RESTARTS = 4
 KMEANS_STEPS = 10
 EM_STEPS = 10
+MIN_VARIANCE = 0.01  # within a group and in every direction, as a fraction of the mean variance of all entities
 
 
 class EntityPrior(NamedTuple):
@@ -73,7 +74,8 @@ def _em_step(X: Matrix, responsibility: Matrix) -> tuple[_Mixture, Matrix]:
     counts = responsibility.sum(axis=0) + np.finfo(np.float64).tiny
     means = responsibility.T @ X / counts[:, None]
     scatter = X.T @ X - (means * counts[:, None]).T @ means
-    covariance = (scatter + max(np.trace(scatter) / n, 1e-12 * np.sum(X * X) / n) * np.eye(r)) / (n + r)
+    floor = MIN_VARIANCE * X.var(axis=0).mean()
+    covariance = (scatter + np.trace(scatter) / n * np.eye(r)) / (n + r) + floor * np.eye(r)
     L = np.linalg.cholesky(covariance)
     Z, M = (solve_triangular(L, rows.T, lower=True).T for rows in (X, means))
     distances = _squared_distances(Z, M)

@@ -148,10 +148,10 @@ class PenaltyOnEntity:
         """One penalty for each group of the prior, a single one without it."""
         Q, cubic = self._of_fit(cells)
         if self.prior is None:
-            return [VectorPenalty(Q, np.zeros(len(Q)), 0.0, cubic)]
+            return [VectorPenalty(Q, cubic, np.zeros_like(Q), np.zeros(len(Q)), 0.0)]
         P = self.scale / 2 * self.prior.precision
         return [
-            VectorPenalty(Q + P, P @ mean, float(mean @ P @ mean - self.scale * log_weight), cubic)
+            VectorPenalty(Q, cubic, P, mean, -self.scale * float(log_weight))
             for mean, log_weight in zip(self.prior.means, self.prior.log_weights, strict=True)
         ]
 
@@ -314,6 +314,7 @@ def fact_influences(
     The fit's own objective is solved again without each of the candidates. Candidates are chosen by the first-order
     change of a, w H⁻¹ v, with H the Hessian of the objective.
     """
+    loss_name(model)  # refuses other models
     solve = solver(model, 1.0, PenaltyOnEntity(model.R, model.penalty))
     with one_blas_thread():
         A, a = model.A, model.A[entity].astype(np.float64)

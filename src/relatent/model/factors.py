@@ -29,7 +29,7 @@ from .entity_prior import EntityPrior, entity_prior
 from .links import Link, LogisticLink
 from .objective_term import CATEGORICAL, ObjectiveTerm
 
-CELLS_AT_ONCE = 1 << 16  # rows gathered together in score: two (cells, r) arrays stay in cache-friendly reach
+CELLS_PER_BLOCK = 1 << 16  # cells scored together: two (cells, r) arrays of gathered rows stay in the cache
 
 
 class Top(NamedTuple):
@@ -41,7 +41,7 @@ class Top(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A fact with one open place, and the score of everything that may fill it."""
+    """A fact with one open place, and the score of every candidate for that place."""
 
     place: int  # 0 subject, 1 relation, 2 object
     names: Names
@@ -61,11 +61,11 @@ class Factors:
 
     A: Matrix  # (N, r)
     R: Slices  # (K, r, r)
-    bias: Vector  # (K,), zeros where the model has none
+    bias: Vector  # (K,), zeros if the model has no bias
     entities: Names
     relations: Names
     link: Link = field(default_factory=LogisticLink)
-    about: Mapping[str, Any] = field(default_factory=dict)  # how it was made: settings, data, trace; JSON values only
+    about: Mapping[str, Any] = field(default_factory=dict)  # how it was made: settings, data, trace; as JSON values
     exclusive: bool = False  # a pair has at most one relation; follows from the loss where one is given
     loss: ObjectiveTerm | None = None  # what the fit minimised; None if unknown
     penalty: ObjectiveTerm | None = None
@@ -91,7 +91,7 @@ class Factors:
         return f"Factors({size}, {self.link.name} link)"
 
     def score(self, subjects: ArrayLike, relations: ArrayLike, objects: ArrayLike) -> Vector:
-        """θ of each cell, for ids or names; the three arguments broadcast. Log-odds where relations are exclusive."""
+        """θ of each cell, for ids or names that broadcast; the log-odds if relations are exclusive."""
         s, k, o = np.broadcast_arrays(
             self.entities.ids(subjects), self.relations.ids(relations), self.entities.ids(objects)
         )
@@ -100,22 +100,22 @@ class Factors:
         return scores(self.A, self.R, self.bias, s, k, o)[()]
 
     def _exclusive_scores(self, s: Ids, k: Ids, o: Ids) -> Vector:
-        """Log-odds of each cell against the other relations of its pair and none."""
+        """Log-odds of each cell against no relation and the other relations of its pair."""
         n, K = len(self.entities), len(self.relations)
-        pairs, back = np.unique(s.astype(np.int64).ravel() * n + o.ravel(), return_inverse=True)
-        flat, result = k.ravel(), np.empty(k.size)
-        order = np.argsort(back, kind="stable")
-        at_once = max(1, CELLS_AT_ONCE // K)
-        for low in range(0, len(pairs), at_once):
-            some = pairs[low : low + at_once]
-            cells = np.broadcast_arrays((some // n)[:, None], np.arange(K), (some % n)[:, None])
+        pairs, pair_of_cell = np.unique(s.astype(np.int64).ravel() * n + o.ravel(), return_inverse=True)
+        relations, result = k.ravel(), np.empty(k.size)
+        order = np.argsort(pair_of_cell, kind="stable")
+        block_size = max(1, CELLS_PER_BLOCK // K)
+        for low in range(0, len(pairs), block_size):
+            block = pairs[low : low + block_size]
+            cells = np.broadcast_arrays((block // n)[:, None], np.arange(K), (block % n)[:, None])
             theta = scores(self.A, self.R, self.bias, *cells)
-            here = order[slice(*np.searchsorted(back[order], [low, low + len(some)]))]
-            result[here] = against_others(theta[back[here] - low].T, flat[here])
+            here = order[slice(*np.searchsorted(pair_of_cell[order], [low, low + len(block)]))]
+            result[here] = against_others(theta[pair_of_cell[here] - low].T, relations[here])
         return result.reshape(k.shape)
 
     def probability(self, subjects: ArrayLike, relations: ArrayLike, objects: ArrayLike) -> Vector:
-        """How likely each cell is true, for ids or names."""
+        """The probability that each cell is true, for ids or names."""
         return self.link.probability(self.score(subjects, relations, objects))
 
     def top(
@@ -126,7 +126,7 @@ class Factors:
         k: int = 10,
         exclude: Facts | Sequence[Facts] | None = None,
     ) -> Top:
-        """The k best answers for the one place left open, facts in `exclude` left out."""
+        """The k best answers for the one place that is not given, without the facts in `exclude`."""
         if k < 1:
             raise InputError(f"k must be at least 1, got {k}")
         place, names, theta = self.question(subject, relation, object)
@@ -137,7 +137,7 @@ class Factors:
         return Top([names[i] for i in best.tolist()], theta[best], self.link.probability(theta[best]))
 
     def question(self, subject: Any = None, relation: Any = None, object: Any = None) -> Question:
-        """Which of the three places is open, the names that may fill it, and the score of each."""
+        """The open place, the names of its candidates, and their scores."""
         given = [value is not None for value in (subject, relation, object)]
         if sum(given) != 2:
             named = ", ".join(
@@ -162,7 +162,7 @@ class Factors:
         return Question(0, self.entities, s @ (self.R[relation_id] @ o) + self.bias[relation_id])
 
     def _known_answers(self, facts: Facts, given: tuple[Any, Any, Any], place: int) -> Ids:
-        """Ids here of what fills the open place in `facts`, whose vocabulary may be another one."""
+        """Ids of the answers in `facts`, which may have another vocabulary."""
         here = (self.entities, self.relations, self.entities)
         there = (facts.entities, facts.relations, facts.entities)
         rows = np.ones(len(facts), bool)
@@ -226,30 +226,30 @@ def load(path: str | Path, *, verify: bool = True) -> Factors:
 
 
 def best_first(theta: Vector, k: int) -> Ids:
-    """Places of the k highest scores, best first; those of −∞ are left out, and of equal ones the first wins."""
+    """Indices of the k highest scores, best first; scores of −∞ are left out, ties go to the lower index."""
     k = min(k, int(np.count_nonzero(theta > -np.inf)))
     if not k:
         return np.empty(0, np.int64)
     last = np.partition(theta, len(theta) - k)[len(theta) - k]
-    best = np.flatnonzero(theta >= last)  # with all that tie for the last place: the lower id wins, whatever k is
+    best = np.flatnonzero(theta >= last)  # includes all ties for the last place, so that the order does not depend on k
     return best[np.lexsort((best, -theta[best]))][:k]
 
 
 def scores(A: Matrix, R: Slices, b: Vector, s: Ids, k: Ids, o: Ids) -> Vector:
-    """θ of the cells with these ids, in the shape of theirs."""
+    """θ of the cells with these ids, in the shape of the ids."""
     theta = np.empty(s.shape, np.result_type(A, b))
     flat, s, k, o = theta.reshape(-1), s.reshape(-1), k.reshape(-1), o.reshape(-1)
     order = np.argsort(k, kind="stable")
     edges = np.searchsorted(k[order], np.arange(len(R) + 1))
     for relation, (start, stop) in enumerate(pairwise(edges.tolist())):
-        for low in range(start, stop, CELLS_AT_ONCE):
-            rows = order[low : min(low + CELLS_AT_ONCE, stop)]
+        for low in range(start, stop, CELLS_PER_BLOCK):
+            rows = order[low : min(low + CELLS_PER_BLOCK, stop)]
             flat[rows] = np.einsum("nr,nr->n", A[s[rows]] @ R[relation], A[o[rows]]) + b[relation]
     return theta
 
 
 def against_others(theta: Matrix, own: Ids) -> Vector:
-    """Log-odds of one relation a column: θ_own − log(1 + Σ of exp θ over the others). theta: (K, m). own: (m,)."""
+    """Log-odds of relation own[j] in column j: θ_own − log(1 + Σ exp θ of the others). theta: (K, m). own: (m,)."""
     columns = np.arange(theta.shape[1])
     others = np.array(theta, np.float64)
     chosen = others[own, columns]

@@ -33,11 +33,11 @@ from .old_files import terms_from_settings
 
 FORMAT = "relatent"
 VERSION = 3  # the highest version this relatent reads; a file has the lowest version that can express its contents
-HEADER_LIMIT = 8 << 20  # bytes; a header is read before anything in it is checked, so it stays small
+HEADER_LIMIT = 8 << 20  # bytes; the header is read before anything in it is checked
 TENSORS = ("A", "R", "bias", "entity_names", "entity_offsets", "relation_names", "relation_offsets")  # digest order
 DTYPES = {"F32": "float32", "F64": "float64", "I64": "int64", "U8": "uint8"}
-NO_DIGEST = "0" * 64  # stands in the document while the digest is taken
-ROWS_AT_ONCE = 1 << 16
+NO_DIGEST = "0" * 64  # in the document while the digest is computed
+ROWS_PER_BLOCK = 1 << 16
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -73,16 +73,16 @@ def write(contents: ModelContents, path: str | Path) -> None:
 
 
 def check_target(target: Path) -> None:
-    """Refuse a place where a model cannot be written, or where it would replace something that is not a model."""
+    """Refuse a path that cannot be written, or that holds something other than a model."""
     check_writable(target, ModelFileError)
     if target.exists() and not target.is_file():
         raise ModelFileError(f"{target} is not a plain file; give another name")
     if target.exists() and target.stat().st_size and not looks_like_a_model(target):
-        raise ModelFileError(f"{target} exists and is not a model: it is left alone; give another name")
+        raise ModelFileError(f"{target} exists and is not a model; give another name")
 
 
 def looks_like_a_model(path: str | Path) -> bool:
-    """Whether a file has the ending or the first bytes of a model, whole or not."""
+    """Whether a file has the suffix or the first bytes of a model; it may be damaged."""
     path = Path(path)
     if path.suffix == f".{FORMAT}" or not path.is_file():
         return path.suffix == f".{FORMAT}"
@@ -173,7 +173,7 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
         )
         for name in ("A", "R", "bias"):
             if n_wrong := _n_not_finite(arrays[name]):
-                raise _RefusedError(f"is damaged: {n_wrong} values of {name} are not finite; write it anew")
+                raise _RefusedError(f"is damaged: {n_wrong} values of {name} are not finite; write it again")
         if digest is not None:
             file.compare(digest.result())
     return contents
@@ -207,7 +207,7 @@ def inspect(path: str | Path, *, verify: bool = False) -> dict[str, Any]:
 
 
 class _RefusedError(ValueError):
-    """Why a file is not taken, without its name."""
+    """Why a file is refused, without its name."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ class _ModelFile:
 
     @property
     def unsigned(self) -> str:
-        """The document as it was when the digest was taken."""
+        """The document as it was when the digest was computed."""
         return self.text.replace(self.document["sha256"], NO_DIGEST, 1)
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -234,7 +234,7 @@ class _ModelFile:
 
 @contextmanager
 def _opened(path: str | Path) -> Iterator[_ModelFile]:
-    """A checked header; whatever is wrong with the file becomes one ModelFileError."""
+    """A file with a checked header; every fault of the file becomes one ModelFileError."""
     try:
         _check_size(Path(path))
         with safe_open(path, framework="np") as handle:
@@ -259,7 +259,7 @@ def _check_size(path: Path) -> None:
     with path.open("rb") as file:
         start = file.read(9)
     if not size:
-        raise _RefusedError("is empty; write it anew")
+        raise _RefusedError("is empty; write it again")
     if len(start) == 9 and (start[8:] != b"{" or int.from_bytes(start[:8], "little") > HEADER_LIMIT):
         raise _RefusedError("is not a relatent model; give a file written by Factors.save")
     if size < 9 or int.from_bytes(start[:8], "little") > size - 8:
@@ -267,7 +267,7 @@ def _check_size(path: Path) -> None:
 
 
 def _document(text: str) -> dict[str, Any]:
-    """The header's JSON document, its format and version checked."""
+    """The JSON document of the header, with its format and version checked."""
     try:
         document = parse_json(text)
     except (ValueError, RecursionError) as error:
@@ -293,7 +293,7 @@ def _document(text: str) -> dict[str, Any]:
 
 
 def _check_tensors(file: _ModelFile) -> None:
-    """Names, types and shapes, before any array is read."""
+    """Check names, types and shapes of the tensors before any of them is read."""
     listed = file.document["tensors"]
     if set(file.handle.keys()) != set(listed) or not {"A", "R", "bias"} <= set(listed) <= set(TENSORS):
         raise _RefusedError("is damaged: it does not hold the tensors of a model; get a fresh copy")
@@ -318,7 +318,7 @@ def _allowed(name: str) -> tuple[str, ...]:
 
 
 def _unpacked(arrays: Mapping[str, NDArray[Any]], what: str, count: int) -> Names:
-    """Names from their bytes and offsets, or numbers where there are none."""
+    """Names from their bytes and offsets, or numbers if there are none."""
     if f"{what}_names" not in arrays and f"{what}_offsets" not in arrays:
         return Names(count, what=what)
     if f"{what}_names" not in arrays or f"{what}_offsets" not in arrays:
@@ -328,7 +328,7 @@ def _unpacked(arrays: Mapping[str, NDArray[Any]], what: str, count: int) -> Name
         raise _RefusedError(f"is damaged: its {what} names do not fit their offsets; get a fresh copy")
     edges = pairwise(offsets.tolist())
     try:
-        if blob.isascii():  # one text, cut by the same offsets: twice as fast for millions of names
+        if blob.isascii():  # decode once, then slice: twice as fast for millions of names
             text = blob.decode("ascii")
             return Names([text[start:stop] for start, stop in edges], what=what)
         return Names([blob[start:stop].decode() for start, stop in edges], what=what)
@@ -376,6 +376,6 @@ def _digest(text: str, arrays: Arrays) -> str:
 
 def _n_not_finite(array: NDArray[Any]) -> int:
     return sum(
-        int(np.count_nonzero(~np.isfinite(array[row : row + ROWS_AT_ONCE])))
-        for row in range(0, len(array), ROWS_AT_ONCE)
+        int(np.count_nonzero(~np.isfinite(array[row : row + ROWS_PER_BLOCK])))
+        for row in range(0, len(array), ROWS_PER_BLOCK)
     )

@@ -17,22 +17,24 @@ NEWTON_TOLERANCE = 1e-9  # stop when the next step is expected to gain less than
 
 
 class VectorPenalty(NamedTuple):
-    """aᵀ Q a − 2 qᵀ a + constant + cubic · ‖a‖₃³."""
+    """aᵀ Q a + cubic · ‖a‖₃³ + (a − mean)ᵀ P (a − mean) + constant."""
 
     Q: Matrix  # (r, r)
-    q: Vector  # (r,)
-    constant: float = 0.0
-    cubic: float = 0.0
+    cubic: float
+    P: Matrix  # (r, r)
+    mean: Vector  # (r,)
+    constant: float
 
     def value(self, a: Vector) -> float:
         """The penalty at a."""
-        return float(a @ self.Q @ a - 2 * (self.q @ a) + self.constant + self.cubic * np.sum(np.abs(a) ** 3))
+        d = a - self.mean
+        return float(a @ self.Q @ a + self.cubic * np.sum(np.abs(a) ** 3) + d @ self.P @ d + self.constant)
 
     def slopes(self, a: Vector) -> tuple[Vector, Matrix]:
         """Gradient and Hessian at a."""
         size = np.abs(a)
-        gradient = 2 * (self.Q @ a - self.q) + 3 * self.cubic * a * size
-        return gradient, 2 * self.Q + 6 * self.cubic * np.diag(size)
+        gradient = 2 * (self.Q @ a + self.P @ (a - self.mean)) + 3 * self.cubic * a * size
+        return gradient, 2 * (self.Q + self.P) + 6 * self.cubic * np.diag(size)
 
 
 class SquaredLoss(NamedTuple):
@@ -52,11 +54,11 @@ class SquaredLoss(NamedTuple):
         return 2 * (self.E @ a - self.f), 2 * self.E
 
     def minima(self, penalties: Sequence[VectorPenalty], start: Vector) -> list[Vector]:
-        """The minimum with each penalty; they differ in q and the constant only."""
+        """The minimum with each penalty; they differ in the mean and the constant only."""
         if penalties[0].cubic:
             return [newton(self, penalty, start) for penalty in penalties]
-        inverse = gram.inverse(self.E + penalties[0].Q, 0.0)
-        return [inverse @ (self.f + penalty.q) for penalty in penalties]
+        inverse = gram.inverse(self.E + penalties[0].Q + penalties[0].P, 0.0)
+        return [inverse @ (self.f + penalty.P @ penalty.mean) for penalty in penalties]
 
     def without(self, cell: int) -> SquaredLoss:
         """The loss if a listed fact were false."""
