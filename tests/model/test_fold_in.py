@@ -2,60 +2,18 @@ import dataclasses
 
 import numpy as np
 import pytest
+from new_entities import NAMES, PENALTIES, all_rows, new_facts, random_factors, two_camps
 from scipy.optimize import minimize
 
 import relatent
-from relatent import Factors, Facts
-from relatent.backend.numpy_backend import NumpyBackend
-from relatent.data.names import Names
+from relatent import Facts
 from relatent.errors import InputError, UnknownNameError
 from relatent.fit.losses import Logistic
 from relatent.fit.penalties import PENALTIES as REGISTRY
 from relatent.model import entity_regression as regression
 from relatent.model import links
 from relatent.model.objective_term import ObjectiveTerm
-from worlds import politics, random_facts
-
-NAMES = [f"e{i}" for i in range(12)]
-RELATIONS = ["likes", "knows", "owes"]
-
-
-def random_factors(link, seed=0, n=12, r=3, bias=0.0):
-    rng = np.random.default_rng(seed)
-    return Factors(
-        rng.normal(size=(n, r)),
-        rng.normal(size=(3, r, r)),
-        np.array([-1.0, 0.5, -2.0]) * bias,
-        Names([f"e{i}" for i in range(n)]),
-        Names(RELATIONS, what="relation"),
-        link,
-    )
-
-
-def new_facts(names=("new",), seed=0, n=12, count=8, **options):
-    """Facts of each new entity, some as subject, some as object."""
-    rng = np.random.default_rng(seed)
-    rows = set()
-    for name in names:
-        for _ in range(count):
-            ends = (name, f"e{rng.integers(n)}")
-            rows.add((ends[0], RELATIONS[rng.integers(3)], ends[1]) if rng.random() < 0.5 else
-                     (ends[1], RELATIONS[rng.integers(3)], ends[0]))  # fmt: skip
-    return Facts.from_arrays(*zip(*sorted(rows), strict=True), **options)
-
-
-def all_rows(factors, facts, name, others):
-    """A slow reference: one row (v, b, x, w) for every cell of one new entity."""
-    known = dict(zip(facts.named(), facts.confidences, strict=True))
-    unobserved = set(facts.named(facts.unobserved))
-    rows = []
-    for k, relation in enumerate(factors.relations):
-        for j, partner in enumerate(factors.entities):
-            ways = (((name, relation, partner), factors.R[k]), ((partner, relation, name), factors.R[k].T))
-            for cell, R in ways:
-                x, w = (1.0, known[cell]) if cell in known else (0.0, 0.0 if cell in unobserved else others)
-                rows.append((R @ factors.A[j], factors.bias[k], x, w))
-    return [np.array(column) for column in zip(*rows, strict=True)]
+from worlds import politics
 
 
 @pytest.mark.parametrize("others", [1.0, 0.3, 0.0])
@@ -100,7 +58,7 @@ def test_weights_and_unobserved_cells_count_as_in_a_fit(link):
     assert sorted(set(w.tolist())) == [0.0, 0.5, 1.0, 2.0]
 
 
-def test_everything_else_stays_as_it_was():
+def test_other_vectors_relations_and_biases_are_unchanged():
     factors = random_factors(links.LogisticLink(), bias=1.0)
     grown = factors.fold_in(new_facts(["new", "other"]))
     np.testing.assert_array_equal(grown.A[:12], factors.A)
@@ -109,13 +67,6 @@ def test_everything_else_stays_as_it_was():
     assert list(grown.entities) == [*NAMES, "new", "other"]
     assert len(factors.entities) == 12
     assert grown.about["folded_in"] == ["new", "other"]
-
-
-def two_camps(seed=0):
-    """Within a camp all like each other, between camps nobody does."""
-    camp = np.arange(20) % 2
-    s, o = np.nonzero((camp[:, None] == camp) & ~np.eye(20, dtype=bool))
-    return [f"p{i}" for i in s], ["likes"] * len(s), [f"p{i}" for i in o]
 
 
 def prefers_own_camp(factors):
@@ -145,51 +96,6 @@ def test_a_given_penalty_replaces_the_prior_and_pulls_to_zero():
     facts = Facts.from_arrays(["new"], ["likes"], ["p0"])
     sizes = [np.linalg.norm(f.fold_in(facts, l2_entities=l2).A[-1]) for l2 in (0.5, 5.0, 5e6)]
     assert sizes[0] > sizes[1] > 1000 * sizes[2]
-
-
-PENALTIES = {
-    "l2": relatent.L2(0.3, 0.3),
-    "dura": relatent.Dura(0.1),
-    "n3": relatent.N3(0.1),
-}
-
-
-@pytest.mark.parametrize("penalty", PENALTIES)
-def test_the_penalty_on_one_entity_is_that_of_the_fit(penalty):
-    """Its slope is the row of dA that the penalty of the fit computes, without cells of the entity with itself."""
-    given, f = PENALTIES[penalty], random_factors(links.LogisticLink())
-    facts = random_facts(n=12, n_relations=3, count=80, weighted=True, unobserved=20)
-    facts = facts.subset(facts.triples[:, 0] != facts.triples[:, 2])
-    dA, dR = np.zeros_like(f.A), np.zeros_like(f.R)
-    given.bound(facts, NumpyBackend(np.dtype(np.float64)))(f.A, f.R, dA, dR)
-    on_entity = regression.PenaltyOnEntity(f.R, ObjectiveTerm.of(given, REGISTRY))
-    for i, cells in enumerate(regression.cells_of_entities(facts, np.arange(12))):
-        (own,) = on_entity(cells)
-        np.testing.assert_allclose(own.slopes(f.A[i])[0], dA[i], rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("others", [0.3, 0.0])
-@pytest.mark.parametrize("penalty", PENALTIES)
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_slopes_of_the_objective_agree_with_differences(loss, penalty, others):
-    f = dataclasses.replace(
-        random_factors(links.LogisticLink(), bias=1.0),
-        loss=ObjectiveTerm(loss),
-        penalty=ObjectiveTerm.of(PENALTIES[penalty], REGISTRY),
-    )
-    facts = random_facts(n=12, n_relations=3, count=60, weighted=True, unobserved=20)
-    on_entity = regression.PenaltyOnEntity(f.R, f.penalty, f.entity_prior, 0.7)
-    solve = regression.solver(f, others, on_entity)
-    solve.sum_all_cells(f.A, leave_out=2)
-    (cells,) = regression.cells_of_entities(facts, np.array([2]))
-    a, h = np.random.default_rng(1).normal(size=3), 1e-5
-    for part in (solve.loss(f.A, 2, cells), *on_entity(cells)):
-        gradient, hessian = part.slopes(a)
-        for direction in np.eye(3) * h:
-            ahead, behind = a + direction, a - direction
-            assert (part.value(ahead) - part.value(behind)) / 2 / h == pytest.approx(gradient @ direction / h, rel=1e-6)
-            change = (part.slopes(ahead)[0] - part.slopes(behind)[0]) / 2 / h
-            np.testing.assert_allclose(change, hessian @ direction / h, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
@@ -247,7 +153,7 @@ def test_models_of_loss_objects_fold_in_and_explain(penalty):
 
 
 @pytest.mark.parametrize("link", [links.SmoothLink(), links.LogisticLink()])
-def test_newcomers_that_know_each_other_find_each_other(link):
+def test_a_fact_between_two_new_entities_raises_its_score(link):
     factors = random_factors(link)
     alone = new_facts(["new", "other"])
     s, k, o = map(list, zip(*alone.named(), strict=True))
@@ -264,7 +170,7 @@ def test_a_known_entity_gets_a_new_vector_from_the_facts_given():
     assert again.entities == grown.entities
 
 
-def test_a_draw_of_zeros_gives_nearly_what_all_of_them_give(monkeypatch):
+def test_a_sample_of_zeros_gives_nearly_the_result_of_all_of_them(monkeypatch):
     factors = random_factors(links.LogisticLink(), n=3000, bias=3.0)
     facts = new_facts(n=3000, count=30)
     exact = factors.fold_in(facts, l2_entities=0.5).A[-1]
@@ -282,46 +188,7 @@ def test_a_draw_of_zeros_gives_nearly_what_all_of_them_give(monkeypatch):
     assert loss(exact) <= loss(drawn) < 1.01 * loss(exact)
 
 
-def listed_of(factors, facts, entity):
-    (listed,) = regression.cells_of_entities(facts.over(factors.entities, factors.relations), np.array([entity]))
-    return listed
-
-
-def test_for_least_squares_a_fact_pulls_by_what_the_score_loses_without_it():
-    f = random_factors(links.SmoothLink(), bias=1.0)
-    rows = [("new", "likes", "e1"), ("e2", "knows", "new"), ("new", "knows", "e5"), ("e3", "likes", "new")]
-    grown = f.fold_in(Facts.from_arrays(*zip(*rows, strict=True)), l2_entities=1.0)
-    along = grown.R[1] @ grown.A[7]
-    listed, pull = regression.fact_influences(
-        grown, 12, listed_of(grown, Facts.from_arrays(*zip(*rows, strict=True)), 12), along, 10
-    )
-    assert len(pull) == 4
-    for way, k, partner, value in zip(*listed[:3], pull, strict=True):
-        ends = ("new", grown.entities[partner])
-        fact = (ends[way], grown.relations[k], ends[1 - way])
-        fewer = [row for row in rows if row != fact]
-        assert len(fewer) == 3
-        without = f.fold_in(Facts.from_arrays(*zip(*fewer, strict=True)), l2_entities=1.0)
-        assert value == pytest.approx((grown.A[12] - without.A[12]) @ along, rel=1e-8)
-
-
-def test_for_the_likelihood_a_fact_pulls_by_what_the_score_loses_were_it_false():
-    f = random_factors(links.LogisticLink(), bias=1.0)
-    facts = new_facts()
-    grown = f.fold_in(facts, l2_entities=1.0)
-    along = grown.R[1] @ grown.A[7]
-    listed, pull = regression.fact_influences(grown, 12, listed_of(grown, facts, 12), along, 3)
-    assert len(pull) == 3
-    assert pull[0] > 0
-    for way, relation, partner, value in zip(*listed[:3], pull, strict=True):
-        ends = ("new", grown.entities[partner])
-        fewer = [row for row in facts.named() if row != (ends[way], grown.relations[relation], ends[1 - way])]
-        assert len(fewer) == len(facts) - 1
-        without = f.fold_in(Facts.from_arrays(*zip(*fewer, strict=True)), l2_entities=1.0)
-        assert value == pytest.approx((grown.A[12] - without.A[12]) @ along, rel=1e-3, abs=1e-5)
-
-
-def test_calibrated_factors_keep_their_map(tmp_path):
+def test_calibrated_factors_keep_their_link(tmp_path):
     facts = Facts.from_arrays(*two_camps())
     f = relatent.Calibrated(relatent.RescalALS(3, 0.1, 0.1), folds=3).fit(facts).factors_
     grown = f.fold_in(Facts.from_arrays(["new"], ["likes"], ["p0"]))
@@ -349,26 +216,6 @@ def test_calibrated_factors_keep_their_map(tmp_path):
         ([("new", "likes", "e1")], {}, InputError, "fold_in takes Facts, got list"),
     ],
 )
-def test_what_cannot_be_folded_in_is_said_in_a_line(facts, options, error, text):
+def test_wrong_arguments_are_refused_with_one_line(facts, options, error, text):
     with pytest.raises(error, match=text):
         random_factors(links.LogisticLink()).fold_in(facts, **options)
-
-
-def test_factors_of_other_losses_are_refused():
-    facts = Facts.from_arrays(*two_camps())
-    f = relatent.IRM(burn_in=1, n_samples=1, chains=1).fit(facts).factors_
-    with pytest.raises(InputError, match="got factors with a block-model loss; fit with --model logit or als"):
-        f.fold_in(Facts.from_arrays(["new"], ["likes"], ["p0"]))
-
-
-def test_cells_are_listed_as_by_a_look_at_all_facts_for_each_entity():
-    facts = random_facts(n=12, n_relations=3, count=90, unobserved=40, weighted=True)
-    triples = np.concatenate([facts.triples, facts.unobserved])
-    x, w = np.repeat([1.0, 0.0], [len(facts), len(facts.unobserved)]), np.append(facts.confidences, np.zeros(40))
-    for i, listed in zip((3, 0, 11), regression.cells_of_entities(facts, np.array([3, 0, 11])), strict=True):
-        ends = [np.flatnonzero((triples[:, a] == i) & (triples[:, b] != i)) for a, b in ((0, 2), (2, 0))]
-        rows = np.concatenate(ends)
-        partner = np.concatenate([triples[ends[0], 2], triples[ends[1], 0]])
-        way = np.repeat([0, 1], [len(one) for one in ends])
-        for own, wanted in zip(listed, (way, triples[rows, 1], partner, x[rows], w[rows]), strict=True):
-            np.testing.assert_array_equal(own, wanted)
