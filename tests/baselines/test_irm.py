@@ -9,12 +9,13 @@ from sklearn.metrics import adjusted_rand_score
 
 import relatent
 from interruptions import InterruptedFitError, assert_same_fit, interrupt_at
-from relatent.baselines import block_model as blocks
+from relatent.baselines import block_model, block_moves
 from relatent.baselines.irm import IRM
+from relatent.baselines.partitions import bilinear, by_size, n_components
 from relatent.cells.reference import dense_tensors
 from relatent.errors import InputError
 from relatent.fit.checkpoint import Checkpoint
-from relatent.fit.estimators import base as contract
+from relatent.fit.estimators import base
 from worlds import all_scores, permuted, random_facts
 from worlds import blocks as block_world
 
@@ -58,12 +59,13 @@ def plain_log_partition(z, concentration):
 
 def counted(facts, z, beta_true=0.3, beta_false=1.2, slots=8):
     """What the kernels work on."""
-    listed = blocks.listed_by_entity(facts)
-    counts = blocks.empty_counts(facts.n_entities, facts.n_relations, slots)
+    cells = block_model.block_cells(facts)
+    counts = block_model.empty_counts(facts.n_entities, facts.n_relations, slots)
     counts.z[:] = z
-    log_beta = blocks.log_beta(beta_true, beta_false, facts.n_entities**2)
-    blocks.recount(listed, counts, log_beta, np.arange(slots))
-    return listed, counts, blocks.room(listed, facts.n_relations, slots), log_beta
+    log_beta = block_model.log_beta(beta_true, beta_false, facts.n_entities**2)
+    block_model.recount(cells, counts, log_beta, np.arange(slots))
+    work = block_moves.move_workspace(cells, facts.n_relations, slots)
+    return block_moves.BlockState(cells, counts, work, log_beta)
 
 
 # --- the kernels and their plain twins
@@ -78,12 +80,12 @@ def test_counts_are_those_of_the_dense_tensor_without_unobserved_cells(weighted)
     np.testing.assert_allclose(counts.true[:, :4, :4], true, atol=1e-12)
     zeros = np.outer(counts.sizes, counts.sizes) - counts.listed
     np.testing.assert_array_equal(zeros[:, :4, :4], false)
-    assert blocks.log_evidence(counts, log_beta) == pytest.approx(plain_log_evidence(facts, z, 0.3, 1.2))
+    assert block_model.log_evidence(counts, log_beta) == pytest.approx(plain_log_evidence(facts, z, 0.3, 1.2))
 
 
 def test_the_prior_of_a_partition_is_that_of_the_restaurant():
     z = np.array([0, 0, 1, 2, 1, 0])
-    assert blocks.log_partition(np.bincount(z, minlength=9), 1.7) == pytest.approx(plain_log_partition(z, 1.7))
+    assert block_model.log_partition(np.bincount(z, minlength=9), 1.7) == pytest.approx(plain_log_partition(z, 1.7))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -92,8 +94,9 @@ def test_a_pass_draws_from_the_posterior_of_each_entity(weighted):
     facts = random_facts(10, 2, 60, unobserved=30, weighted=weighted)
     z = np.array([0, 0, 1, 1, 1, 2, 2, 0, 1, 3])
     for i in (0, 4, 9):  # 9 is alone in its slot
-        listed, counts, room, log_beta = counted(facts, z)
-        blocks.gibbs_pass(listed, counts, room, log_beta, 1.7, np.array([i]), NOBODY, np.array([0.4]), NOBODY)
+        state = counted(facts, z)
+        counts = state.counts
+        block_moves.gibbs_pass(state, 1.7, np.array([i]), NOBODY, np.array([0.4]), NOBODY)
         joint = []
         for s in range(5 if i != 9 else 4):
             moved = z.copy()
@@ -101,7 +104,7 @@ def test_a_pass_draws_from_the_posterior_of_each_entity(weighted):
             moved = np.unique(moved, return_inverse=True)[1]
             joint.append(plain_log_evidence(facts, moved, 0.3, 1.2) + plain_log_partition(moved, 1.7))
         expected = np.array(joint) - np.logaddexp.reduce(joint)
-        np.testing.assert_allclose(room.logs[: len(joint)], expected, atol=1e-8)
+        np.testing.assert_allclose(state.work.logs[: len(joint)], expected, atol=1e-8)
         assert np.searchsorted(np.cumsum(np.exp(expected)), 0.4) == counts.z[i]
 
 
@@ -109,10 +112,11 @@ def test_a_pass_draws_from_the_posterior_of_each_entity(weighted):
 def test_counts_kept_along_are_those_counted_anew(weighted):
     facts = random_facts(20, 3, 200, unobserved=100, weighted=weighted)
     rng = np.random.default_rng(1)
-    listed, counts, room, log_beta = counted(facts, rng.integers(0, 3, 20), slots=21)
+    state = counted(facts, rng.integers(0, 3, 20), slots=21)
+    counts = state.counts
     for _ in range(3):
-        blocks.gibbs_pass(listed, counts, room, log_beta, 2.0, rng.permutation(20), NOBODY, rng.random(20), NOBODY)
-        blocks.split_or_merge(listed, counts, room, log_beta, 2.0, rng.random((6, 20)))
+        block_moves.gibbs_pass(state, 2.0, rng.permutation(20), NOBODY, rng.random(20), NOBODY)
+        block_moves.split_or_merge(state, 2.0, rng.random((6, 20)))
     _, anew, _, _ = counted(facts, counts.z, slots=21)
     for name in ("sizes", "true", "listed"):
         np.testing.assert_allclose(getattr(counts, name), getattr(anew, name), atol=1e-9, err_msg=name)
@@ -133,22 +137,23 @@ def test_either_move_alone_samples_the_exact_posterior(move):
         plain_log_evidence(facts, np.array(z), 0.3, 1.2) + plain_log_partition(np.array(z), 1.5) for z in partitions
     ]
     exact = np.exp(logs - np.logaddexp.reduce(logs))
-    listed, counts, room, log_beta = counted(facts, np.zeros(4, int), slots=5)
+    state = counted(facts, np.zeros(4, int), slots=5)
+    counts = state.counts
     rng = np.random.default_rng(0)
     seen = dict.fromkeys(partitions, 0)
     draws = 30_000
     for _ in range(draws):
         if move == "pass":
-            blocks.gibbs_pass(listed, counts, room, log_beta, 1.5, np.arange(4), NOBODY, rng.random(4), NOBODY)
+            block_moves.gibbs_pass(state, 1.5, np.arange(4), NOBODY, rng.random(4), NOBODY)
         else:
-            blocks.split_or_merge(listed, counts, room, log_beta, 1.5, rng.random((4, 4)))
+            block_moves.split_or_merge(state, 1.5, rng.random((4, 4)))
         first = list(dict.fromkeys(counts.z.tolist()))
         seen[tuple(first.index(s) for s in counts.z)] += 1
     np.testing.assert_allclose(np.array(list(seen.values())) / draws, exact, atol=0.015)
 
 
 def test_clusters_are_numbered_by_size():
-    assert blocks.by_size(np.array([5, 2, 2, 7, 5, 2])).tolist() == [1, 0, 0, 2, 1, 0]
+    assert by_size(np.array([5, 2, 2, 7, 5, 2])).tolist() == [1, 0, 0, 2, 1, 0]
 
 
 @pytest.mark.parametrize("partitions", [2, 30])
@@ -157,10 +162,10 @@ def test_block_models_add_up_to_a_bilinear_form(partitions):
     rng = np.random.default_rng(0)
     z = rng.integers(0, 3, (partitions, 40))
     tables = rng.normal(size=(partitions, 2, 3, 3))
-    A, R = blocks.bilinear(z, list(tables), np.float64)
+    A, R = bilinear(z, list(tables), np.float64)
     expected = sum(table[:, c[:, None], c[None, :]] for c, table in zip(z, tables, strict=True))
     np.testing.assert_allclose(all_scores(A, R), expected, atol=1e-10)
-    assert A.shape[1] == blocks.n_components(z) <= 40
+    assert A.shape[1] == n_components(z) <= 40
 
 
 # --- the model
@@ -185,7 +190,7 @@ def test_clusters_are_found_from_half_of_the_cells():
 
 
 def test_predictions_are_posterior_means_of_blocks():
-    """One sample of one chain: what it predicts is (m¹ + β¹) / (m¹ + m⁰ + β¹ + β⁰) of its blocks."""
+    """One sample of one chain: what it predicts is (m¹ + β¹) / (m¹ + m⁰ + β¹ + β⁰) of its block_model."""
     model = quick(chains=1, n_samples=1, dtype="float64").fit(SMALL)
     z = model.clusters_
     true, false = plain_counts(SMALL, z)
@@ -304,7 +309,7 @@ def assert_same(first, second):
 
 @pytest.mark.parametrize("step", [2, 10])
 def test_an_interrupted_fit_goes_on_to_the_very_same_factors(monkeypatch, tmp_path, step):
-    monkeypatch.setattr(contract, "Checkpoint", functools.partial(Checkpoint, every=0.0))
+    monkeypatch.setattr(base, "Checkpoint", functools.partial(Checkpoint, every=0.0))
     path = tmp_path / "fit.checkpoint"
     with pytest.raises(InterruptedFitError):
         quick().fit(SMALL, checkpoint=path, progress=interrupt_at(step))

@@ -16,7 +16,7 @@ from relatent.data.heldout import HeldOut
 from relatent.data.names import Names
 from relatent.errors import ConvergenceWarning, InputError
 from relatent.fit.checkpoint import Checkpoint
-from relatent.fit.estimators import base as contract
+from relatent.fit.estimators import base
 from worlds import blocks, marriages, random_facts
 
 RULE = "parent(x,z) ∧ parent(z,y) ⇒ grandparent(x,y)"
@@ -286,7 +286,7 @@ def test_every_relation_counts_alike_however_few_of_its_atoms_are_observed():
 
 
 def test_false_atoms_drawn_stand_for_all(monkeypatch):
-    monkeypatch.setattr(mln, "MOST_ZEROS", 600)
+    monkeypatch.setattr(mln, "MAX_ZEROS_PER_RELATION", 600)
     X = np.zeros((1, 50, 50))
     X[0, 0] = 1
     W = mln._balanced(X, np.ones_like(X), np.random.default_rng(0))
@@ -412,7 +412,7 @@ def test_the_facts_are_unchanged():
 
 @pytest.mark.parametrize("step", [2, 3])
 def test_an_interrupted_fit_goes_on_to_the_very_same_factors(monkeypatch, tmp_path, step):
-    monkeypatch.setattr(contract, "Checkpoint", functools.partial(Checkpoint, every=0.0))
+    monkeypatch.setattr(base, "Checkpoint", functools.partial(Checkpoint, every=0.0))
     facts = families(60, strangers=3, dropped=0.1)
     model = MarkovLogic(l1=1.0, tol=0)
     whole = clone(model).fit(facts)

@@ -6,13 +6,13 @@ from sklearn.metrics import adjusted_rand_score
 
 import relatent
 from interruptions import InterruptedFitError, assert_same_fit, interrupt_at
-from relatent.baselines import mrc
+from relatent.baselines import mrc, relational_clustering
 from relatent.baselines.mrc import MRC
 from relatent.cells.reference import dense_tensors
 from relatent.data.heldout import HeldOut
 from relatent.errors import InputError
 from relatent.fit.checkpoint import Checkpoint
-from relatent.fit.estimators import base as contract
+from relatent.fit.estimators import base
 from worlds import all_scores, blocks, permuted, random_facts
 
 SMALL = random_facts(12, 3, 60, unobserved=30, weighted=True)
@@ -66,10 +66,10 @@ def test_every_observed_cell_is_listed_once_with_its_weight():
 
 
 def test_a_clustering_is_no_better_with_any_one_entity_or_relation_moved(monkeypatch):
-    monkeypatch.setattr(mrc, "SWEEPS", 100)
+    monkeypatch.setattr(relational_clustering, "MAX_SWEEPS", 100)
     facts = random_facts(9, 3, 60, unobserved=20)
     cells, gh = some_residuals(facts)
-    z, q, sums = mrc.cluster(cells, gh, 3, 2, 1.5, np.random.default_rng(1))
+    z, q, sums = relational_clustering.cluster(cells, gh, 3, 2, 1.5, np.random.default_rng(1))
     best = plain_worth(cells, gh, z, q, 1.5)
     assert np.sum(sums[..., 0] ** 2 / (sums[..., 1] + 1.5)) == pytest.approx(best)
     for array, clusters in ((z, 3), (q, 2)):
@@ -85,14 +85,14 @@ def test_sums_kept_along_are_those_summed_anew():
     cells, gh = some_residuals(SMALL)
     rng = np.random.default_rng(2)
     z, q = rng.integers(0, 3, 12), np.array([0, 1, 0])
-    sums = mrc._by_cluster(mrc._block_sums(cells.triples, gh, z, 3, 3), q, 2)
+    sums = relational_clustering._by_cluster(relational_clustering._block_sums(cells.triples, gh, z, 3, 3), q, 2)
     before = plain_worth(cells, gh, z, q, 1.0)
     order = rng.permutation(12)
-    rows, columns = gh[cells.rows.places], gh[cells.columns.places]
-    moved = mrc._move_entities(*cells.rows[:3], rows, *cells.columns[:3], columns, z, q, sums, order, 1.0)
+    rows, columns = cells.rows.with_values(gh), cells.columns.with_values(gh)
+    moved = relational_clustering._move_entities(rows, columns, z, q, sums, order, 1.0)
     assert moved
     assert plain_worth(cells, gh, z, q, 1.0) > before
-    anew = mrc._by_cluster(mrc._block_sums(cells.triples, gh, z, 3, 3), q, 2)
+    anew = relational_clustering._by_cluster(relational_clustering._block_sums(cells.triples, gh, z, 3, 3), q, 2)
     np.testing.assert_allclose(sums, anew, atol=1e-10)
 
 
@@ -156,7 +156,7 @@ def test_rare_facts_do_not_make_the_steps_too_long():
 
 def test_with_too_many_cells_zeros_are_sampled(monkeypatch):
     facts, first, second = crossing(72)
-    monkeypatch.setattr(mrc, "MOST_CELLS", 6000)  # of 10368
+    monkeypatch.setattr(mrc, "MAX_CELLS", 6000)  # of 10368
     model = quick(n_clusterings=30, n_clusters=4).fit(facts)
     for group in (first, second):
         assert max(adjusted_rand_score(z, group) for z in model.clusterings_) > 0.95
@@ -262,8 +262,8 @@ def assert_same(first, second):
 
 @pytest.mark.parametrize("most_cells", [100, 10_000])
 def test_an_interrupted_fit_goes_on_to_the_very_same_factors(monkeypatch, tmp_path, most_cells):
-    monkeypatch.setattr(mrc, "MOST_CELLS", most_cells)
-    monkeypatch.setattr(contract, "Checkpoint", functools.partial(Checkpoint, every=0.0))
+    monkeypatch.setattr(mrc, "MAX_CELLS", most_cells)
+    monkeypatch.setattr(base, "Checkpoint", functools.partial(Checkpoint, every=0.0))
     path = tmp_path / "fit.checkpoint"
     with pytest.raises(InterruptedFitError):
         quick().fit(SMALL, checkpoint=path, progress=interrupt_at(7))

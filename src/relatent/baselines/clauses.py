@@ -1,8 +1,8 @@
-"""Clauses of up to three atoms over binary relations: how they read, what they count, which are worth adding.
+"""Clauses of up to three atoms over binary relations: their text, their counts, and which ones are worth adding.
 
 A Markov logic network gives a world the probability ∝ exp(Σ_c w_c n_c), where n_c is the number of groundings in which
 clause c holds (Richardson & Domingos 2006). Given all other atoms, the log-odds of one atom is Σ_c w_c Δ_c, Δ_c being
-what n_c gains when the atom turns from false to true. One weight acts on every atom of its clause:
+the change of n_c when the atom turns from false to true. One weight acts on every atom of its clause:
 
     k1(x,y) ⇒ k(x,y)              head k(x,y): X_k1            body k1(x,y): −(1 − X_k)
     k1(x,z) ∧ k2(z,y) ⇒ k(x,y)    head k(x,y): [C > 0]         body k1(x,z): −Σ_y (1 − X_k)_xy X_k2,zy [no other z leads
@@ -11,7 +11,7 @@ what n_c gains when the atom turns from false to true. One weight acts on every 
 C = X_k1 X_k2 counts the z. A chain is grounded once for each (x, y), its body read as ∃z: the same formula in logic as
 one grounding for each z, but a second and third z add no evidence. With `each_z` there is one grounding for each z: C
 takes the place of [C > 0], and other z do not matter to the body. The variables of a clause stand for different
-entities, so that no atom meets itself in a grounding; k(x,y) alone holds for x = y too, and k(x,x) for nothing else.
+entities, so that no atom occurs twice in a grounding; only k(x,y) also covers x = y, and k(x,x) covers nothing else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..data.names import Names
 
 
 class Shape(IntEnum):
-    """How the atoms of a clause hang together; the head is k(x,y), but for k(x,x)."""
+    """How the variables connect the atoms of a clause; the head is k(x,y), except in k(x,x)."""
 
     UNIT = 0  # k(x,y)
     REFLEXIVE = 1  # k(x,x)
@@ -53,7 +53,7 @@ BODIES: dict[Shape, tuple[str, ...]] = {
     Shape.BACKWARD: ("zx", "yz"),
 }
 CHAINS = tuple(shape for shape, body in BODIES.items() if len(body) == 2)
-MIRRORED = {  # what becomes of k1 ∧ k2 with x and y exchanged: k2 ∧ k1 of this shape
+MIRRORED = {  # k1 ∧ k2 with x and y exchanged is k2 ∧ k1 of this shape
     Shape.FORWARD: Shape.BACKWARD,
     Shape.SAME_OBJECT: Shape.SAME_OBJECT,
     Shape.SAME_SUBJECT: Shape.SAME_SUBJECT,
@@ -74,7 +74,7 @@ class Atom(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """A weighted clause: the atoms of the body imply the head. A negative weight speaks against the implication.
+    """A weighted clause: the atoms of the body imply the head. A negative weight is evidence against the implication.
 
     >>> print(Clause((Atom("parent", "x", "z"), Atom("parent", "z", "y")), Atom("grandparent", "x", "y"), 2.314))
     parent(x,z) ∧ parent(z,y) ⇒ grandparent(x,y)  2.31
@@ -104,9 +104,9 @@ class Clause(NamedTuple):
 
 
 class Evidence:
-    """What is taken for true, x in [0, 1] of every atom, and what clauses count in it.
+    """The truth x in [0, 1] of every atom, and the counts of clauses in it.
 
-    Between 0 and 1, where an atom is not observed, [C > 0] becomes min(C, 1) and the body's Δ is the mean over x.
+    For unobserved atoms, where x is between 0 and 1, [C > 0] becomes min(C, 1) and the body's Δ is the mean over x.
     """
 
     def __init__(self, X: Slices, *, each_z: bool = False):
@@ -139,7 +139,7 @@ class Evidence:
         return [(k, holds), (k1, _turned(D1, first)), (k2, _turned(D2, second))]
 
     def steps(self, C: Matrix) -> tuple[Matrix, Matrix, Matrix]:
-        """How many groundings have a true body where C of the z do, what one more z adds, and what the last adds."""
+        """The number of groundings with a true body if C of the z have one; its changes by one z more and one less."""
         if self.each_z:
             return C, np.ones_like(C), np.ones_like(C)
         holds = np.minimum(C, 1)
@@ -155,7 +155,7 @@ class Evidence:
 
 
 def _turns(shape: Shape) -> tuple[bool, bool]:
-    """Which atoms of a chain's body run against the way x → z → y."""
+    """Which atoms of a chain's body point against x → z → y."""
     first, second = BODIES[shape]
     return first == "zx", second == "yz"
 
@@ -165,7 +165,7 @@ def _turned(M: Matrix, turn: bool) -> Matrix:
 
 
 def _sum_by_relation(parts: list[tuple[int, Matrix]]) -> dict[int, Matrix]:
-    """A relation may stand in several places of a clause; over different entities its atoms still are different."""
+    """Sum Δ by relation: a relation may occur several times in a clause."""
     total: dict[int, Matrix] = {}
     for k, delta in parts:
         total[k] = total[k] + delta if k in total else delta
@@ -176,17 +176,17 @@ def _sum_by_relation(parts: list[tuple[int, Matrix]]) -> dict[int, Matrix]:
 
 
 class Candidates(NamedTuple):
-    """Clauses, and how much the log-likelihood may gain by each."""
+    """Clauses and the estimated gain of log-likelihood by each."""
 
     codes: Codes  # (n, 4)
     worth: Vector  # (n,)
 
     def take(self, rows: Ids) -> Candidates:
-        """Some of them, in this order."""
+        """The candidates of these rows, in this order."""
         return Candidates(self.codes[rows], self.worth[rows])
 
     def joined_with(self, others: Candidates) -> Candidates:
-        """These and others."""
+        """These candidates and others."""
         return Candidates(np.concatenate([self.codes, others.codes]), np.concatenate([self.worth, others.worth]))
 
 
@@ -230,8 +230,8 @@ def best_chains(evidence: Evidence, residual: Slices, variance: Slices, l1: floa
 def unlike(found: Candidates, codes: Codes) -> Candidates:
     """Candidates that repeat neither a clause of the model nor a better candidate.
 
-    Chains through the same three atoms, another one of them being the head, share most of what they say: side by side
-    they would divide one weight among them.
+    Chains through the same three atoms, another one of them being the head, are nearly the same: together
+    they would share one weight.
     """
     present = {_atoms(code) for code in codes}
     fresh = []

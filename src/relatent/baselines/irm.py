@@ -25,20 +25,21 @@ from ..fit.loop import run
 from ..model.links import IdentityLink
 from ..model.objective_term import ObjectiveTerm
 from ..random_state import RandomState
-from . import block_model as blocks
+from . import block_model, block_moves
+from .partitions import Bilinear, bilinear, by_size, n_components
 
-NO_IDS = np.empty(0, np.int64)
-SPARE = 16  # clusters a sweep may add
-PROPOSALS = 10  # splits or mergers a sweep
-PASSES = 3  # restricted Gibbs passes that make the launch state of a split
-STEPS = 4  # Metropolis steps of β¹ and β⁰ a sweep
-GAMMAS = np.geomspace(0.02, 50, 40)
-MOST_NUMBERS = 1 << 24  # in R; of more samples than fit, some are left out
-MOST_NAMES = 1000  # up to so many entities the model file names the members of each cluster
+NO_SLOTS = np.empty(0, np.int64)
+NEW_SLOTS_PER_SWEEP = 16  # clusters that a sweep may add
+PROPOSALS_PER_SWEEP = 10  # splits or mergers
+LAUNCH_PASSES = 3  # restricted Gibbs passes to the launch state of a split
+BETA_STEPS_PER_SWEEP = 4  # Metropolis steps of β¹ and β⁰
+GAMMA_GRID = np.geomspace(0.02, 50, 40)
+MAX_R_ENTRIES = 1 << 24  # samples are thinned out until R has no more entries
+MAX_NAMED_ENTITIES = 1000  # up to this number the model file names the members of each cluster
 
 
 class Chain(NamedTuple):
-    """Where one Markov chain is."""
+    """The state of one Markov chain."""
 
     z: Ids  # (N,) cluster of each entity, the largest being 0; −1 before the first sweep
     gamma: float
@@ -48,7 +49,7 @@ class Chain(NamedTuple):
 
 
 class IrmState(NamedTuple):
-    """All chains, one a row, and the samples kept so far."""
+    """All chains, one per row, and the samples kept so far."""
 
     sweep: int
     z: Ids  # (chains, N)
@@ -63,15 +64,15 @@ class Gibbs:
 
     def __init__(self, facts: Facts, *, chains: int, burn_in: int, n_samples: int, random_state: int):
         self.n_entities, self.n_relations = facts.n_entities, facts.n_relations
-        self.listed = blocks.listed_by_entity(facts)
+        self.cells = block_model.block_cells(facts)
         self.chains = chains
         self.burn_in = burn_in
         self.sweeps = burn_in + n_samples
         self.random_state = random_state
-        self.window = self.sweeps + 1  # a Markov chain has no end but its length
+        self.window = self.sweeps + 1  # a Markov chain ends only by its length
 
     def start(self) -> IrmState:
-        """No entity has a cluster yet: the first sweep seats one after the other."""
+        """No entity has a cluster yet: the first sweep adds one after the other."""
         z = np.full((self.chains, self.n_entities), -1, np.int32)
         hyper = np.tile([1.0, 0.1, 1.0, -np.inf], (self.chains, 1))
         return IrmState(0, z, hyper, np.inf, z[:0], hyper[:0])
@@ -81,7 +82,7 @@ class Gibbs:
         return f"all {self.sweeps} sweeps are drawn" if state.sweep == self.sweeps else None
 
     def step(self, state: IrmState) -> IrmState:
-        """One sweep of every chain; after the burn-in, where they end is kept."""
+        """One sweep of every chain; after the burn-in its partition is kept as a sample."""
         begin = [Chain(z, *hyper.tolist()) for z, hyper in zip(state.z, state.hyper, strict=True)]
         with ThreadPoolExecutor(min(self.chains, numba.get_num_threads())) as pool:
             ends = list(pool.map(lambda c: self._sweep(begin[c], self._random(c, state.sweep)), range(self.chains)))
@@ -99,46 +100,46 @@ class Gibbs:
 
     def block_means(self, z: Ids, beta_true: float, beta_false: float) -> Slices:
         """E[η | X, z], (K, C, C)."""
-        counts = blocks.empty_counts(self.n_entities, self.n_relations, int(z.max()) + 1)
+        counts = block_model.empty_counts(self.n_entities, self.n_relations, int(z.max()) + 1)
         counts.z[:] = z
-        blocks.recount(self.listed, counts, blocks.log_beta(beta_true, beta_false, 0), NO_IDS)
-        cells = np.outer(counts.sizes, counts.sizes) - counts.listed  # plain zeros
-        return (counts.true + beta_true) / (counts.true + cells + beta_true + beta_false)
+        block_model.recount(self.cells, counts, block_model.log_beta(beta_true, beta_false, 0), NO_SLOTS)
+        zeros = np.outer(counts.sizes, counts.sizes) - counts.listed
+        return (counts.true + beta_true) / (counts.true + zeros + beta_true + beta_false)
 
     def _random(self, chain: int, sweep: int) -> np.random.Generator:
-        """Its own numbers for each chain and sweep, so that a fit can be resumed between any two."""
+        """A generator for each chain and sweep, so that a fit can be resumed after any sweep."""
         return np.random.default_rng([self.random_state, chain, sweep])
 
     def _sweep(self, chain: Chain, rng: np.random.Generator) -> Chain:
         z, gamma, beta_true, beta_false, _ = chain
         n = self.n_entities
-        slots = int(z.max()) + 1 + SPARE
-        counts = blocks.empty_counts(n, self.n_relations, slots)
-        room = blocks.room(self.listed, self.n_relations, slots)
+        slots = int(z.max()) + 1 + NEW_SLOTS_PER_SWEEP
+        counts = block_model.empty_counts(n, self.n_relations, slots)
+        work = block_moves.move_workspace(self.cells, self.n_relations, slots)
         counts.z[:] = z
-        log_beta = blocks.log_beta(beta_true, beta_false, n * n)
-        blocks.recount(self.listed, counts, log_beta, np.arange(slots))
-        given = (self.listed, counts, room, log_beta, gamma)
-        blocks.gibbs_pass(*given, rng.permutation(n), NO_IDS, rng.random(n), NO_IDS)
-        for _ in range(PROPOSALS if n > 1 else 0):
-            blocks.split_or_merge(*given, rng.random((PASSES + 3, max(n, 3))))
+        log_beta = block_model.log_beta(beta_true, beta_false, n * n)
+        block_model.recount(self.cells, counts, log_beta, np.arange(slots))
+        state = block_moves.BlockState(self.cells, counts, work, log_beta)
+        block_moves.gibbs_pass(state, gamma, rng.permutation(n), NO_SLOTS, rng.random(n), NO_SLOTS)
+        for _ in range(PROPOSALS_PER_SWEEP if n > 1 else 0):
+            block_moves.split_or_merge(state, gamma, rng.random((LAUNCH_PASSES + 3, max(n, 3))))
         beta_true, beta_false, log_evidence = _draw_beta(counts, beta_true, beta_false, rng)
         gamma = _draw_gamma(counts.sizes, rng)
-        log_prior = blocks.log_partition(counts.sizes, gamma) - gamma - beta_true - beta_false
-        return Chain(blocks.by_size(counts.z), gamma, beta_true, beta_false, log_evidence + log_prior)
+        log_prior = block_model.log_partition(counts.sizes, gamma) - gamma - beta_true - beta_false
+        return Chain(by_size(counts.z), gamma, beta_true, beta_false, log_evidence + log_prior)
 
 
 def _draw_beta(
-    counts: blocks.Counts, beta_true: float, beta_false: float, rng: np.random.Generator
+    counts: block_model.BlockCounts, beta_true: float, beta_false: float, rng: np.random.Generator
 ) -> tuple[float, float, float]:
     """Metropolis steps on log β¹ and log β⁰ in turn, under p(β) ∝ exp(−β); and log p(X | z) there."""
     beta = [beta_true, beta_false]
-    now = blocks.log_evidence(counts, blocks.log_beta(beta_true, beta_false, 0))
-    for step in range(STEPS):
+    now = block_model.log_evidence(counts, block_model.log_beta(beta_true, beta_false, 0))
+    for step in range(BETA_STEPS_PER_SWEEP):
         which = step % 2
         proposed = beta.copy()
         proposed[which] *= math.exp(0.5 * rng.normal())
-        then = blocks.log_evidence(counts, blocks.log_beta(proposed[0], proposed[1], 0))
+        then = block_model.log_evidence(counts, block_model.log_beta(proposed[0], proposed[1], 0))
         log_jacobian = math.log(proposed[which] / beta[which])
         if math.log(1 - rng.random()) < then - now + beta[which] - proposed[which] + log_jacobian:
             beta, now = proposed, then
@@ -146,28 +147,28 @@ def _draw_beta(
 
 
 def _draw_gamma(sizes: Ids, rng: np.random.Generator) -> float:
-    """γ of a grid, under p(γ) ∝ exp(−γ)."""
-    logs = np.array([blocks.log_partition(sizes, gamma) - gamma + math.log(gamma) for gamma in GAMMAS])
+    """γ from a grid, under p(γ) ∝ exp(−γ)."""
+    logs = np.array([block_model.log_partition(sizes, gamma) - gamma + math.log(gamma) for gamma in GAMMA_GRID])
     shares = np.exp(logs - logs.max())
-    return float(rng.choice(GAMMAS, p=shares / shares.sum()))
+    return float(rng.choice(GAMMA_GRID, p=shares / shares.sum()))
 
 
-def predictive_mean(solver: Gibbs, z: Ids, hyper: NDArray[np.float64], dtype: Any) -> blocks.Bilinear:
+def predictive_mean(solver: Gibbs, z: Ids, hyper: NDArray[np.float64], dtype: Any) -> Bilinear:
     """a_iᵀ R_k a_j = the mean over samples of E[η_k z_i z_j | X, z]."""
-    chosen = _samples_that_fit(z, math.isqrt(MOST_NUMBERS // solver.n_relations))
+    chosen = _samples_that_fit(z, math.isqrt(MAX_R_ENTRIES // solver.n_relations))
     partitions, partition = np.unique(z[chosen], axis=0, return_inverse=True)
     tables: list[Slices] = [np.zeros(())] * len(partitions)  # many samples differ in γ and β alone
     for s, p in zip(chosen, partition.reshape(-1), strict=True):
         tables[p] = tables[p] + solver.block_means(z[s], *hyper[s, 1:3]) / len(chosen)
-    return blocks.bilinear(partitions, tables, dtype)
+    return bilinear(partitions, tables, dtype)
 
 
-def _samples_that_fit(z: Ids, most: int) -> Ids:
-    """As many samples, evenly spaced, as need no more than so many components; one at least."""
+def _samples_that_fit(z: Ids, max_components: int) -> Ids:
+    """As many evenly spaced samples as need at most this number of components, and at least one."""
     count = len(z)
     while True:
         chosen = np.linspace(0, len(z) - 1, count).round().astype(np.int64)
-        if count == 1 or blocks.n_components(z[chosen]) <= most:
+        if count == 1 or n_components(z[chosen]) <= max_components:
             return chosen
         count = (count + 1) // 2
 
@@ -191,7 +192,7 @@ class IRM(Estimator):
     ----------
     chains : Markov chains, each from a start of its own; their samples are averaged
     burn_in : sweeps of each chain before its first sample
-    n_samples : samples of each chain, one a sweep
+    n_samples : samples of each chain, one per sweep
     dtype : "float32" or "float64", the type of the factors
     random_state : seed of the chains
 
@@ -249,7 +250,7 @@ class IRM(Estimator):
         self.clusters_ = state.kept_z[np.argmax(state.kept_hyper[:, 3])].astype(np.int64)
         self.groups_ = groups(facts, self.clusters_)
         learned: dict[str, Any] = {"n_clusters": len(self.groups_)}
-        if facts.n_entities <= MOST_NAMES:
+        if facts.n_entities <= MAX_NAMED_ENTITIES:
             learned["groups"] = self.groups_
         A, R = predictive_mean(solver, state.kept_z, state.kept_hyper, dtype)
         b = np.zeros(facts.n_relations)

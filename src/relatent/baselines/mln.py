@@ -4,7 +4,7 @@
 
 n_k counts the observed atoms of relation k, n̄ is their mean, c the confidence in a fact. Minimised is
 −WPLL + l1 Σ |w_c| (unit clauses apart) + l2 Σ w_c². The search is grafting (Perkins, Lacker & Theiler 2003), shortest
-clauses first as in Kok & Domingos (2005): score every candidate by the gradient at the present model, add the best,
+clauses first as in Kok & Domingos (2005): score every candidate by the gradient at the current model, add the best,
 refit all weights, drop those that are zero.
 """
 
@@ -39,15 +39,15 @@ from .clauses import (
     unlike,
 )
 
-LARGEST = 20_000_000  # cells: every one gets a score of its own
-MOST_ZEROS = 40_000  # false atoms of a relation in the likelihood; beyond, so many are drawn and weighted up
-WATCHED = 0.1  # share of the observed atoms that judges the search
-FEWEST = 100  # facts among them; with fewer the penalties alone decide, and nothing is kept back
-PATIENCE = 2  # rounds of search that may fail to improve on them
-EACH_ROUND = 10  # new clauses for each head in a round
-SWEEPS = 3  # of mean field over the unobserved atoms
-SEARCH_STEPS, FINAL_STEPS = 60, 100  # of L-BFGS-B
-NEGLIGIBLE = 0.01  # a weight that changes the odds by less than 1 % is dropped
+MAX_CELLS = 20_000_000  # every cell gets a score of its own
+MAX_ZEROS_PER_RELATION = 40_000  # false atoms in the likelihood; of more, this number is drawn and weighted up
+VALIDATION_SHARE = 0.1  # of the observed atoms, to judge the search
+MIN_VALIDATION_FACTS = 100  # with fewer, the penalties alone decide, and nothing is held out
+PATIENCE = 2  # rounds of search without improvement of the validation loss
+CLAUSES_PER_HEAD = 10  # new clauses per head and round
+MEAN_FIELD_SWEEPS = 3  # over the unobserved atoms
+SEARCH_STEPS, FINAL_STEPS = 60, 100  # L-BFGS-B steps per refit
+MIN_WEIGHT = 0.01  # clauses that change the odds by less than 1 % are dropped
 
 
 class MarkovLogic(Estimator):
@@ -67,11 +67,11 @@ class MarkovLogic(Estimator):
 
     Parameters
     ----------
-    max_length : atoms in a clause, 1 to 3
-    max_clauses : clauses at most, those of one atom for each relation not counted
+    max_length : maximum number of atoms in a clause, 1 to 3
+    max_clauses : maximum number of clauses, not counting the one of a single atom for each relation
     each_z : count a chain once for each z, as plain Markov logic does, instead of once for each (x, y)
-    l1, l2 : penalties on the weights, Σ |w| and Σ w²; a clause must explain more than `l1` atoms to come in
-    max_iter, tol : rounds of search at most; stop when the objective changes by less than tol of itself
+    l1, l2 : penalties on the weights, Σ |w| and Σ w²; a clause must explain more than `l1` atoms to be added
+    max_iter, tol : maximum number of rounds; the search stops when the objective changes by less than tol of itself
     random_state : seed of the draw of atoms that judge the search
 
     Attributes
@@ -119,17 +119,19 @@ class MarkovLogic(Estimator):
         facts = shard.facts
         X, W = (tensor.astype(np.float32) for tensor in dense_tensors(facts))
         rng = np.random.default_rng(self.seed_)
-        watched = _drawn(X, W, rng) if validation is None else HeldOut.of(validation, facts, self.seed_)
-        W_search = _without(W, watched.cells) if validation is None else W
+        validation_cells = (
+            _draw_validation_cells(X, W, rng) if validation is None else HeldOut.of(validation, facts, self.seed_)
+        )
+        W_search = _mask_cells(W, validation_cells.cells) if validation is None else W
         with one_blas_thread():
-            likelihood = self._likelihood(X, _balanced(X, W_search, rng), watched)
+            likelihood = self._likelihood(X, _balanced(X, W_search, rng), validation_cells)
             search = Search(likelihood, max_length=self.max_length, max_clauses=self.max_clauses)
             state, trace = run(
                 search,
                 search.start(),
                 max_iter=self.max_iter,
                 tol=self.tol,
-                watch=Watch(search.loss, patience=PATIENCE) if len(watched.cells) else None,
+                watch=Watch(search.loss, patience=PATIENCE) if len(validation_cells.cells) else None,
                 progress=progress,
                 checkpoint=self._checkpoint(arguments),
             )
@@ -142,8 +144,8 @@ class MarkovLogic(Estimator):
         A, b = np.eye(facts.n_entities, dtype=np.float32), np.zeros(facts.n_relations)
         self._finish(shard, A, theta, b, LogisticLink(), trace, learned, loss=ObjectiveTerm("pseudo-likelihood"))
 
-    def _likelihood(self, X: Slices, W: Slices, watched: HeldOut | None = None) -> Likelihood:
-        return Likelihood(X, W, l1=self.l1, l2=self.l2, each_z=self.each_z, watched=watched)
+    def _likelihood(self, X: Slices, W: Slices, validation_cells: HeldOut | None = None) -> Likelihood:
+        return Likelihood(X, W, l1=self.l1, l2=self.l2, each_z=self.each_z, validation_cells=validation_cells)
 
     def _check_settings(self, facts: Facts) -> None:
         super()._check_settings(facts)
@@ -154,9 +156,9 @@ class MarkovLogic(Estimator):
             raise InputError(f"each_z must be True or False, got {self.each_z!r}")
         check_penalty("l1", self.l1)
         check_penalty("l2", self.l2)
-        if facts.n_cells > LARGEST:
+        if facts.n_cells > MAX_CELLS:
             raise InputError(
-                f"MarkovLogic scores every cell, at most {LARGEST:,}, got {facts.n_cells:,};"
+                f"MarkovLogic scores every cell, at most {MAX_CELLS:,}, got {facts.n_cells:,};"
                 " use RescalLogit, or fewer entities or relations"
             )
 
@@ -170,24 +172,32 @@ class Features(NamedTuple):
     columns: Ids  # (m,) which clauses
     F: Matrix  # (m, n)
     x: Vector  # (n,) truth
-    c: Vector  # (n,) confidence, 0 for atoms that are only watched
+    c: Vector  # (n,) confidence, 0 for validation cells
 
 
 class Likelihood:
     """−WPLL of weighted clauses over the atoms with W > 0, and the weights that minimise it with its penalties.
 
-    X and W are (K, N, N). Atoms with W = 0 are false in the counts. `watched` atoms are scored but do not count.
+    X and W are (K, N, N). Atoms with W = 0 are false in the counts. Atoms of `validation_cells` are scored but
+    do not count.
     """
 
     def __init__(
-        self, X: Slices, W: Slices, *, l1: float, l2: float, each_z: bool = False, watched: HeldOut | None = None
+        self,
+        X: Slices,
+        W: Slices,
+        *,
+        l1: float,
+        l2: float,
+        each_z: bool = False,
+        validation_cells: HeldOut | None = None,
     ):
         self.X, self.W, self.l1, self.l2 = X, W, l1, l2
-        self.watched = watched
+        self.validation_cells = validation_cells
         self.evidence = Evidence(X * (W > 0), each_z=each_z)
         looked_at = W > 0
-        if watched is not None:
-            s, k, o = watched.cells.T
+        if validation_cells is not None:
+            s, k, o = validation_cells.cells.T
             looked_at[k, s, o] = True
         self.atoms = [np.flatnonzero(mask) for mask in looked_at.reshape(len(X), -1)]
         self._known: dict[bytes, dict[int, Vector]] = {}
@@ -195,7 +205,7 @@ class Likelihood:
     def features(self, codes: Codes) -> list[Features]:
         """The Δ of the clauses, for each relation."""
         known = {key: self._known[key] if key in self._known else self._deltas(code) for key, code in _keyed(codes)}
-        self._known = known  # dropped clauses are forgotten
+        self._known = known  # without the clauses that were dropped
         columns: list[list[int]] = [[] for _ in self.X]
         rows: list[list[Vector]] = [[] for _ in self.X]
         for column, (key, _) in enumerate(_keyed(codes)):
@@ -248,7 +258,7 @@ class Likelihood:
         bounds = [(None, None)] * n_units + [(0, None)] * (2 * len(rest))
         found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps})
         w = joined(found.x)
-        keep = np.abs(w) >= NEGLIGIBLE
+        keep = np.abs(w) >= MIN_WEIGHT
         keep[:n_units] = True
         return codes[keep], w[keep], float(found.fun)
 
@@ -270,14 +280,14 @@ def _keyed(codes: Codes) -> list[tuple[bytes, Ids]]:
     return [(code.tobytes(), code) for code in codes]
 
 
-def _drawn(X: Slices, W: Slices, rng: np.random.Generator) -> HeldOut:
-    """A share of the observed atoms, to judge the search by."""
-    k, s, o = np.nonzero((rng.random(W.shape) < WATCHED) & (W > 0))
+def _draw_validation_cells(X: Slices, W: Slices, rng: np.random.Generator) -> HeldOut:
+    """A random share of the observed atoms, to judge the search."""
+    k, s, o = np.nonzero((rng.random(W.shape) < VALIDATION_SHARE) & (W > 0))
     cells, truth = np.stack([s, k, o], axis=1), X[k, s, o] > 0
-    return HeldOut(cells, truth) if truth.sum() >= FEWEST else HeldOut(cells[:0], truth[:0])
+    return HeldOut(cells, truth) if truth.sum() >= MIN_VALIDATION_FACTS else HeldOut(cells[:0], truth[:0])
 
 
-def _without(W: Slices, cells: Ids) -> Slices:
+def _mask_cells(W: Slices, cells: Ids) -> Slices:
     s, k, o = cells.T
     W = W.copy()
     W[k, s, o] = 0
@@ -285,14 +295,14 @@ def _without(W: Slices, cells: Ids) -> Slices:
 
 
 def _balanced(X: Slices, W: Slices, rng: np.random.Generator) -> Slices:
-    """Confidences times n̄ / n_k; where a relation has very many false atoms, a draw of them stands for all."""
+    """Confidences times n̄ / n_k; a relation with very many false atoms is represented by a random draw of them."""
     n = np.maximum((W > 0).sum(axis=(1, 2)), 1)
     balanced: Slices = W * (n.mean() / n).astype(W.dtype)[:, None, None]
     for k, flat in enumerate(balanced.reshape(len(W), -1)):
         zeros = np.flatnonzero((flat > 0) & (X[k].reshape(-1) == 0))
-        if len(zeros) > MOST_ZEROS:
-            drawn = rng.choice(zeros, MOST_ZEROS, replace=False)
-            kept = flat[drawn] * (len(zeros) / MOST_ZEROS)
+        if len(zeros) > MAX_ZEROS_PER_RELATION:
+            drawn = rng.choice(zeros, MAX_ZEROS_PER_RELATION, replace=False)
+            kept = flat[drawn] * (len(zeros) / MAX_ZEROS_PER_RELATION)
             flat[zeros] = 0
             flat[drawn] = kept
     return balanced
@@ -308,8 +318,8 @@ class SearchState(NamedTuple):
     weights: Vector  # (m,), float64
     objective: float
     rounds: int
-    added: int  # clauses that came in with the last round
-    full: int  # whether they filled the model up
+    added: int  # clauses added in the last round
+    full: int  # 1 if the model has max_clauses clauses
 
 
 class Search:
@@ -329,19 +339,19 @@ class Search:
         return SearchState(codes, weights, objective, rounds=0, added=0, full=0)
 
     def finished(self, state: SearchState) -> str | None:
-        """Nothing to add, or no room."""
+        """The model is full, or no candidate is worth its penalty."""
         if state.full:
             return f"there are max_clauses={self.max_clauses} clauses"
         return None if state.added else "no other clause is worth its penalty"
 
     def step(self, state: SearchState) -> SearchState:
-        """One round. The first tries the shorter clauses alone, and leaves room for the chains."""
-        room = self.max_clauses - (len(state.codes) - len(self.likelihood.X))
-        new = self._candidates(state).codes[:room]
+        """One round. The first tries the shorter clauses alone, and leaves space for the chains."""
+        free = self.max_clauses - (len(state.codes) - len(self.likelihood.X))
+        new = self._candidates(state).codes[:free]
         codes = np.concatenate([state.codes, new])
         weights = np.concatenate([state.weights, np.zeros(len(new))])
         codes, weights, objective = self.likelihood.refit(codes, weights, steps=SEARCH_STEPS)
-        return SearchState(codes, weights, objective, state.rounds + 1, len(new), int(len(new) == room))
+        return SearchState(codes, weights, objective, state.rounds + 1, len(new), int(len(new) == free))
 
     def _candidates(self, state: SearchState) -> Candidates:
         """Clauses to add, most promising first."""
@@ -353,26 +363,26 @@ class Search:
         if state.rounds == 0 and len(found.codes):
             return found.take(np.arange(min(len(found.codes), self.max_clauses // 2 + 1)))
         if self.max_length > 2:
-            chains = best_chains(evidence, residual, variance, likelihood.l1, each=EACH_ROUND)
+            chains = best_chains(evidence, residual, variance, likelihood.l1, each=CLAUSES_PER_HEAD)
             found = found.joined_with(unlike(chains, state.codes))
-        return best_of_each_head(found, EACH_ROUND)
+        return best_of_each_head(found, CLAUSES_PER_HEAD)
 
     def loss(self, state: SearchState) -> float:
-        """Mean −log likelihood of the watched atoms."""
-        watched = self.likelihood.watched
-        assert watched is not None
-        s, k, o = watched.cells.T
+        """Mean −log likelihood of the validation cells."""
+        validation_cells = self.likelihood.validation_cells
+        assert validation_cells is not None
+        s, k, o = validation_cells.cells.T
         p = expit(self.likelihood.scores(state.codes, state.weights)[k, s, o]).astype(np.float64)
-        return log_loss(watched.truth, p, watched.weights)
+        return log_loss(validation_cells.truth, p, validation_cells.weights)
 
 
-def infer(X: Slices, hidden: Mask, codes: Codes, weights: Vector, *, each_z: bool) -> Slices:
+def infer(X: Slices, unobserved: Mask, codes: Codes, weights: Vector, *, each_z: bool) -> Slices:
     """Log-odds of every atom, (K, N, N); unobserved ones by mean field, half a step at a time after the first."""
-    X = np.where(hidden, 0, X)
-    for sweep in range(SWEEPS):
+    X = np.where(unobserved, 0, X)
+    for sweep in range(MEAN_FIELD_SWEEPS):
         theta = Evidence(X, each_z=each_z).scores(codes, weights)
-        if not hidden.any():
+        if not unobserved.any():
             break
-        p = expit(theta[hidden])
-        X[hidden] = (X[hidden] + p) / 2 if sweep else p
+        p = expit(theta[unobserved])
+        X[unobserved] = (X[unobserved] + p) / 2 if sweep else p
     return theta
