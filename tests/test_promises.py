@@ -3,8 +3,10 @@
 import ast
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,8 @@ LAYERS = {
     )
     for name in names
 }
+MOST_LINES = 400  # of a module
+MOST_KERNEL_ARGUMENTS = 8  # positional ones; more belong into NamedTuples
 DOORS = {"__init__", "__main__"}  # what users enter by: these name modules of every layer
 
 
@@ -81,6 +85,52 @@ def test_imports_point_one_way_only(module):
 
 def test_every_module_lies_in_a_layer():
     assert {layer_of(module) for module in MODULES} - DOORS == set(LAYERS)
+
+
+def imported_modules(module: str) -> set[str]:
+    """Modules of relatent that a module imports, also inside functions."""
+    names = imported(MODULES[module])
+    parents = {name.rpartition(".")[0] for name in names}
+    return {name for name in names | parents if name in MODULES} - {module}
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    graph = {module: imported_modules(module) for module in MODULES if module not in DOORS}
+    tuple(TopologicalSorter(graph).static_order())  # raises CycleError, which names the modules
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_file_is_longer_than_a_person_reads(module):
+    assert len(MODULES[module].read_text().splitlines()) <= MOST_LINES
+
+
+def decorators(function: ast.FunctionDef) -> str:
+    return " ".join(map(ast.unparse, function.decorator_list))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_kernels_take_few_arguments_by_position(module):
+    """Numba's kernels take NamedTuples; Triton's take pointers one by one, which their launches give by name."""
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.FunctionDef) and "njit" in decorators(node):
+            assert len(node.args.args) <= MOST_KERNEL_ARGUMENTS, f"{module}.{node.name}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):  # kernel[grid](…)
+            assert len(node.args) <= MOST_KERNEL_ARGUMENTS, f"{module}: {ast.unparse(node.func)}"
+
+
+def test_no_two_classes_share_a_name():
+    places: dict[str, list[str]] = {}
+    for module, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name.lstrip("_"), []).append(module)
+    assert not {name: modules for name, modules in places.items() if len(modules) > 1}
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES) - {"fit.losses"}))
+def test_only_losses_ask_what_a_loss_is(module):
+    source = MODULES[module].read_text()
+    assert not re.search(r"type\((self\.)?_?loss\)|isinstance\((self\.)?_?loss,", source)
 
 
 def test_public_names_resolve_and_are_all_that_dir_shows():
