@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..arrays import Ids
 from ..data.facts import Facts
 from ..data.listed_cells import listed_cells
-from .partitions import EntityCells, sort_by_entity
+from .partitions import SortedCells, sort_by_entity
 
 MAX_TABLE_COUNT = 1 << 16  # smaller counts have their log Γ in a table
 
@@ -27,8 +27,8 @@ MAX_TABLE_COUNT = 1 << 16  # smaller counts have their log Γ in a table
 class BlockCells(NamedTuple):
     """Facts (weight w) and unobserved cells (weight 0)."""
 
-    rows: EntityCells  # by subject
-    columns: EntityCells  # by object, without the cells (i, k, i)
+    rows: SortedCells  # by subject
+    columns: SortedCells  # by object, without the cells (i, k, i)
 
 
 class BlockCounts(NamedTuple):

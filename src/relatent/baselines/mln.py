@@ -311,7 +311,7 @@ def _balanced(X: Slices, W: Slices, rng: np.random.Generator) -> Slices:
 # --- the search
 
 
-class SearchState(NamedTuple):
+class ClauseSearchState(NamedTuple):
     """The clauses so far and their weights; those of one atom come first."""
 
     codes: Codes  # (m, 4)
@@ -332,28 +332,28 @@ class Search:
         self.max_length = max_length
         self.max_clauses = max_clauses
 
-    def start(self) -> SearchState:
+    def start(self) -> ClauseSearchState:
         """The unit clauses alone."""
         codes = unit_clauses(len(self.likelihood.X))
         codes, weights, objective = self.likelihood.refit(codes, np.zeros(len(codes)), steps=SEARCH_STEPS)
-        return SearchState(codes, weights, objective, rounds=0, added=0, full=0)
+        return ClauseSearchState(codes, weights, objective, rounds=0, added=0, full=0)
 
-    def finished(self, state: SearchState) -> str | None:
+    def finished(self, state: ClauseSearchState) -> str | None:
         """The model is full, or no candidate is worth its penalty."""
         if state.full:
             return f"there are max_clauses={self.max_clauses} clauses"
         return None if state.added else "no other clause is worth its penalty"
 
-    def step(self, state: SearchState) -> SearchState:
+    def step(self, state: ClauseSearchState) -> ClauseSearchState:
         """One round. The first tries the shorter clauses alone, and leaves space for the chains."""
         free = self.max_clauses - (len(state.codes) - len(self.likelihood.X))
         new = self._candidates(state).codes[:free]
         codes = np.concatenate([state.codes, new])
         weights = np.concatenate([state.weights, np.zeros(len(new))])
         codes, weights, objective = self.likelihood.refit(codes, weights, steps=SEARCH_STEPS)
-        return SearchState(codes, weights, objective, state.rounds + 1, len(new), int(len(new) == free))
+        return ClauseSearchState(codes, weights, objective, state.rounds + 1, len(new), int(len(new) == free))
 
-    def _candidates(self, state: SearchState) -> Candidates:
+    def _candidates(self, state: ClauseSearchState) -> Candidates:
         """Clauses to add, most promising first."""
         likelihood, evidence = self.likelihood, self.likelihood.evidence
         p = expit(likelihood.scores(state.codes, state.weights))
@@ -367,7 +367,7 @@ class Search:
             found = found.joined_with(unlike(chains, state.codes))
         return best_of_each_head(found, CLAUSES_PER_HEAD)
 
-    def loss(self, state: SearchState) -> float:
+    def loss(self, state: ClauseSearchState) -> float:
         """Mean −log likelihood of the validation cells."""
         validation_cells = self.likelihood.validation_cells
         assert validation_cells is not None

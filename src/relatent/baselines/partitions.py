@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import Ids, Matrix, Slices, Triples, Vector
 
 
-class EntityCells(NamedTuple):
+class SortedCells(NamedTuple):
     """The cells of each entity with a value: those of entity i are at starts[i] to starts[i + 1]."""
 
     starts: Ids  # (N + 1,)
@@ -20,16 +20,16 @@ class EntityCells(NamedTuple):
 
 
 class CellOrder(NamedTuple):
-    """Cells sorted by one of their entities, as in `EntityCells`."""
+    """Cells sorted by one of their entities, as in `SortedCells`."""
 
     starts: Ids
     relations: Ids
     others: Ids
     positions: Ids  # (n,) of each cell in the unsorted list
 
-    def with_values(self, values: Vector | Matrix) -> EntityCells:
+    def with_values(self, values: Vector | Matrix) -> SortedCells:
         """The sorted cells with the values of the unsorted ones."""
-        return EntityCells(self.starts, self.relations, self.others, values[self.positions])
+        return SortedCells(self.starts, self.relations, self.others, values[self.positions])
 
 
 def sort_by_entity(cells: Triples, n_entities: int, column: int) -> CellOrder:

@@ -28,7 +28,7 @@ SEPARATOR_NAMES = {"tsv": "tab-separated", "csv": "comma-separated"}
 BLOCK_BYTES = 16 << 20  # parsed at a time; no row may be longer
 
 
-class _Layout(NamedTuple):
+class _TextLayout(NamedTuple):
     n_fields: int  # per row
     roles: ColumnRoles
     header_line: int  # 0 if there is none
@@ -60,7 +60,7 @@ def read_delimited(
         raise DataError(f"{file.path}: {one_line(problem)}") from None
 
 
-def _layout(file: File, columns: Sequence[str] | None, header: bool | None) -> _Layout:
+def _layout(file: File, columns: Sequence[str] | None, header: bool | None) -> _TextLayout:
     """The layout that the first row implies."""
     line, fields = next(_rows(file), (0, []))
     if not line:
@@ -71,7 +71,7 @@ def _layout(file: File, columns: Sequence[str] | None, header: bool | None) -> _
                 f"header=False says that the first row of {file.path} has no column names, but columns= chooses by "
                 "name; leave one of the two out"
             )
-        return _Layout(len(fields), chosen_roles(fields, columns, f"{file.path}:{line}"), line)
+        return _TextLayout(len(fields), chosen_roles(fields, columns, f"{file.path}:{line}"), line)
     recognised = None if header is False else recognised_roles(fields)
     if recognised is None and len(fields) not in (3, 4):
         raise DataError(
@@ -80,10 +80,10 @@ def _layout(file: File, columns: Sequence[str] | None, header: bool | None) -> _
         )
     has_header = recognised is not None if header is None else header
     roles = recognised or roles_by_position(fields if has_header else (), len(fields))
-    return _Layout(len(fields), roles, line if has_header else 0)
+    return _TextLayout(len(fields), roles, line if has_header else 0)
 
 
-def _first_fact_byte(file: File, layout: _Layout) -> int:
+def _first_fact_byte(file: File, layout: _TextLayout) -> int:
     """The position of the byte after the header."""
     with open(file.path, "rb") as stream:
         for _ in range(layout.header_line):
@@ -103,7 +103,7 @@ def _n_rows_before(file: File, first_byte: int) -> int:
     return count
 
 
-def _blocks(file: File, layout: _Layout, report: Progress) -> Generator[list[pa.Array], None, None]:
+def _blocks(file: File, layout: _TextLayout, report: Progress) -> Generator[list[pa.Array], None, None]:
     """The subject, relation, object and perhaps weight columns, block by block."""
     if file.byte_range is not None and file.byte_range[0] == file.byte_range[1]:
         return  # Arrow rejects empty text
@@ -153,23 +153,23 @@ def _rows(file: File) -> Generator[tuple[int, list[str]], None, None]:
             raise DataError(f"{file.path}:{line}: {problem}") from None
 
 
-def _fact_rows(file: File, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
+def _fact_rows(file: File, layout: _TextLayout) -> Iterator[tuple[int, list[str]]]:
     return islice(_rows(file), 1 if layout.header_line else 0, None)
 
 
-def _line_of(file: File, layout: _Layout, row: int) -> int:
+def _line_of(file: File, layout: _TextLayout, row: int) -> int:
     with closing(_rows(file)) as rows:
         return next(islice(rows, row + (1 if layout.header_line else 0), None))[0]
 
 
-def _raise_first_fault(file: File, layout: _Layout) -> None:
+def _raise_first_fault(file: File, layout: _TextLayout) -> None:
     for line, fields in _fact_rows(file, layout):
         fault = _fault(file, layout, fields)
         if fault:
             raise DataError(f"{file.path}:{line}: {fault}")
 
 
-def _fault(file: File, layout: _Layout, fields: list[str]) -> str | None:
+def _fault(file: File, layout: _TextLayout, fields: list[str]) -> str | None:
     """What is wrong with a row, if anything."""
     if any("\udc80" <= character <= "\udcff" for field in fields for character in field):
         return "is not valid UTF-8; save the file as UTF-8"
