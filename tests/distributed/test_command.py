@@ -120,7 +120,7 @@ def test_a_killed_worker_is_told_once_and_the_checkpoint_is_whole(data, tmp_path
     assert not out
     [line] = err
     assert line.startswith("error: worker ")
-    assert "start again, with any number of workers" in line
+    assert "start the fit again with any number of workers" in line
     assert state.exists()
     assert Checkpoint(state).load(AlsState).steps
 

@@ -23,7 +23,9 @@ def test_when_a_worker_is_killed_the_others_end_and_others_go_on(name, rank, tmp
             assert code == 1, err
             [line] = out.splitlines()
             assert line.startswith(f"LostWorkerError: worker {other} of 3 has lost the connection to another worker (")
-            assert "start again, with any number of workers; with a checkpoint the fit goes on where it was" in line
+            assert (
+                "start the fit again with any number of workers; with a checkpoint it resumes where it stopped" in line
+            )
     kept = (tmp_path / "state").read_bytes()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -11,6 +11,8 @@ from relatent.backend.torch_backend import TorchBackend
 from relatent.cells import reference as plain
 from relatent.cells.cell_sum import CellSum
 from relatent.cells.logistic_gpu import GpuLogisticSum
+from relatent.cells.logistic_gpu_corrections import CellsByObject, CellsByRow, PieceFactors, RowCorrections
+from relatent.cells.logistic_gpu_kernels import Totals
 from relatent.data.facts import Facts
 from worlds import random_facts, random_parameters, relative_error
 
@@ -91,6 +93,12 @@ def test_two_calls_give_the_same_bits():
     assert first.value == second.value
     for name in ("dA", "dR", "db"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+@pytest.mark.parametrize("kind", [Totals, PieceFactors, CellsByRow, CellsByObject, RowCorrections])
+def test_the_fields_that_a_kernel_reads_are_not_hidden_by_members_of_tritons_tuples(kind):
+    """The interpreter does not notice it: a compiled kernel reads `values` of any tuple as the list of all its values."""
+    assert not {"values", "type", "handle", "index", "count"} & set(kind._fields)
 
 
 def test_the_sum_satisfies_the_protocol():
