@@ -97,7 +97,7 @@ def test_two_calls_give_the_same_bits():
 
 @pytest.mark.parametrize("kind", [Totals, PieceFactors, CellsByRow, CellsByObject, RowCorrections])
 def test_the_fields_that_a_kernel_reads_are_not_hidden_by_members_of_tritons_tuples(kind):
-    """The interpreter does not notice it: a compiled kernel reads `values` of any tuple as the list of all its values."""
+    """The interpreter does not notice: a compiled kernel reads `values` of a tuple as the list of all its values."""
     assert not {"values", "type", "handle", "index", "count"} & set(kind._fields)
 
 
