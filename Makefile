@@ -37,15 +37,15 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 check: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto
 
 # Numerical tests again with the instructions of other CPUs: once on one thread without AVX in Numba's code and with
 # OpenBLAS's kernels for Haswell, and once with its kernels for AVX-512, or without AVX where the CPU has no AVX-512.
 check-machines: $(STAMP)
 	OPENBLAS_CORETYPE=Haswell NUMBA_CPU_NAME=generic OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 \
-		$(BIN)/python -m pytest -m numerical
+		$(BIN)/python -m pytest --numprocesses auto -m numerical
 	OPENBLAS_CORETYPE=$$(grep -qs avx512f /proc/cpuinfo && echo SkylakeX || echo Nehalem) \
-		$(BIN)/python -m pytest -m numerical
+		$(BIN)/python -m pytest --numprocesses auto -m numerical
 
 # The explorer in a real browser: needs chromium (apt-get install chromium), or CHROMIUM=path to one.
 test-browser: $(STAMP)
