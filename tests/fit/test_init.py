@@ -43,7 +43,7 @@ def adjacency(facts):
 @pytest.mark.parametrize("rank", [1, 5, 19, 20])
 @pytest.mark.parametrize("dense", [0, 600])
 def test_eigenvectors_belong_to_the_eigenvalues_of_largest_size(monkeypatch, rank, dense):
-    monkeypatch.setattr(start, "DENSE", dense)
+    monkeypatch.setattr(start, "MAX_DENSE_ENTITIES", dense)
     facts = random_facts(20, 2, 90)
     S = adjacency(facts)
     A = start.eigenvectors(facts, rank, random_state=0)
@@ -87,7 +87,7 @@ def families(n=320, groups=8, seed=0):
 def test_where_entities_are_many_eigenvectors_are_close(monkeypatch):
     facts = families()
     exact = start.eigenvectors(facts, 8, random_state=0)
-    monkeypatch.setattr(start, "LARGE", 0)
+    monkeypatch.setattr(start, "MAX_ARPACK_ENTITIES", 0)
     rough = start.eigenvectors(facts, 8, random_state=0)
     assert rough.dtype == np.float32
     np.testing.assert_allclose(rough.T @ rough, np.eye(8), atol=1e-5)
@@ -95,7 +95,7 @@ def test_where_entities_are_many_eigenvectors_are_close(monkeypatch):
 
 
 def test_where_entities_are_many_a_doubted_fact_counts_and_one_of_weight_zero_does_not(monkeypatch):
-    monkeypatch.setattr(start, "LARGE", 0)
+    monkeypatch.setattr(start, "MAX_ARPACK_ENTITIES", 0)
     facts = families()
     weights = np.ones(len(facts))
     weights[::3], weights[1::3] = 0, 0.5
@@ -105,7 +105,7 @@ def test_where_entities_are_many_a_doubted_fact_counts_and_one_of_weight_zero_do
 
 
 def test_where_facts_give_too_few_eigenvectors_random_ones_fill_up(monkeypatch):
-    monkeypatch.setattr(start, "LARGE", 0)
+    monkeypatch.setattr(start, "MAX_ARPACK_ENTITIES", 0)
     A = start.eigenvectors(Facts.from_arrays([0, 1], [0, 0], [1, 2], n_entities=300), 6, 0)
     assert np.isfinite(A).all()
     np.testing.assert_allclose(np.linalg.norm(A[:, :2], axis=0), 1, atol=1e-5)

@@ -5,10 +5,10 @@ bits, and the logarithm is taken once for hundreds of cells. With e = exp(−|θ
 
     softplus(θ) = max(θ, 0) + log1p(e),        Σ log1p(e_c) = log1p(p),  p ← p + e + p·e
 
-which keeps the digits that a product of (1 + e) loses where θ ≈ −12, the place most cells of a knowledge graph have.
+which keeps the digits that a product of (1 + e) loses near θ = −12, where most cells of a knowledge graph lie.
 
-Everything here is inlined into its caller, so that there is one copy of each sum: of a function compiled twice, once by
-itself and once within a cached caller, the sums may run in another order, and a fit would end elsewhere.
+Everything here is inlined into its caller, so that each sum is compiled once: compiled twice, by itself and within a
+cached caller, a sum might run in another order, and a fit would end with other numbers.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
-# Everything but `afn`: approximate functions would spoil the loss; the rest lets sums run in lanes.
+# All flags but `afn`, as approximate functions would make the loss inexact; the others let sums run in SIMD lanes.
 FAST = {"contract", "arcp", "nsz", "nnan", "ninf", "reassoc"}
-MASKED = -1e30  # a score that adds nothing: σ = 0, softplus = 0
+MASKED = -1e30  # the score of a cell that adds nothing: σ = 0, softplus = 0
 FOLDS = 6  # 2⁶ = 64 factors (1 + e) ≤ 2 at most, so p stays far inside float32
 LARGE = 1e250  # in float64, one more such fold cannot overflow
-FOLD_LENGTH = 512  # cells collected before folding, so that narrow tiles do not take a log for every few cells
+FOLD_LENGTH = 512  # cells collected before folding, so that narrow tiles do not take one log per few cells
 
 
 @intrinsic
@@ -83,7 +83,7 @@ def sigmoid32(T, bias, row_sums):  # type: ignore[no-untyped-def]
 
 @njit(inline="always", fastmath=FAST, error_model="numpy")
 def _sum_log1p(E, m):  # type: ignore[no-untyped-def]
-    """Σ log1p(E[:m]), folded 64 to one in float32 and on in float64, whose range is 8 times wider; E is used up."""
+    """Σ log1p(E[:m]), folded 64 to one in float32, then in float64, whose range is 8 times wider; E is overwritten."""
     for _ in range(FOLDS):
         if m == 1:
             break

@@ -112,6 +112,18 @@ class Shard:
         counts = self.workers.sum(own.counts())
         return replace(self, facts=own, facts_by_object=by_object, facts_per_relation=counts)
 
+    def gathered(self) -> Shard:
+        """The facts of all workers, on each of them, as a shard of one process: for few facts."""
+        if self.workers.size == 1:
+            return self
+        facts, gather = self.facts, self.workers.gather
+        triples, unobserved = (np.concatenate(gather(cells)) for cells in (facts.triples, facts.unobserved))
+        weights, times = (
+            None if values is None else np.concatenate(gather(values)) for values in (facts.weights, facts.times)
+        )
+        names = (facts.entities, facts.relations)
+        return Shard.of(Facts.from_ids(triples, *names, weights=weights, unobserved=unobserved, times=times))
+
     @property
     def total_weight(self) -> float:
         """Σ w over the facts of all workers."""

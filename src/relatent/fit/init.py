@@ -20,16 +20,16 @@ from ..model.factors import Factors
 
 DEFAULT_RANK = 50
 _ARPACK_TAKES_RNG = "rng" in inspect.signature(scipy.sparse.linalg.eigsh).parameters  # SciPy 1.17 on
-DENSE = 600  # up to so many entities a dense eigendecomposition is as fast, and exact
-LARGE = 20_000  # beyond so many entities ARPACK takes longer than the sweeps that follow
-TIE_BREAK = 1e-9  # of the largest entry: far above rounding, far below what a start is accurate to
-PERTURBATION = 0.03  # of the root mean square of A: leaves symmetric saddles, keeps the directions found
-ROUNDS = 3  # products with S where entities are many: sweeps from there end as from ARPACK's vectors
-SPARE = 4  # vectors beyond the rank, at least: they keep the last ones asked for from lagging behind
+MAX_DENSE_ENTITIES = 600  # up to this number a dense eigendecomposition is as fast as ARPACK
+MAX_ARPACK_ENTITIES = 20_000  # of more entities ARPACK takes longer than the sweeps that follow
+TIE_BREAK = 1e-9  # relative to the largest entry: far above rounding, far below the accuracy of a start
+PERTURBATION = 0.03  # relative to the root mean square of A: leaves symmetric saddles, keeps the directions
+SUBSPACE_ROUNDS = 3  # products with S; more do not change where the sweeps that follow end
+OVERSAMPLING = 4  # additional vectors, at least, for the accuracy of the last ones asked for
 
 
 def resolve_rank(rank: int | None, n_entities: int) -> int:
-    """The rank asked for, checked; without one, 50 or the number of entities if that is less."""
+    """The given rank, checked; by default 50, or the number of entities if that is less."""
     if rank is None:
         return min(DEFAULT_RANK, n_entities)
     if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or rank < 1:
@@ -40,23 +40,23 @@ def resolve_rank(rank: int | None, n_entities: int) -> int:
 
 
 def eigenvectors(facts: Facts | Shard, rank: int, random_state: int) -> Matrix:
-    """The r eigenvectors of Σ_k (X_k + X_kᵀ) whose eigenvalues are largest in size, (N, r); roughly, if N is large."""
+    """The r eigenvectors of Σ_k (X_k + X_kᵀ) with the largest absolute eigenvalues, (N, r); approximate for large N."""
     shard = Shard.of(facts)
     if _is_large(shard.n_entities, rank):
         return _rough_eigenvectors(shard, rank, random_state)
     X = _sum_of_relations(shard)
     if shard.workers.size == 1:
         return _exact_eigenvectors(X + X.T, rank, random_state)
-    A = np.empty((shard.n_entities, rank))  # found by one for all: which vectors ARPACK ends with hangs on rounding
+    A = np.empty((shard.n_entities, rank))  # one worker computes them for all: ARPACK's choice depends on rounding
     if shard.workers.rank == 0:
         A[:] = _exact_eigenvectors(X + X.T, rank, random_state)
     return shard.workers.broadcast(A)
 
 
 def _sum_of_relations(shard: Shard) -> Any:
-    """Σ_k X_k, on every worker: where entities are few it is small, however many facts there are."""
+    """Σ_k X_k, on every worker: with few entities it is small whatever the number of facts."""
     facts, n = shard.facts, shard.n_entities
-    # a doubted fact counts for less, one of weight 0 not at all; no fact counts for more than 1
+    # a fact counts by its weight, but at most 1
     ones = np.minimum(facts.confidences, 1)
     X = sp.csr_matrix((ones, (facts.subjects, facts.objects)), shape=(n, n))  # sums the relations
     if shard.workers.size == 1:
@@ -68,46 +68,45 @@ def _sum_of_relations(shard: Shard) -> Any:
 
 def _exact_eigenvectors(S: Any, rank: int, random_state: int) -> Matrix:
     n, rng = S.shape[0], np.random.default_rng(random_state)
-    if n <= DENSE or rank >= n - 1:
+    if n <= MAX_DENSE_ENTITIES or rank >= n - 1:
         # Tied eigenvalues leave LAPACK, and so the machine, a choice of vectors: a tiny seeded perturbation decides.
         noise = rng.standard_normal((n, n)) * (TIE_BREAK * (abs(S).max() or 1.0))
         values, vectors = scipy.linalg.eigh(S.toarray() + noise + noise.T)
     else:
         v0 = rng.random(n)
-        seeded = {"rng": rng} if _ARPACK_TAKES_RNG else {}  # it restarts at random where S has few distinct eigenvalues
+        seeded = {"rng": rng} if _ARPACK_TAKES_RNG else {}  # it restarts at random if S has few distinct eigenvalues
         values, vectors = scipy.sparse.linalg.eigsh(S, k=rank, v0=v0, **seeded)
     return vectors[:, np.argsort(-np.abs(values), kind="stable")[:rank]]  # type: ignore[no-any-return]
 
 
-def needs(facts: Facts, rank: int) -> int:
-    """Bytes that `eigenvectors` takes beyond the facts, its result included, about."""
+def eigenvectors_memory(facts: Facts, rank: int) -> int:
+    """Approximate bytes that `eigenvectors` takes beyond the facts, including its result."""
     n, single = facts.n_entities, np.dtype(np.float32)
     if not _is_large(n, rank):
-        return 45 * len(facts) + 8 * n * (
-            5 * rank + 10
-        )  # S and its making; the 2r + 1 vectors of ARPACK and its results
-    width = padded_width(rank + SPARE, single)
-    return 8 * len(facts) + 4 * n * (4 * width + rank)  # facts by object; Q, S Q, what replaces them, and Q padded
+        # S and what it is built from; the 2r + 1 vectors of ARPACK and its results
+        return 45 * len(facts) + 8 * n * (5 * rank + 10)
+    width = padded_width(rank + OVERSAMPLING, single)
+    return 8 * len(facts) + 4 * n * (4 * width + rank)  # facts by object; Q, S Q, their successors, and Q padded
 
 
 def _is_large(n: int, rank: int) -> bool:
-    return n > max(LARGE, rank + 64)  # more entities than vectors
+    return n > max(MAX_ARPACK_ENTITIES, rank + 64)  # more entities than vectors
 
 
 def _rough_eigenvectors(shard: Shard, rank: int, random_state: int) -> Matrix:
-    """The same to a few digits, by subspace iteration in float32: a start need not be converged, but cost few sweeps.
+    """The eigenvectors to a few digits, by subspace iteration in float32, at the cost of a few sweeps.
 
-    Halko, Martinsson & Tropp (2011), algorithms 4.4 and 5.3. Every fact with a weight above 0 counts alike.
+    Halko, Martinsson & Tropp (2011), algorithms 4.4 and 5.3. Every fact of positive weight counts as 1.
     """
     if shard.facts.weights is not None:
-        shard = shard.map_facts(_believed)
+        shard = shard.map_facts(_with_positive_weight)
     workers, own = shard.workers, shard.entity_range
     rng = np.random.default_rng(random_state)
     n, single = shard.n_entities, np.dtype(np.float32)
-    width = padded_width(rank + SPARE, single)
+    width = padded_width(rank + OVERSAMPLING, single)
     layout = StreamedLayout(shard, width, single)
     Q: Matrix = rng.standard_normal((n, width), np.float32)
-    for last in range(ROUNDS, -1, -1):
+    for last in range(SUBSPACE_ROUNDS, -1, -1):
         Q = Q @ _orthogonaliser(workers.sum(gram.product(Q[own], Q[own])))
         F = np.zeros_like(Q)
         layout.neighbours(layout.prepare(Q), F[own])  # S Q
@@ -121,13 +120,12 @@ def _rough_eigenvectors(shard: Shard, rank: int, random_state: int) -> Matrix:
     return A
 
 
-def _believed(facts: Facts) -> Facts:
-    """Facts with a weight above 0."""
+def _with_positive_weight(facts: Facts) -> Facts:
     return facts.subset(facts.confidences > 0)
 
 
 def _orthogonaliser(G: Matrix) -> Matrix:
-    """T such that Q T has orthonormal columns, or zeros where Q has none left, for G = QᵀQ."""
+    """T such that Q T has orthonormal columns, or zero columns where Q is rank-deficient, for G = QᵀQ."""
     values, U = np.linalg.eigh(G)
     usable = values > values.max() * np.finfo(np.float32).eps ** 2
     return (U * np.where(usable, 1 / np.sqrt(np.where(usable, values, 1)), 0)).astype(np.float32)
@@ -139,7 +137,7 @@ def uniform(facts: Facts | Shard, rank: int, random_state: int) -> Matrix:
 
 
 def normal(facts: Facts | Shard, rank: int, random_state: int | list[int]) -> tuple[Matrix, Slices]:
-    """Small normal numbers for A and R, so that every θ starts near its bias."""
+    """Small normal numbers for A and R, so that every θ starts near the bias."""
     rng = np.random.default_rng(random_state)
     scale = rank**-0.5
     return rng.normal(scale=scale, size=(facts.n_entities, rank)), rng.normal(
@@ -164,9 +162,9 @@ def positive(facts: Facts, rank: int, random_state: int) -> tuple[Matrix, Slices
 def ones_and_zeros(facts: Facts | Shard) -> tuple[Vector, Vector]:
     """How many cells of each relation are true, by weight, and how many false, (K,)."""
     shard = Shard.of(facts)
-    hidden = shard.sum_by_relation(shard.facts.unobserved)
+    unobserved = shard.sum_by_relation(shard.facts.unobserved)
     ones = shard.sum_by_relation(shard.facts.triples, shard.facts.confidences)
-    return ones, np.maximum(shard.n_entities**2 - hidden - shard.facts_per_relation, 0)
+    return ones, np.maximum(shard.n_entities**2 - unobserved - shard.facts_per_relation, 0)
 
 
 def centred(A: Matrix, R: Slices, means: Vector, rank: int) -> tuple[Matrix, Slices]:

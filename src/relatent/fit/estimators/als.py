@@ -127,7 +127,7 @@ class RescalALS(Ranked):
         return gpu(self.device)
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
-        begin = start.needs(facts, rank) if self.init == "eigen" else 0
+        begin = start.eigenvectors_memory(facts, rank) if self.init == "eigen" else 0
         attributes = 0 if facts.attributes is None else 4 * 8 * facts.attributes.size  # known, filled, fitted, D Vᵀ
         if self.device != "cpu":
             return max(begin, gpu_fit_memory(facts, rank) + attributes)

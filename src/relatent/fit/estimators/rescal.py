@@ -111,7 +111,9 @@ class Rescal(Ranked):
             begin = [blank(facts, rank) if resumed else self._start(loss, shard)]
             objective = self._objective(loss, shard, layout, backend)
             if not resumed and self.init in ("als", "eigen") and self.method_ == "exact" and is_tiny(layout):
-                begin = [lowest_start(objective, begin[0], shard, self.seed_)]
+                alone = shard.workers.size == 1  # several workers each try all starts: that is quicker than to talk
+                trial = objective if alone else self._objective(loss, shard.gathered(), layout, backend)
+                begin = [lowest_start(trial, begin[0], shard, self.seed_)]
             solver = self._optimiser(self.method_).solver(objective, backend, self.max_iter)
             state, trace = run(
                 solver,
@@ -190,7 +192,7 @@ class Rescal(Ranked):
         begin = 0
         if self.init in ("als", "eigen"):
             wide = rank + 1  # one direction goes with the mean
-            begin = max(start.needs(facts, wide), layout_bytes(facts, wide, np.float32))
+            begin = max(start.eigenvectors_memory(facts, wide), layout_bytes(facts, wide, np.float32))
         if self.device != "cpu":
             return begin + gpu_fit_memory(facts, rank)
         method = self.method_for(facts)

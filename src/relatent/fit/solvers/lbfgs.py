@@ -1,7 +1,7 @@
-"""L-BFGS for a smooth function of one long vector, in the vector's own precision.
+"""L-BFGS for a smooth function of one long vector, in the precision of the vector.
 
-SciPy's L-BFGS-B works in float64 with copies of everything; this one keeps 2·m + 5 vectors of the given type
-(docs/design.md has the comparison). Dot products and the objective are float64 all the same.
+SciPy's L-BFGS-B works in float64 and copies every vector; this one keeps 2·m + 5 vectors of the given type (see
+docs/design.md for a comparison). Dot products and the objective are float64 in any case.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ...distributed.workers import ALONE, Workers
 Objective = Callable[..., tuple[float, Any]]  # x, and whether the value is wanted
 
 SUFFICIENT, CURVATURE = 1e-4, 0.9  # Wolfe's two constants (Nocedal & Wright, section 3.1)
-PAIRS = 10  # of steps and changes of the gradient that are remembered
-TRIALS = 20  # evaluations in one line search
+PAIRS = 10  # past steps and changes of the gradient
+MAX_TRIALS = 20  # evaluations per line search
 
 
 class LbfgsState(NamedTuple):
@@ -29,22 +29,21 @@ class LbfgsState(NamedTuple):
     x: Vector  # (n,)
     objective: float
     gradient: Vector  # (n,)
-    S: Matrix  # (m, n) past steps, a ring
+    S: Matrix  # (m, n) past steps, a ring buffer
     Y: Matrix  # (m, n) past changes of the gradient
     curvature: Vector  # (m,) s · y of each pair, float64
     kept: int  # pairs ever stored
     evaluations: int
-    failures: int  # line searches in a row that found nothing lower
+    failures: int  # consecutive line searches that found no lower objective
 
 
 class LbfgsSearch:
     """Limited-memory BFGS with a line search that ends at the weak Wolfe conditions.
 
-    Vectors are those of `backend`. Several workers go through the same steps: they agree on every
-    number that decides.
+    Vectors are those of `backend`. Several workers take the same steps, as they agree on every number that decides.
     """
 
-    window = 10  # steps: single steps of a quasi-Newton method vary too much to judge by
+    window = 10  # steps: single steps of a quasi-Newton method vary too much to judge convergence
 
     def __init__(
         self, objective: Objective, *, memory: int = PAIRS, backend: Backend = NUMPY_BACKEND, workers: Workers = ALONE
@@ -62,14 +61,14 @@ class LbfgsSearch:
         return LbfgsState(x, value, gradient, S, Y, np.zeros(self.memory), 0, 1, 0)
 
     def finished(self, state: LbfgsState) -> str | None:
-        """Two line searches in a row, the second from the gradient alone, found nothing lower."""
+        """Whether two consecutive line searches, the second along the gradient, found no lower objective."""
         return "no step lowers the objective at this precision" if state.failures >= 2 else None
 
     def step(self, state: LbfgsState) -> LbfgsState:
-        """One quasi-Newton step. The ring of pairs is overwritten in place."""
+        """One quasi-Newton step. The ring buffer of pairs is overwritten in place."""
         d = self._direction(state)
         (slope,) = self.workers.agree(self.backend.dot(state.gradient, d))
-        if not slope < 0:  # rounding has spoilt the memory: forget it
+        if not slope < 0:  # no descent direction because of rounding errors: drop the pairs
             state = state._replace(kept=0)
             d = self._direction(state)
             (slope,) = self.workers.agree(self.backend.dot(state.gradient, d))
@@ -90,7 +89,7 @@ class LbfgsSearch:
             x=x,
             objective=value,
             gradient=gradient,
-            kept=state.kept + 1 if usable else 0,  # a pair that is rounding only has taken the place of the oldest
+            kept=state.kept + 1 if usable else 0,  # a pair of rounding errors has overwritten the oldest one
             evaluations=state.evaluations + evaluations,
             failures=0,
         )
@@ -112,7 +111,7 @@ class LbfgsSearch:
         high: float | None = None
         t = first
         best: tuple[Vector, float, Vector, int] | None = None
-        for trial in range(1, TRIALS + 1):
+        for trial in range(1, MAX_TRIALS + 1):
             x = state.x + float(t) * d
             value, gradient = self.objective(x)
             value, here = self.workers.agree(value, self.backend.dot(gradient, d))
