@@ -35,7 +35,7 @@ def born_in(seed):
     return Facts.from_arrays(*zip(*(facts + sorted(gossip)), strict=True), unobserved=unobserved), cells
 
 
-@pytest.mark.parametrize("model", [relatent.RescalALS(12, 0.5, 0.5), relatent.RescalLogit(12, 0.5, 0.5)])
+@pytest.mark.parametrize("model", [relatent.RescalALS(12, 0.5, 0.5), relatent.RescalLogit(12, 0.5, 0.5, max_iter=2000)])
 def test_the_fact_behind_a_rule_is_the_first_reason(model):
     right = []
     for seed in range(3):

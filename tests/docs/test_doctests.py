@@ -9,7 +9,7 @@ import pytest
 import relatent
 
 OPTIONAL = {"relatent.backend.torch_backend", "relatent.backend.triton_kernels", "relatent.cells.logistic_gpu"}
-OPTIONAL |= {"relatent.cells.logistic_gpu_kernels"}  # these need torch and Triton
+OPTIONAL |= {"relatent.cells.logistic_gpu_kernels", "relatent.cells.logistic_gpu_corrections"}  # need torch, Triton
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(relatent.__path__, "relatent.")

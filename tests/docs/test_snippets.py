@@ -20,6 +20,7 @@ def folder(tmp_path, monkeypatch):
     """An empty folder with the example files in it."""
     people.write(tmp_path)
     monkeypatch.chdir(tmp_path)
+    relatent.RescalALS(4, 0.1, 0.1).fit(relatent.read("people.tsv")).factors_.save("model.relatent")
     return tmp_path
 
 

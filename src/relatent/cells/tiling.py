@@ -119,9 +119,10 @@ class TiledSum:
         others = [self._pool.submit(kernel, *job) for job in jobs[1:]] if self._pool else []
         total = kernel(*jobs[0])
         dA = gradients[0].dA
-        for other, gradient in zip(others, gradients[1:], strict=True):
-            total += other.result()
-            dA += gradient.dA
+        with np.errstate(over="ignore", invalid="ignore"):  # beyond a float's range, where a line search turns back
+            for other, gradient in zip(others, gradients[1:], strict=True):
+                total += other.result()
+                dA += gradient.dA
         return Reduction(total if value else np.nan, dA, *self._merged(dR, db))
 
     def _merged(self, dR: Slices, db: Vector) -> tuple[Slices, Vector]:

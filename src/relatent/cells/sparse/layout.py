@@ -104,7 +104,7 @@ def layout_bytes(facts: Facts, rank: int, dtype: DTypeLike) -> int:
     n, k, item = facts.n_entities, facts.n_relations, int(np.dtype(dtype).itemsize)
     shard, cells = Shard.of(facts), len(facts) + len(facts.unobserved)
     if _has_few_rows(shard):
-        return ROW_BYTES_PER_CELL * cells + item * rank * (5 * cells + 6 * n) + 8 * 6 * k * rank * rank
+        return ROW_BYTES_PER_CELL * cells + item * rank * (3 * cells + 6 * n) + 8 * 6 * k * rank * rank
     states = item * 4 * n * rank + 8 * 3 * k * rank * rank  # A, F and R before and after a sweep
     if _is_large(shard, rank):
         return states + streamed.layout_bytes(facts, rank, dtype) + 16 * min(n, ROWS_PER_BLOCK) * rank
