@@ -44,7 +44,8 @@ def ended(process):
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-    ours = [line for line in err.splitlines() if line.startswith(("error:", "warning:", "stopp", "Error:", "going on"))]
+    begins = ("error:", "warning:", "stopp", "interrupted", "Error:", "resuming")
+    ours = [line for line in err.splitlines() if line.startswith(begins)]
     return process.returncode, out, ours
 
 
@@ -120,7 +121,7 @@ def test_a_killed_worker_is_told_once_and_the_checkpoint_is_whole(data, tmp_path
     assert not out
     [line] = err
     assert line.startswith("error: worker ")
-    assert "start the fit again with any number of workers" in line
+    assert "with any number of workers" in line  # the killed one is seen by torchrun or by the other worker
     assert state.exists()
     assert Checkpoint(state).load(AlsState).steps
 
@@ -131,7 +132,7 @@ def test_ctrl_c_ends_all_after_the_step_and_the_model_so_far_is_kept(data, tmp_p
     code, out, err = ended(process)
     assert code != 0
     assert not out
-    assert sum(line.startswith("stopping after this step") for line in err) == 1
-    assert sum("the model so far is in" in line for line in err) == 1
+    assert sum(line.startswith("stopping after this step") for line in err) == 1, err
+    assert sum("the model so far is in" in line for line in err) == 1, err
     assert relatent.load(tmp_path / "m.relatent").rank == 4
     assert state.exists()
