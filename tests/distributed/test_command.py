@@ -121,7 +121,8 @@ def test_a_killed_worker_is_told_once_and_the_checkpoint_is_whole(data, tmp_path
     assert not out
     [line] = err
     assert line.startswith("error: worker ")
-    assert "with any number of workers" in line  # the killed one is seen by torchrun or by the other worker
+    lost, terminated = "start the fit again with any number of workers", "start again, with any number of workers"
+    assert lost in line or terminated in line  # the other worker notices first, or torchrun terminates it first
     assert state.exists()
     assert Checkpoint(state).load(AlsState).steps
 
