@@ -59,6 +59,41 @@ def test_evaluate_matches_entities_by_name(capsys, model, family, tmp_path):
     assert found["n_unseen"] == 1
 
 
+def test_evaluate_prints_the_baseline_and_rows_per_relation(capsys, model, family, tmp_path):
+    test = tmp_path / "test.tsv"
+    test.write_text("Ann\tparent\tCid\nBob\tlikes\tCid\nCid\tlikes\tBob\n")
+    code, out, err = run(capsys, "evaluate", model, test, "--known", family)
+    assert code == 0
+    assert "warning" not in err
+    assert "both, frequency baseline" in out
+    assert out.index("│ likes    │     2 │") < out.index("│ parent   │     1 │")
+    assert "may be training facts" not in out
+    found = json.loads(run(capsys, "evaluate", model, test, "--known", family, "--json")[1])
+    assert list(found["by_relation"]) == ["likes", "parent"]
+    assert 0 < found["baseline"]["by_relation"]["likes"]["mrr"] <= 1
+    assert found["n_trained_on"] == 0
+    assert found["n_known"] == 5
+
+
+def test_evaluate_warns_of_training_facts_and_of_a_ranking_that_is_not_filtered(capsys, model, family):
+    code, out, err = run(capsys, "evaluate", model, family)
+    assert code == 0
+    assert err.splitlines() == [
+        "warning: the model was fitted to 5 of the 5 test facts; evaluate it on other facts",
+        "warning: nothing but the test facts is filtered: other true facts count as errors; name them with --known",
+    ]
+    assert "no frequency baseline" in out
+    found = json.loads(run(capsys, "evaluate", model, family, "--json")[1])
+    assert (found["n_trained_on"], found["n_known"], found["baseline"]) == (5, 0, None)
+
+
+def test_evaluate_says_if_it_cannot_tell_what_was_trained_on(capsys, model, family, tmp_path):
+    (tmp_path / "some.tsv").write_text("Ann\tlikes\tCid\n")
+    (tmp_path / "test.tsv").write_text("Ann\tlikes\tBob\n")
+    _, out, _ = run(capsys, "evaluate", model, tmp_path / "test.tsv", "--known", tmp_path / "some.tsv")
+    assert "some test facts may be training facts" in " ".join(out.split())
+
+
 def test_table1_has_the_documented_fields(capsys):
     code, out, _ = run(capsys, "table1", "--dataset", "presidents", "--model", "vote", "--json")
     rows = json.loads(out)["rows"]

@@ -1,13 +1,15 @@
 import inspect
 import json
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from relatent.data.facts import Facts
 from relatent.data.names import Names
-from relatent.errors import FitError, InputError
+from relatent.errors import DataWarning, FitError, InputError
 from relatent.evaluation.ranking import Ranking, evaluate
+from relatent.fit.estimators.als import RescalALS
 from relatent.model.factors import Factors
 
 PEOPLE = ["Ann", "Bob", "Cid", "Dan"]
@@ -34,21 +36,38 @@ def by_name(factors: Factors, s: str, k: str, o: str) -> float:
     return float(factors.score(s, k, o))
 
 
-def plain_ranks(factors: Factors, test: Facts, known: list[Facts]) -> tuple[np.ndarray, np.ndarray]:
+def plain_ranks(
+    factors: Factors, test: Facts, known: list[Facts], score: Callable[..., float] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """The definition, one candidate at a time."""
+    score = score or (lambda s, k, o, side: by_name(factors, s, k, o))
     true = {fact for facts in (test, *known) for fact in facts.named()}
     candidates = list(factors.entities)
     candidates += sorted({x for s, _, o in test.named() for x in (s, o)} - set(candidates))
     optimistic = np.empty((len(test), 2), int)
     pessimistic = np.empty((len(test), 2), int)
     for row, (s, k, o) in enumerate(test.named()):
-        own = by_name(factors, s, k, o)
         for side in (0, 1):
+            own = score(s, k, o, side)
             rivals = [(x, k, o) if side == 0 else (s, k, x) for x in candidates]
-            scores = np.array([by_name(factors, *rival) for rival in rivals if rival not in true])
+            scores = np.array([score(*rival, side) for rival in rivals if rival not in true])
             optimistic[row, side] = 1 + (scores > own).sum()
             pessimistic[row, side] = 1 + (scores >= own).sum()
     return optimistic, pessimistic
+
+
+def plain_frequency(factors: Factors, test: Facts, known: list[Facts]):
+    """The score of a candidate for a place: in how many known facts of the relation, not in the test, it fills it.
+
+    Facts with names that neither the model nor the test facts have do not count.
+    """
+    names = {*factors.entities, *factors.relations, *(name for fact in test.named() for name in fact)}
+    counted = {fact for facts in known for fact in facts.named() if names.issuperset(fact)} - set(test.named())
+
+    def score(s, k, o, side):
+        return sum(fact[1] == k and fact[2 * side] == (s, o)[side] for fact in counted)
+
+    return score
 
 
 def random_facts(rng: np.random.Generator, n: int, entities: list[str], relations: list[str]) -> Facts:
@@ -73,6 +92,9 @@ def test_ranks_are_those_of_a_plain_loop_including_ties(seed):
         np.testing.assert_array_equal(ranking.optimistic, optimistic)
         np.testing.assert_array_equal(ranking.pessimistic, pessimistic)
         np.testing.assert_allclose(ranking.mrr, np.mean(2 / (optimistic + pessimistic)))
+    optimistic, pessimistic = plain_ranks(factors, test, known, plain_frequency(factors, test, known))
+    np.testing.assert_array_equal(ranking.baseline.optimistic, optimistic)
+    np.testing.assert_array_equal(ranking.baseline.pessimistic, pessimistic)
 
 
 # --- worlds with plain answers
@@ -133,6 +155,53 @@ def test_each_relation_has_its_own_summary():
     assert ranking.by_relation["over"].mrr == 1
     assert ranking.by_relation["under"].mrr == pytest.approx((1 / 1.5 + 1 / 1.5) / 2)
     assert ranking.by_relation["over"].n == 2
+
+
+def test_relations_with_more_facts_come_first():
+    factors = Factors(np.eye(2), np.zeros((2, 2, 2)), np.zeros(2), Names(["Ann", "Bob"]), Names(["over", "under"]))
+    ranking = evaluate(factors, Facts.from_arrays(["Ann", "Ann", "Bob"], ["over", "under", "under"], ["Bob"] * 3))
+    assert list(ranking.by_relation) == list(ranking.to_dict()["by_relation"]) == ["under", "over"]
+    assert [row["facts"] for row in ranking.to_dict()["by_relation"].values()] == [2, 1]
+
+
+# --- the frequency baseline
+
+
+def test_the_baseline_ranks_answers_by_how_often_they_fill_that_place():
+    factors, test = scored(np.zeros((4, 4)).tolist()), likes(("Ann", "Bob"))
+    known = likes(("Cid", "Dan"), ("Dan", "Dan"), ("Dan", "Cid"), ("Cid", "Bob"))
+    baseline = evaluate(factors, test, known=[known, known]).baseline
+    # As subjects Dan and Cid come before Ann and Bob, but Cid is a known answer; as objects Dan before Bob and Cid.
+    assert baseline.ranks.tolist() == [[2.5, 2.5]]
+    assert baseline.to_dict()["baseline"] is None
+
+
+def test_test_facts_do_not_count_for_the_baseline():
+    factors, test = scored(np.zeros((4, 4)).tolist()), likes(("Ann", "Bob"), ("Cid", "Bob"))
+    known = [likes(("Dan", "Cid")), test]
+    assert evaluate(factors, test, known=known).baseline.ranks[:, 1].tolist() == [3, 3]
+
+
+def test_without_known_facts_there_is_no_baseline():
+    factors, test = scored(np.zeros((4, 4)).tolist()), likes(("Ann", "Bob"))
+    assert evaluate(factors, test).baseline is None
+    assert evaluate(factors, test, known=test).baseline is None
+    assert evaluate(factors, test).to_dict()["baseline"] is None
+    assert evaluate(factors, test, known=likes(("Ann", "Cid"))).n_known == 1
+
+
+# --- test facts that the model was fitted to
+
+
+def test_a_warning_tells_how_many_test_facts_were_trained_on():
+    train = likes(("Ann", "Bob"), ("Bob", "Cid"))
+    factors = RescalALS(1, 0.01, 0.01).fit(train).factors_
+    test = likes(("Ann", "Bob"), ("Ann", "Cid"))
+    with pytest.warns(DataWarning, match="the model was fitted to 1 of the 2 test facts; evaluate it on other facts"):
+        ranking = evaluate(factors, test, known=train)
+    assert ranking.n_trained_on == ranking.to_dict()["n_trained_on"] == 1
+    assert evaluate(factors, likes(("Ann", "Cid")), known=train).n_trained_on == 0
+    assert evaluate(factors, test).n_trained_on is None
 
 
 def test_cutoffs_can_be_chosen():
@@ -227,6 +296,7 @@ def test_relations_become_rows_of_a_data_frame():
     assert table.to_dict("records") == [
         {
             "relation": "likes",
+            "facts": 1,
             "n": 2,
             "mrr": ranking.mrr,
             "mean_rank": 2,
@@ -235,6 +305,11 @@ def test_relations_become_rows_of_a_data_frame():
             "hits_10": 1.0,
         }
     ]
+
+
+def test_the_baseline_has_a_column_of_the_data_frame():
+    ranking = evaluate(scored(np.eye(3).tolist()), likes(("Ann", "Bob")), known=likes(("Cid", "Bob")))
+    assert ranking.to_pandas()["baseline_mrr"].tolist() == [ranking.baseline.mrr]
 
 
 def test_the_old_name_of_to_dict_warns():

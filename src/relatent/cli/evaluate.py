@@ -107,11 +107,16 @@ def cross_validate(
 @model_argument
 @click.argument("test")
 @click.option(
-    "--known", multiple=True, help="True facts to leave out of the ranking, such as the training facts (repeatable)."
+    "--known",
+    multiple=True,
+    help="True facts to leave out of the ranking and to count frequencies in, such as the training facts (repeatable).",
 )
 @json_option
 def evaluate(model: Path, test: str, known: Sequence[str], as_json: bool) -> None:
-    """Rank test facts among all entities: filtered MRR and hits@k. The bare name of a benchmark means its test split.
+    """Rank test facts among all entities: filtered MRR and hits@k, beside those of the most frequent answers.
+
+    The bare name of a benchmark means its test split. A warning says if the model was fitted to test facts; that can
+    be told if the training facts are among the test and known facts.
 
     Example: relatent evaluate wn18rr.relatent wn18rr --known wn18rr
     """
@@ -125,6 +130,9 @@ def evaluate(model: Path, test: str, known: Sequence[str], as_json: bool) -> Non
     facts, others = open_facts(test, split="test"), [open_facts(source) for source in known]
     with bar("ranking") as progress:
         found = rank(factors, facts, known=others, progress=progress)
+    if not found.n_known:
+        message = "nothing but the test facts is filtered: other true facts count as errors; name them with --known"
+        click.echo(f"warning: {message}", err=True)
     print_result(as_json, {"test": test, **found.to_dict()}, lambda: tables.ranking(f"{model} on {test}", found))
 
 

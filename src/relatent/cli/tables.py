@@ -102,23 +102,41 @@ def report(title: str, found: Report) -> list[Any]:
 
 
 def ranking(title: str, found: Ranking) -> list[Any]:
-    """Filtered ranks per side and for both sides together."""
-    sides = [("for the object", found.by_side["object"]), ("for the subject", found.by_side["subject"])]
+    """Filtered ranks per side and for both sides together, beside the frequency baseline, and per relation."""
+    shown = [("for the object", found.by_side["object"]), ("for the subject", found.by_side["subject"])]
+    shown.append(("both", found.overall))
+    if found.baseline is not None:
+        shown.append(("both, frequency baseline", found.baseline.overall))
     rows = [
-        (
-            name,
-            f"{side.n:,}",
-            figure(side.mrr),
-            *(figure(side.hits[k]) for k in sorted(side.hits)),
-            f"{side.mean_rank:,.1f}",
-        )
-        for name, side in [*sides, ("both", found.overall)]
+        (name, f"{row.n:,}", figure(row.mrr), *(figure(row.hits[k]) for k in sorted(row.hits)), f"{row.mean_rank:,.1f}")
+        for name, row in shown
     ]
     hits = [f"hits@{k}" for k in sorted(found.hits)]
-    note = f"filtered; ties get their mean rank (MRR {found.mrr_pessimistic:.3f} to {found.mrr_optimistic:.3f})"
+    filtered = "filtered" if found.n_known else "not filtered"
+    note = f"{filtered}; ties get their mean rank (MRR {found.mrr_pessimistic:.3f} to {found.mrr_optimistic:.3f})"
     if found.n_unseen:
         note += f"; {found.n_unseen} names that the model does not know are ranked with a zero vector"
-    return [table(title, ("question", "n", "MRR", *hits, "mean rank"), rows, numbers=range(1, 4 + len(hits))), note]
+    if found.n_trained_on is None:
+        note += "; the training facts are not among the test and known facts: some test facts may be training facts"
+    baseline = "no frequency baseline: it counts answers in known facts; name them with --known"
+    if found.baseline is not None:
+        baseline = "frequency baseline: answers ranked by how often they occur in that place of the relation in --known"
+    ranks = table(title, ("question", "n", "MRR", *hits, "mean rank"), rows, numbers=range(1, 4 + len(hits)))
+    return [ranks, _ranking_by_relation(found), note, baseline]
+
+
+def _ranking_by_relation(found: Ranking) -> Table:
+    most = max(found.hits)
+    baseline = {} if found.baseline is None else found.baseline.by_relation
+    rows = [
+        (name, f"{row.n // 2:,}", figure(row.mrr), figure(row.hits[most]))
+        + ((figure(baseline[name].mrr), figure(baseline[name].hits[most])) if baseline else ())
+        for name, row in list(found.by_relation.items())[:MAX_RELATIONS]
+    ]
+    columns = ["relation", "facts", "MRR", f"hits@{most}"]
+    columns += ["frequency MRR", f"frequency hits@{most}"] if baseline else []
+    title = f"Relations ({len(rows)} of {len(found.by_relation)}, most facts first)"
+    return table(title, columns, rows, numbers=range(1, len(columns)))
 
 
 def table1(rows: Iterable[Table1Row]) -> Table:

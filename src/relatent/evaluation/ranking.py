@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,6 +30,9 @@ from ..errors import DataWarning, FitError, InputError
 from ..json_values import to_json
 from ..model.factors import Factors, against_others
 from ..progress import Progress, reporting
+from .frequency import Frequencies
+from .questions import Questions, extended, n_isolated, questions_of, translated
+from .training_overlap import n_trained_on
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,6 +76,9 @@ class Ranking:
     cutoffs: tuple[int, ...] = (1, 3, 10)
     n_unseen: int = 0  # entities and relations in the test facts that the model does not know
     n_isolated: int = 0  # entities in the test facts that occur in no known fact
+    n_known: int = 0  # known facts beside the test facts; if there are none, nothing but the test facts is filtered
+    n_trained_on: int | None = None  # test facts that the model was fitted to; None if that cannot be told
+    baseline: Ranking | None = None  # the same questions answered by frequency in the known facts, if there are any
 
     @property
     def n(self) -> int:
@@ -121,33 +127,43 @@ class Ranking:
 
     @cached_property
     def by_relation(self) -> dict[str, RankSummary]:
-        """The summary of each relation that has test facts."""
+        """The summary of each relation that has test facts, most facts first."""
+        ids, n_facts = np.unique(self.relation_ids, return_counts=True)
         return {
             self.relations[k]: _summarise(self.ranks[self.relation_ids == k], self.cutoffs)
-            for k in np.unique(self.relation_ids).tolist()
+            for k in ids[np.argsort(-n_facts, kind="stable")].tolist()
         }
 
     def to_dict(self) -> dict[str, Any]:
         """Everything except the single ranks, as JSON values."""
         return {
+            **self._figures(),
+            "n_unseen": self.n_unseen,
+            "n_isolated": self.n_isolated,
+            "n_known": self.n_known,
+            "n_trained_on": self.n_trained_on,
+            "baseline": None if self.baseline is None else self.baseline._figures(),
+        }
+
+    def _figures(self) -> dict[str, Any]:
+        return {
             **to_json(self.overall),
             "mrr_optimistic": self.mrr_optimistic,
             "mrr_pessimistic": self.mrr_pessimistic,
-            "n_unseen": self.n_unseen,
-            "n_isolated": self.n_isolated,
             "by_side": to_json(self.by_side),
-            "by_relation": to_json(self.by_relation),
+            "by_relation": {name: {"facts": row.n // 2, **to_json(row)} for name, row in self.by_relation.items()},
         }
 
     as_dict = renamed_method("as_dict", "to_dict")
 
     def to_pandas(self) -> pd.DataFrame:
-        """The summary of each relation as a data frame, one row per relation; needs pandas."""
+        """The summary of each relation as a data frame, one row per relation, most facts first; needs pandas."""
         import pandas as pd
 
         rows = [
-            {"relation": name, "n": found.n, "mrr": found.mrr, "mean_rank": found.mean_rank}
+            {"relation": name, "facts": found.n // 2, "n": found.n, "mrr": found.mrr, "mean_rank": found.mean_rank}
             | {f"hits_{k}": share for k, share in found.hits.items()}
+            | ({} if self.baseline is None else {"baseline_mrr": self.baseline.by_relation[name].mrr})
             for name, found in self.by_relation.items()
         ]
         return pd.DataFrame(rows)
@@ -172,7 +188,8 @@ def evaluate(
 
     Parameters
     ----------
-    known : other true facts, usually training and validation facts; neither they nor the test facts count as rivals
+    known : other true facts, usually training and validation facts; neither they nor the test facts count as rivals;
+        the frequency baseline counts them, and a warning says so if they show that test facts were trained on
     batch_size : questions scored together; None: as many as fit into 64 MB of scores
     hits : cutoffs k of hits@k
     progress : True for a bar, or a function called with (questions answered, questions, note)
@@ -184,32 +201,44 @@ def evaluate(
     """
     known = (known,) if isinstance(known, Facts) else tuple(known)
     _check_arguments(factors, test, batch_size, hits)
-    entities = _extended(factors.entities, test.entities, test.triples[:, [0, 2]])
-    relations = _extended(factors.relations, test.relations, test.triples[:, 1])
+    entities = extended(factors.entities, test.entities, test.triples[:, [0, 2]])
+    relations = extended(factors.relations, test.relations, test.triples[:, 1])
     n_unseen = len(entities) - len(factors.entities)
     if n_unseen and n_unseen == len(np.unique(test.triples[:, [0, 2]])):
         warnings.warn(
             "the model knows no entity of the test facts; are they from the same data?", DataWarning, stacklevel=2
         )
-    cells = [_translate(facts, entities, relations) for facts in (test, *known)]
-    scorer = _Scorer(factors, len(entities), batch_size)
-    optimistic, pessimistic = np.empty((2, len(test), 2), np.int64)
+    trained_on = n_trained_on(factors, test, known)
+    if trained_on:
+        message = f"the model was fitted to {trained_on:,} of the {len(test):,} test facts; evaluate it on other facts"
+        warnings.warn(message, DataWarning, stacklevel=2)
+    cells = [translated(facts, entities, relations) for facts in (test, *known)]
+    scorer, frequencies = _Scorer(factors, len(entities), batch_size), Frequencies(cells, len(entities))
+    optimistic, pessimistic, *by_frequency = np.empty((4, len(test), 2), np.int64)
     with reporting(_with_note(progress), "ranking facts") as report:
         for column in (0, 1):
-            questions = _questions(cells, column, len(entities))
+            questions = questions_of(cells, column, len(entities))
             for rows, better, tied in _count_rivals(scorer, questions, column):
                 optimistic[rows, column] = 1 + better
                 pessimistic[rows, column] = 1 + better + tied
                 report(column * len(test) + rows.stop, 2 * len(test), "ranking facts")
-    return Ranking(
+            better, tied = frequencies.count_rivals(questions, column)
+            by_frequency[0][:, column], by_frequency[1][:, column] = 1 + better, 1 + better + tied
+    ranking = Ranking(
         optimistic,
         pessimistic,
         np.array(test.triples[:, 1]),
         test.relations,
         tuple(hits),
         n_unseen + len(relations) - len(factors.relations),
-        _n_isolated(cells, len(entities)),
+        n_isolated(cells, len(entities)),
+        frequencies.n_facts,
+        trained_on,
     )
+    if not frequencies.n_facts:
+        return ranking
+    baseline = replace(ranking, optimistic=by_frequency[0], pessimistic=by_frequency[1], n_trained_on=None)
+    return replace(ranking, baseline=baseline)
 
 
 def _with_note(progress: bool | Progress | None) -> bool | Progress | None:
@@ -245,62 +274,6 @@ def _check_arguments(factors: Factors, test: Facts, batch_size: int | None, hits
 def _summarise(ranks: Vector, cutoffs: tuple[int, ...]) -> RankSummary:
     hits = {k: float(np.mean(ranks <= k)) for k in cutoffs}
     return RankSummary(ranks.size, float(np.mean(1 / ranks)), float(np.mean(ranks)), hits)
-
-
-# --- one vocabulary for the model, the test facts and the known facts
-
-
-def _extended(model: Names, names: Names, used: Ids) -> Names:
-    """The model's names, followed by those that only the test facts use."""
-    used = np.unique(used)
-    unseen = used[model.translate(names)[used] < 0]
-    return model.extended([names[i] for i in unseen.tolist()])
-
-
-def _translate(facts: Facts, entities: Names, relations: Names) -> Ids:
-    """Subjects, relations and objects in the ids of a vocabulary, (3, n), without facts that use other names."""
-    entity, relation = entities.translate(facts.entities), relations.translate(facts.relations)
-    cells = np.stack([entity[facts.subjects], relation[facts.triples[:, 1]], entity[facts.objects]])
-    within = (cells >= 0).all(axis=0)
-    return cells if within.all() else cells[:, within]
-
-
-def _n_isolated(cells: Sequence[Ids], n: int) -> int:
-    occurs = np.zeros(n, bool)
-    for s, _, o in cells[1:]:
-        occurs[s] = occurs[o] = True
-    return int(np.count_nonzero(~occurs[np.unique(cells[0][[0, 2]])]))
-
-
-# --- questions and their known answers
-
-
-class _Questions(NamedTuple):
-    """One question per test fact; known answers of question i are answers[starts[i]:stops[i]], with its target."""
-
-    given: Ids  # (n,) the entity at the other end
-    relation: Ids
-    target: Ids
-    answers: Ids
-    starts: Ids
-    stops: Ids
-
-
-def _questions(cells: Sequence[Ids], column: int, n: int) -> _Questions:
-    open_place, given_place = (0, 2) if column == 0 else (2, 0)
-    asked = cells[0][1] * n + cells[0][given_place]
-    distinct, which = np.unique(asked, return_inverse=True)
-    known = []
-    for facts in cells:
-        question = facts[1] * n + facts[given_place]
-        place = np.minimum(np.searchsorted(distinct, question), len(distinct) - 1)
-        wanted = distinct[place] == question
-        known.append(place[wanted] * n + facts[open_place][wanted])
-    keys = np.unique(np.concatenate(known))
-    edges = np.searchsorted(keys, np.arange(len(distinct) + 1) * n)
-    return _Questions(
-        cells[0][given_place], cells[0][1], cells[0][open_place], keys % n, edges[which], edges[which + 1]
-    )
 
 
 # --- scores, in blocks
@@ -344,7 +317,7 @@ class _Scorer:
             scores[row, : len(self.A)] = against_others(theta, np.full(len(self.A), relation[row]))
 
 
-def _count_rivals(scorer: _Scorer, questions: _Questions, column: int) -> Iterator[tuple[slice, Counts, Counts]]:
+def _count_rivals(scorer: _Scorer, questions: Questions, column: int) -> Iterator[tuple[slice, Counts, Counts]]:
     """For each block of questions the numbers of rivals with a higher and with an equal score."""
     n = len(questions.target)
     block = scorer.block(min(n, scorer.batch_size))
