@@ -66,6 +66,11 @@ BENCHMARKS = {  # name: (module, function, what it measures)
         "groups",
         "groups of Kinships and Nations and their true groups: adjusted Rand index",
     ),
+    "calibration": (
+        "calibrating",
+        "calibration",
+        "expected and true numbers of missing facts on sparse graphs, by probability (40 min, 3 on a GPU)",
+    ),
     "serving": (
         "serving",
         "serving",

@@ -79,7 +79,7 @@ def answers(
         theta[known_ids] = -np.inf
     elif treat_known == ONLY:
         theta[np.setdiff1d(np.arange(len(theta)), known_ids)] = -np.inf
-    found = _answer_list(factors, names, theta, best_first(theta, k), known_ids)
+    found = _answer_list(factors, names, theta, best_first(theta, k), known_ids, ids[1])
     return Answers(("subject", "relation", "object")[place], len(known_ids), found)
 
 
@@ -97,9 +97,9 @@ def entity_sections(
         if known is not None:
             known_ids = known.objects(i, relation_id) if role == "subject" else known.subjects(relation_id, i)
         shown = known_ids[best_first(theta[known_ids], MAX_KNOWN_SHOWN)]
-        listed = _answer_list(factors, factors.entities, theta, shown, known_ids)
+        listed = _answer_list(factors, factors.entities, theta, shown, known_ids, relation_id)
         theta[known_ids] = -np.inf
-        predicted = _answer_list(factors, factors.entities, theta, best_first(theta, k), known_ids[:0])
+        predicted = _answer_list(factors, factors.entities, theta, best_first(theta, k), known_ids[:0], relation_id)
         sections.append(EntitySection(factors.relations[relation_id], role, len(known_ids), listed, predicted))
     return sorted(sections, key=_sort_key)
 
@@ -125,9 +125,11 @@ def _all_scores(factors: Factors, i: int) -> Iterator[tuple[int, str, Vector]]:
                 yield relation_id, role, scores
 
 
-def _answer_list(factors: Factors, names: Names, theta: Vector, chosen: Ids, known: Ids) -> list[Answer]:
-    """The chosen entries of θ, with names and probabilities."""
-    p = np.atleast_1d(factors.link.probability(theta[chosen]))
+def _answer_list(
+    factors: Factors, names: Names, theta: Vector, chosen: Ids, known: Ids, relation: int | None
+) -> list[Answer]:
+    """The chosen entries of θ, with names and probabilities; relation: None if relations are the answers."""
+    p = np.atleast_1d(factors.link.probability(theta[chosen], chosen if relation is None else relation))
     is_known = np.isin(chosen, known)
     rows = zip(chosen.tolist(), theta[chosen].tolist(), p.tolist(), is_known.tolist(), strict=True)
     return [Answer(names[i], score, probability, mark) for i, score, probability, mark in rows]

@@ -167,7 +167,7 @@ def typical_facts(factors: Factors, members: Ids, k: int) -> list[TypicalFact]:
     for relation_id, relation in enumerate(factors.relations):
         for role, R_k in (("subject", R[relation_id]), ("object", R[relation_id].T)):
             inside, elsewhere = (
-                factors.link.probability(A @ (mean @ R_k) + float(factors.bias[relation_id]))
+                factors.link.probability(A @ (mean @ R_k) + float(factors.bias[relation_id]), relation_id)
                 for mean in (group_mean, overall_mean)
             )
             for j in np.argsort(-(inside - elsewhere), kind="stable")[:k].tolist():

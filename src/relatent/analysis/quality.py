@@ -105,7 +105,7 @@ def quality(
         warnings.simplefilter("ignore", DataWarning)
         ranks = evaluate(factors, ranked, known=true_facts, progress=progress).ranks
     cells = score_rows(factors, test, known, rng)
-    p = np.asarray(factors.link.probability(cells.theta), np.float64)
+    p = np.asarray(factors.link.probability(cells.theta, cells.relation), np.float64)
 
     def figures(facts: Ids | slice, rows: Ids | slice) -> QualityFigures:
         measured = measure(cells.truth[rows], cells.theta[rows], p[rows], cells.weights[rows])

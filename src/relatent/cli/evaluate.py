@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..errors import DownloadError
-from .options import calibrate_option, make_estimator, model_option, search_grid, settings_options
+from .options import calibrate_option, make_estimator, missing_option, model_option, search_grid, settings_options
 from .output import FILE, json_option, model_argument, print_result, seed_option
 
 
@@ -40,6 +40,7 @@ from .output import FILE, json_option, model_argument, print_result, seed_option
 )
 @click.option("--metric", default="auc_pr", show_default=True, help="Metric that the search maximises.")
 @calibrate_option
+@missing_option
 @click.option(
     "--reliability",
     type=FILE,
@@ -58,6 +59,7 @@ def cross_validate(
     search: Sequence[str],
     metric: str,
     calibrate: str | None,
+    missing: float | None,
     reliability: Path | None,
     leaky: bool,
     jobs: int | None,
@@ -78,8 +80,8 @@ def cross_validate(
         from ..plots.style import check_figure_path
 
         check_figure_path(reliability)
-    estimator = make_estimator(model, settings, seed, calibrate)
-    grid = search_grid(search, "estimator__" if calibrate else "")
+    estimator = make_estimator(model, settings, seed, calibrate, missing=missing)
+    grid = search_grid(search, "estimator__" if calibrate or missing else "")
     facts = open_facts(data)
     with bar(f"cross-validating {model}") as progress:
         report = run(

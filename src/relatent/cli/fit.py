@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import calibrate_option, is_given, make_estimator, model_option, settings_options
+from .options import calibrate_option, is_given, make_estimator, missing_option, model_option, settings_options
 from .output import FILE, json_option, model_output_option, print_result, seed_option
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ SLOW_EXACT_CELLS = 5e7  # an exact fit of more cells takes a minute or more
     "--checkpoint-steps", type=click.IntRange(min=1), metavar="N", help="Also save the state after every N steps."
 )
 @calibrate_option
+@missing_option
 @click.option(
     "--distributed",
     is_flag=True,
@@ -52,6 +53,7 @@ def fit(
     output: Path,
     model: str,
     calibrate: str | None,
+    missing: float | None,
     preset: str | None,
     validation: str | None,
     checkpoint: Path | None,
@@ -67,6 +69,7 @@ def fit(
 
     Example: relatent fit kinships -o kinships.relatent --rank 50
     """
+    from ..analysis.probabilities import describe_probabilities
     from ..fit.checkpoint import Checkpoint
     from ..model.storage import check_target
     from . import tables
@@ -76,12 +79,12 @@ def fit(
         raise click.UsageError("--checkpoint and --output must be different files")
     if checkpoint is None and checkpoint_steps is not None:
         raise click.UsageError("--checkpoint-steps needs --checkpoint FILE")
-    if distributed and (model not in DISTRIBUTED_MODELS or calibrate):
+    if distributed and (model not in DISTRIBUTED_MODELS or calibrate or missing):
         raise click.UsageError(f"--distributed is for --model {', '.join(DISTRIBUTED_MODELS)}, without --calibrate")
     check_launch(distributed)
     if preset is not None and is_given("model"):
         raise click.UsageError("--preset chooses the model itself; leave --model out")
-    estimator = make_estimator(model, settings, seed, calibrate, preset)
+    estimator = make_estimator(model, settings, seed, calibrate, preset, missing)
     saved_state = None if checkpoint is None else Checkpoint(checkpoint, steps=checkpoint_steps)
     with join_workers(distributed, getattr(estimator, "device", "cpu")) as workers:
         with workers.raise_together():
@@ -105,7 +108,10 @@ def fit(
     print_result(
         as_json,
         summary | learned,
-        lambda: [tables.values(title, tables.details(summary)), *tables.learned(factors.about)],
+        lambda: [
+            tables.values(title, [*tables.details(summary), ("probabilities", describe_probabilities(factors))]),
+            *tables.learned(factors.about),
+        ],
     )
 
 

@@ -28,6 +28,13 @@ calibrate_option = click.option(
     type=click.Choice(["isotonic", "platt"]),
     help="Calibrate the probabilities on cells held out from the training data.",
 )
+missing_option = click.option(
+    "--missing",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="SHARE",
+    help="Share of the true facts that the data does not list, by which unlisted cells are calibrated; implies "
+    "--calibrate isotonic.  [default: 0.1; if the data has unobserved cells, these are calibrated]",
+)
 
 
 def is_given(option: str) -> bool:
@@ -166,7 +173,12 @@ def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_estimator(
-    model: str, settings: dict[str, Any], seed: int, calibrate: str | None, preset: str | None = None
+    model: str,
+    settings: dict[str, Any],
+    seed: int,
+    calibrate: str | None,
+    preset: str | None = None,
+    missing: float | None = None,
 ) -> Estimator:
     """The estimator that the options ask for; raises UsageError if options contradict each other."""
     from ..evaluation.calibration import Calibrated
@@ -190,7 +202,9 @@ def make_estimator(
         if name not in known:
             raise click.UsageError(f"--set: --model {model} has no setting {name!r}; it has {', '.join(known)}")
     estimator.set_params(**given, **others)
-    return estimator if calibrate is None else Calibrated(estimator, method=calibrate, random_state=seed)
+    if calibrate is None and missing is None:
+        return estimator
+    return Calibrated(estimator, calibrate or "isotonic", random_state=seed, missing=missing)
 
 
 def search_grid(search: Sequence[str], prefix: str) -> list[dict[str, Any]] | None:

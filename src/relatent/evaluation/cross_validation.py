@@ -170,7 +170,7 @@ class EvaluationProtocol:
     def predictions(self, factors: Factors, fold: HeldOut) -> tuple[Vector, Vector]:
         """Scores to rank by, and probabilities."""
         theta = factors.score(*fold.cells.T)
-        probabilities = np.asarray(factors.link.probability(theta), np.float64)
+        probabilities = np.asarray(factors.link.probability(theta, fold.cells[:, 1]), np.float64)
         return (theta if self.scores == "raw" else pair_normalised(factors, fold.cells)), probabilities
 
 
@@ -184,7 +184,7 @@ def pair_normalised(factors: Factors, cells: Triples) -> Vector:
     for low in range(0, len(pairs), block):
         chunk = pairs[low : low + block]
         theta = factors.score((chunk // n)[:, None], np.arange(len(factors.relations)), (chunk % n)[:, None])
-        response = np.asarray(factors.link.response(theta), np.float64)  # (pairs, K)
+        response = np.asarray(factors.link.response(theta, np.arange(len(factors.relations))), np.float64)  # (pairs, K)
         norm = np.linalg.norm(response, axis=1)
         edges = np.searchsorted(pair_of_cell[order], [low, low + len(chunk)])
         rows = order[edges[0] : edges[1]]

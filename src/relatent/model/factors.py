@@ -26,9 +26,10 @@ from ..errors import InputError
 from . import fold_in as folding
 from . import storage
 from .entity_prior import EntityPrior, entity_prior
-from .links import Link, LogisticLink
+from .links import Link, LogisticLink, UnlistedLink
 from .objective_term import CATEGORICAL, ObjectiveTerm
 
+RANKING_LOSSES = ("softmax", "hinge")  # whose θ is not a log-odds
 CELLS_PER_BLOCK = 1 << 16  # cells scored together: two (cells, r) arrays of gathered rows stay in the cache
 
 
@@ -80,11 +81,19 @@ class Factors:
                 raise InputError(
                     f"{what} must have shape {shape} for {n} entities and {k} relations, got {array.shape}"
                 )
+        if isinstance(self.link, UnlistedLink) and len(self.link.scores) != k:
+            raise InputError(f"the link must have knots for {k} relations, got {len(self.link.scores)}")
 
     @property
     def rank(self) -> int:
         """The number of latent components."""
         return int(self.A.shape[1])
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether the link gives probabilities; scores of a softmax or hinge loss need calibration for that."""
+        is_ranking = self.loss is not None and self.loss.name in RANKING_LOSSES
+        return not is_ranking or self.link.name != LogisticLink.name
 
     def __repr__(self) -> str:
         size = f"{len(self.entities)} entities, {len(self.relations)} relations, rank {self.rank}"
@@ -116,7 +125,7 @@ class Factors:
 
     def probability(self, subjects: ArrayLike, relations: ArrayLike, objects: ArrayLike) -> Vector:
         """The probability that each cell is true, for ids or names."""
-        return self.link.probability(self.score(subjects, relations, objects))
+        return self.link.probability(self.score(subjects, relations, objects), self.relations.ids(relations))
 
     def top(
         self,
@@ -134,7 +143,8 @@ class Factors:
         for facts in (exclude,) if isinstance(exclude, Facts) else exclude or ():
             theta[self._known_answers(facts, given, place)] = -np.inf
         best = best_first(theta, k)
-        return Top([names[i] for i in best.tolist()], theta[best], self.link.probability(theta[best]))
+        relations = best if relation is None else self.relations.ids(relation)
+        return Top([names[i] for i in best.tolist()], theta[best], self.link.probability(theta[best], relations))
 
     def question(self, subject: Any = None, relation: Any = None, object: Any = None) -> Question:
         """The open place, the names of its candidates, and their scores."""

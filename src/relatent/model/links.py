@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from ..arrays import Vector
@@ -22,10 +23,10 @@ class Link(Protocol):
     def name(self) -> str:
         """The name in model files and reports."""
 
-    def probability(self, theta: Vector) -> Vector:
-        """p(θ), in [0, 1]."""
+    def probability(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
+        """p(θ), in [0, 1]; relations: their ids, in a shape that broadcasts, for links that differ by relation."""
 
-    def response(self, theta: Vector) -> Vector:
+    def response(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
         """The prediction of x: the probability, or θ itself for least squares."""
 
 
@@ -35,11 +36,11 @@ class LogisticLink:
 
     name: ClassVar[str] = "logistic"
 
-    def probability(self, theta: Vector) -> Vector:
+    def probability(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
         """σ(θ)."""
         return expit(theta)  # type: ignore[no-any-return]
 
-    def response(self, theta: Vector) -> Vector:
+    def response(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
         """σ(θ)."""
         return self.probability(theta)
 
@@ -58,7 +59,7 @@ class SmoothLink:
         if not 0 < self.epsilon <= 0.5:
             raise InputError(f"epsilon must be above 0 and at most 0.5, got {self.epsilon}")
 
-    def probability(self, theta: Vector) -> Vector:
+    def probability(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
         """σ_ε(θ), monotonic and continuous with its derivative."""
         e = self.epsilon
         theta = np.asarray(theta, np.float64)
@@ -66,7 +67,7 @@ class SmoothLink:
         high = 1 - e * np.exp(np.minimum((1 - theta) / e, 1) - 1)
         return np.where(theta <= e, low, np.where(theta >= 1 - e, high, theta))[()]
 
-    def response(self, theta: Vector) -> Vector:
+    def response(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
         """θ, as least squares fits it to x."""
         return theta
 
@@ -77,11 +78,11 @@ class CountLink:
 
     name: ClassVar[str] = "count"
 
-    def probability(self, theta: Vector) -> Vector:
+    def probability(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
         """1 − exp(−exp(θ))."""
         return -np.expm1(-self.response(theta))
 
-    def response(self, theta: Vector) -> Vector:
+    def response(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
         """exp(θ), the mean count."""
         with np.errstate(over="ignore"):  # an infinite mean gives probability 1
             return np.exp(theta)
@@ -93,11 +94,11 @@ class IdentityLink:
 
     name: ClassVar[str] = "identity"
 
-    def probability(self, theta: Vector) -> Vector:
+    def probability(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
         """θ clipped to [0, 1]."""
         return np.clip(theta, 0, 1)
 
-    def response(self, theta: Vector) -> Vector:
+    def response(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
         """θ."""
         return theta
 
@@ -117,11 +118,11 @@ class PlattLink:
         if self.slope < 0:
             raise InputError(f"slope must be at least 0, so that probabilities rise with scores, got {self.slope}")
 
-    def probability(self, theta: Vector) -> Vector:
+    def probability(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
         """σ(slope·θ + intercept)."""
         return expit(self.slope * np.asarray(theta, np.float64) + self.intercept)  # type: ignore[no-any-return]
 
-    def response(self, theta: Vector) -> Vector:
+    def response(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
         """The probability."""
         return self.probability(theta)
 
@@ -150,13 +151,54 @@ class IsotonicLink:
         if p[0] < 0 or p[-1] > 1:
             raise InputError(f"probabilities must be within 0 and 1, got {p[0]} to {p[-1]}")
 
-    def probability(self, theta: Vector) -> Vector:
+    def probability(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
         """Linear between the knots."""
         return np.interp(theta, self.scores, self.probabilities)
 
-    def response(self, theta: Vector) -> Vector:
+    def response(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
         """The probability."""
         return self.probability(theta)
+
+
+@dataclass(frozen=True)
+class UnlistedLink:
+    """Log-odds that are linear between knots, for each relation: probabilities of cells that are not listed.
+
+    Constant before the first knot and after the last. For a listed cell, the probability if it were not listed.
+    """
+
+    scores: Sequence[Sequence[float]]  # per relation
+    log_odds: Sequence[Sequence[float]]
+    name: ClassVar[str] = "unlisted"
+
+    def __post_init__(self) -> None:
+        for what in ("scores", "log_odds"):
+            rows = getattr(self, what)
+            is_nested = isinstance(rows, (list, tuple)) and all(isinstance(row, (list, tuple)) for row in rows)
+            if not is_nested or not all(_is_finite(value) for row in rows for value in row):
+                raise InputError(f"{what} must be a list of finite numbers per relation")
+            object.__setattr__(self, what, tuple(map(tuple, rows)))
+        if list(map(len, self.scores)) != list(map(len, self.log_odds)) or not all(self.scores) or not self.scores:
+            raise InputError("scores and log_odds need the same length for each relation, at least 1")
+        if any(left >= right for row in self.scores for left, right in pairwise(row)):
+            raise InputError("scores must increase from knot to knot")
+        if any(left > right for row in self.log_odds for left, right in pairwise(row)):
+            raise InputError("log_odds must not decrease from knot to knot")
+
+    def probability(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
+        """Linear in the log-odds between the knots of the relation."""
+        if relations is None:
+            raise InputError("the probability of an unlisted cell depends on its relation; use Factors.probability")
+        theta, k = np.broadcast_arrays(np.asarray(theta, np.float64), np.asarray(relations))
+        log_odds = np.empty(theta.shape)
+        for relation in np.unique(k).tolist():
+            chosen = k == relation
+            log_odds[chosen] = np.interp(theta[chosen], self.scores[relation], self.log_odds[relation])
+        return expit(log_odds)[()]  # type: ignore[no-any-return]
+
+    def response(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
+        """The probability."""
+        return self.probability(theta, relations)
 
 
 def _is_finite(value: object) -> bool:
@@ -165,5 +207,6 @@ def _is_finite(value: object) -> bool:
 
 
 LINKS: dict[str, Callable[..., Link]] = {
-    link.name: link for link in (LogisticLink, SmoothLink, CountLink, IdentityLink, PlattLink, IsotonicLink)
+    link.name: link
+    for link in (LogisticLink, SmoothLink, CountLink, IdentityLink, PlattLink, IsotonicLink, UnlistedLink)
 }

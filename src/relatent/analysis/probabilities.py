@@ -1,0 +1,24 @@
+"""What the probabilities of a model mean, and lift: a probability relative to the base rate of its relation."""
+
+from __future__ import annotations
+
+from ..model.factors import Factors
+
+
+def describe_probabilities(factors: Factors) -> str:
+    """One sentence: which cells the probabilities are for, and what they assume; or that there are none."""
+    found = factors.about.get("calibration")
+    if not factors.has_probabilities:
+        loss = factors.loss.name if factors.loss else "this"
+        return f"scores of a {loss} model rank answers but are not probabilities; calibrate it for those"
+    if found is None:
+        return "probabilities are not calibrated"
+    if found.get("calibrated_for") != "unlisted":
+        return "probabilities are calibrated for unobserved cells; those of unlisted cells are lower"
+    share, expected = f"{found['missing']:.3g}", f"{found['expected']:,.0f}"
+    prior = f"the assumed share {share}" if found["missing_is_assumed"] else f"a share {share}"
+    change = "; give the share that is missing if you know better" if found["missing_is_assumed"] else ""
+    return (
+        f"probabilities are those of unlisted cells if {prior} of the true facts is missing: {expected} facts among "
+        f"{found['unlisted_cells']:,} cells{change}"
+    )
