@@ -10,7 +10,7 @@ import numpy as np
 import relatent
 from sparse_graphs import KINDS, sparse_graph
 
-SEEDS = 2  # graphs of each kind
+SEEDS = 1  # graphs of each kind
 SHARES = (0.1, 0.2)  # withheld
 EDGES = (0, 1e-5, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1)
 MIN_EXPECTED = 50  # facts in a bin, for its ratio to count

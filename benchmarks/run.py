@@ -69,7 +69,7 @@ BENCHMARKS = {  # name: (module, function, what it measures)
     "calibration": (
         "calibrating",
         "calibration",
-        "expected and true numbers of missing facts on sparse graphs, by probability (40 min, 3 on a GPU)",
+        "expected and true numbers of missing facts on sparse graphs, by probability (40 min, 2 on a GPU)",
     ),
     "serving": (
         "serving",

@@ -340,7 +340,7 @@ def test_large_graphs_are_calibrated_on_sampled_zeros(monkeypatch):
         (Calibrated(), r"estimator must be given, for example Calibrated\(RescalLogit\(rank=10\)\)"),
         (Calibrated(ALS, "beta"), "method must be 'isotonic' or 'platt', got 'beta'"),
         (Calibrated(ALS, folds=1), "folds must be at least 2, got 1"),
-        (Calibrated(ALS, heldout_folds=11), "heldout_folds must be between 1 and 10, the number of folds, got 11"),
+        (Calibrated(ALS, heldout_folds=21), "heldout_folds must be between 1 and 20, the number of folds, got 21"),
         (Calibrated(ALS, folds=10_000), r"folds must not exceed the \d+ facts, got 10000"),
         (Calibrated(ALS, missing=0), "missing must be a share between 0 and 1, got 0"),
         (Calibrated(ALS, missing=1.5), "missing must be a share between 0 and 1, got 1.5"),

@@ -25,7 +25,7 @@ from .score_maps import MAPS
 from .unlisted import MIN_SCORE_RANGE, fit_unlisted, heldout_ranks
 
 ASSUMED_MISSING = 0.1  # share of true facts that are not listed, where it is not given
-UNLISTED_FOLDS = 10  # a tenth is held out: fits to fewer facts rank worse
+UNLISTED_FOLDS = 20  # a twentieth is held out: fits to fewer facts rank worse
 UNOBSERVED_FOLDS = 5
 
 
@@ -45,8 +45,8 @@ class Calibrated(Estimator):
     ----------
     estimator : RescalALS, RescalLogit, …; its settings are `estimator__rank` and so on
     method : "isotonic", any increasing map; or "platt", log-odds linear in the score, for few facts
-    folds : each calibration fit holds out one part in so many; None: 10 for unlisted cells, 5 for unobserved ones
-    heldout_folds : the number of calibration fits, at most `folds`; None: for unlisted cells as many as hold out 2,000
+    folds : each calibration fit holds out one part in so many; None: 20 for unlisted cells, 5 for unobserved ones
+    heldout_folds : the number of calibration fits, at most `folds`; None: for unlisted cells as many as hold out 1,500
         facts, for unobserved cells all
     random_state : seed of the folds
     missing : share of the true facts that are not listed, between 0 and 1; None assumes .1, or calibrates for

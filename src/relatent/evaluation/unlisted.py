@@ -34,7 +34,7 @@ from ..progress import Progress, reporting
 from .parallel import captured_warnings, fit_threads, n_processes, run_tasks, threads_for
 from .score_maps import fit_platt
 
-MIN_HELDOUT_FACTS = 2000  # held out by as many fits as needed, where there are that many
+MIN_HELDOUT_FACTS = 1500  # held out by as many fits as needed, where there are that many
 MAX_SCORED_CELLS = 1 << 27  # scored per fit; of larger data, rows are sampled
 MIN_ROWS = 32  # scored per relation
 CELLS_PER_BLOCK = 1 << 22  # scored together
