@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .baselines.irm import IRM
     from .baselines.mln import MarkovLogic
     from .baselines.mrc import MRC
-    from .data.catalog import datasets, load_dataset, load_splits
+    from .data.catalog import datasets, load_dataset, load_negatives, load_splits
     from .data.facts import Facts
     from .data.heldout import HeldOut
     from .data.read.dispatch import read
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .evaluation.reliability import Reliability
     from .evaluation.report import Fold, Report
     from .evaluation.search_space import Candidate
+    from .evaluation.truth_test import TruthFigures, TruthTest, truth_test
     from .evaluation.tuning import tune
     from .evaluation.tuning_report import Trial, Tuned
     from .fit.checkpoint import Checkpoint
@@ -70,7 +71,7 @@ __all__ = [
     "DownloadError", "FitError", "LostWorkerError", "RelatentWarning", "VanishedWarning", "CheckpointWarning",
     "Checkpoint", "Top", "SimilarEntity", "EntityGroup", "TypicalFact", "Explanation", "Reason", "LatentComponent",
     "Duplicates", "DuplicatePair", "Merge", "Report", "Fold", "Metrics", "Reliability", "Ranking", "RankSummary",
-    "Tuned", "Trial", "Candidate",
+    "Tuned", "Trial", "Candidate", "load_negatives", "truth_test", "TruthTest", "TruthFigures",
 ]
 # fmt: on
 
@@ -78,7 +79,7 @@ _EXPORTS = {  # module: its public names
     ".data.facts": "Facts",
     ".data.heldout": "HeldOut",
     ".data.read.dispatch": "read",
-    ".data.catalog": "datasets load_dataset load_splits",
+    ".data.catalog": "datasets load_dataset load_splits load_negatives",
     ".data.split": "split presidents_folds",
     ".fit.estimators.als": "RescalALS",
     ".fit.estimators.rescal": "RescalLogit Rescal",
@@ -97,6 +98,7 @@ _EXPORTS = {  # module: its public names
     ".analysis.explain": "explain Explanation Reason LatentComponent",
     ".evaluation.cross_validation": "cross_validate",
     ".evaluation.ranking": "evaluate Ranking RankSummary",
+    ".evaluation.truth_test": "truth_test TruthTest TruthFigures",
     ".plots.figures": "plot_reliability",
     ".evaluation.tuning": "tune",
     ".evaluation.cell_classifier": "CellClassifier",

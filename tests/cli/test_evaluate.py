@@ -1,8 +1,17 @@
 """Commands that measure models: cross-validate, evaluate, table1."""
 
 import json
+from pathlib import Path
+
+import numpy as np
+import pytest
 
 from commands import run
+from relatent import Factors, Facts, load_splits
+from relatent.cli.sources import validation_sources
+
+MIRROR = Path(__file__).resolve().parents[3] / "shared" / "mirror"
+needs_mirror = pytest.mark.skipif(not MIRROR.is_dir(), reason="needs the downloaded data sets in ../shared/mirror")
 
 
 def test_cross_validate_reports_folds_relations_baselines_and_protocol(capsys, family):
@@ -92,6 +101,94 @@ def test_evaluate_says_if_it_cannot_tell_what_was_trained_on(capsys, model, fami
     (tmp_path / "test.tsv").write_text("Ann\tlikes\tBob\n")
     _, out, _ = run(capsys, "evaluate", model, tmp_path / "test.tsv", "--known", tmp_path / "some.tsv")
     assert "some test facts may be training facts" in " ".join(out.split())
+
+
+@pytest.fixture
+def statements(tmp_path):
+    """A model of two relations in which truth begins at 2 and at −2, and files of true and false statements."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(2, 30, 30)) * 3
+    shift = np.array([2.0, -2.0])[:, None, None]
+    names = {"n_entities": 30, "relation_names": ["over", "under"]}
+    empty = Facts.from_arrays([], [], [], **names)
+    Factors(np.eye(30), scores, np.zeros(2), empty.entities, empty.relations).save(tmp_path / "model.relatent")
+    chosen = rng.integers(0, 8, scores.shape)
+    files = {"test": scores > shift, "negatives": scores <= shift}
+    paths = {"model": tmp_path / "model.relatent"}
+    for number, prefix in enumerate(("", "validation-")):
+        for name, truth in files.items():
+            paths[prefix + name] = tmp_path / f"{prefix}{name}.tsv"
+            k, i, j = np.nonzero(truth & (chosen == number))
+            rows = "".join(f"{s}\t{names['relation_names'][r]}\t{o}\n" for s, r, o in zip(i, k, j, strict=True))
+            paths[prefix + name].write_text(rows)
+    return paths
+
+
+def test_evaluate_tells_facts_from_negatives_by_thresholds_from_validation(capsys, statements):
+    arguments = ["evaluate", statements["model"], statements["test"], "--negatives", statements["negatives"]]
+    validation = ["--validation", statements["validation-test"]]
+    validation += ["--validation-negatives", statements["validation-negatives"]]
+    code, out, err = run(capsys, *arguments, *validation, "--json")
+    assert code == 0, err
+    found = json.loads(out)["truth_test"]
+    assert found["accuracy"] > 0.95 > 0.85 > found["uncalibrated"]["accuracy"]
+    assert {"accuracy", "f1", "auc_roc", "ece", "n", "n_true", "n_validation", "protocol"} <= set(found)
+    assert found["by_relation"]["over"]["threshold"] == pytest.approx(2, abs=0.5)
+    _, out, _ = run(capsys, *arguments, *validation)
+    assert "thresholds per relation from the validation statements" in out
+    assert all(column in out for column in ("accuracy", "F1", "ROC AUC", "calibration error"))
+
+
+def test_evaluate_without_validation_statements_says_what_it_does_instead(capsys, statements):
+    arguments = ("evaluate", statements["model"], statements["test"], "--negatives", statements["negatives"])
+    code, out, _ = run(capsys, *arguments)
+    assert code == 0
+    assert "each half of the statements judged by thresholds per relation from the other half" in out
+    assert json.loads(run(capsys, *arguments, "--json")[1])["truth_test"]["n_validation"] == 0
+
+
+def test_without_negatives_there_is_no_truth_test(capsys, statements):
+    code, out, _ = run(capsys, "evaluate", statements["model"], statements["test"], "--json")
+    assert code == 0
+    assert "truth_test" not in json.loads(out)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--validation", "kinships"], "--validation and --validation-negatives must be given together"),
+        (["--validation-negatives", "kinships"], "--validation and --validation-negatives must be given together"),
+        (["--validation", "a", "--validation-negatives", "b"], "--validation needs --negatives FILE"),
+    ],
+)
+def test_options_of_the_truth_test_need_each_other(capsys, statements, options, message):
+    code, _, err = run(capsys, "evaluate", statements["model"], statements["test"], *options)
+    assert code == 2
+    assert message in err
+
+
+def test_a_benchmark_with_negatives_has_its_own_validation(tmp_path):
+    assert validation_sources("codex-s") == ("codex-s:valid", "codex-s:valid-negatives")
+    assert validation_sources("codex-s:test") == ("codex-s:valid", "codex-s:valid-negatives")
+    assert validation_sources("codex-s:valid") is None
+    assert validation_sources("wn18rr") is None
+    assert validation_sources(str(tmp_path)) is None
+
+
+@needs_mirror
+def test_negatives_of_a_benchmark_are_found_by_name(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("RELATENT_DATA_HOME", str(MIRROR))
+    train, _, _ = load_splits("codex-s")
+    rng = np.random.default_rng(0)
+    A, R = rng.normal(size=(train.n_entities, 2)), rng.normal(size=(train.n_relations, 2, 2))
+    Factors(A, R, np.zeros(len(R)), train.entities, train.relations).save(tmp_path / "random.relatent")
+    code, out, err = run(
+        capsys, "evaluate", tmp_path / "random.relatent", "codex-s", "--negatives", "codex-s", "--json"
+    )
+    assert code == 0, err
+    found = json.loads(out)["truth_test"]
+    assert (found["n"], found["n_true"], found["n_validation"]) == (3_656, 1_828, 3_654)
+    assert found["accuracy"] == pytest.approx(found["baseline"]["accuracy"], abs=0.02)  # a random model adds nothing
 
 
 def test_table1_has_the_documented_fields(capsys):

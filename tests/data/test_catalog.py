@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from relatent.data import catalog
-from relatent.data.catalog import datasets, load_dataset, load_splits
+from relatent.data.catalog import datasets, load_dataset, load_negatives, load_splits
 from relatent.errors import DataError, DownloadError, UnknownNameError
 
 MIRROR = Path(__file__).resolve().parents[3] / "shared" / "mirror"
@@ -140,7 +140,21 @@ def test_the_first_fact_of_a_benchmark_file_is_found_by_name(mirror):
     assert ("Q7604", "P1412", "Q188") in train.named()
 
 
+@needs_mirror
+def test_negatives_are_statements_about_the_same_names_that_no_split_has(mirror):
+    parts, negatives = load_splits("codex-s"), load_negatives("codex-s")
+    assert tuple(len(part) for part in negatives) == (1_827, 1_828)
+    for part in negatives:
+        assert part.entities is parts[0].entities
+        assert not any(facts.contains(part.triples).any() for facts in parts)
+
+
 # --- names
+
+
+def test_negatives_of_a_data_set_without_any_are_an_error():
+    with pytest.raises(DataError, match=r"^wn18rr has no negatives; codex-s has, or read a file of false statements"):
+        load_negatives("wn18rr")
 
 
 def test_an_unknown_data_set_gets_suggestions():

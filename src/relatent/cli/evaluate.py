@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import DownloadError
 from .options import calibrate_option, make_estimator, missing_option, model_option, search_grid, settings_options
 from .output import FILE, json_option, model_argument, print_result, seed_option
+
+if TYPE_CHECKING:
+    from ..data.facts import Facts
+    from ..evaluation.truth_test import TruthTest
+    from ..model.factors import Factors
 
 
 @click.command("cross-validate")
@@ -113,12 +118,30 @@ def cross_validate(
     multiple=True,
     help="True facts to leave out of the ranking and to count frequencies in, such as the training facts (repeatable).",
 )
+@click.option("--negatives", help="False statements of the same kind as the test facts, to tell from them.")
+@click.option(
+    "--validation",
+    help="Validation facts to choose the thresholds by.  [default: those of the benchmark; otherwise two halves of the "
+    "statements judge each other]",
+)
+@click.option("--validation-negatives", help="False statements beside the validation facts.")
+@seed_option
 @json_option
-def evaluate(model: Path, test: str, known: Sequence[str], as_json: bool) -> None:
+def evaluate(
+    model: Path,
+    test: str,
+    known: Sequence[str],
+    negatives: str | None,
+    validation: str | None,
+    validation_negatives: str | None,
+    seed: int,
+    as_json: bool,
+) -> None:
     """Rank test facts among all entities: filtered MRR and hits@k, beside those of the most frequent answers.
 
     The bare name of a benchmark means its test split. A warning says if the model was fitted to test facts; that can
-    be told if the training facts are among the test and known facts.
+    be told if the training facts are among the test and known facts. With --negatives, also tell true statements from
+    false ones: accuracy, F1, ROC AUC and calibration error.
 
     Example: relatent evaluate wn18rr.relatent wn18rr --known wn18rr
     """
@@ -128,6 +151,10 @@ def evaluate(model: Path, test: str, known: Sequence[str], as_json: bool) -> Non
     from . import tables
     from .sources import open_facts
 
+    if (validation is None) != (validation_negatives is None):
+        raise click.UsageError("--validation and --validation-negatives must be given together")
+    if validation is not None and negatives is None:
+        raise click.UsageError("--validation needs --negatives FILE, the false statements to tell from the test facts")
     factors = load(model)
     facts, others = open_facts(test, split="test"), [open_facts(source) for source in known]
     with bar("ranking") as progress:
@@ -135,7 +162,38 @@ def evaluate(model: Path, test: str, known: Sequence[str], as_json: bool) -> Non
     if not found.n_known:
         message = "nothing but the test facts is filtered: other true facts count as errors; name them with --known"
         click.echo(f"warning: {message}", err=True)
-    print_result(as_json, {"test": test, **found.to_dict()}, lambda: tables.ranking(f"{model} on {test}", found))
+    document, shown = {"test": test, **found.to_dict()}, tables.ranking(f"{model} on {test}", found)
+    if negatives is not None:
+        truth = _truth_test(factors, facts, test, negatives, validation, validation_negatives, seed)
+        document["truth_test"] = truth.to_dict()
+        shown += tables.truth_test(f"{model}: facts of {test} and false statements of {negatives}", truth)
+    print_result(as_json, document, lambda: shown)
+
+
+def _truth_test(
+    factors: Factors,
+    facts: Facts,
+    test: str,
+    negatives: str,
+    validation: str | None,
+    validation_negatives: str | None,
+    seed: int,
+) -> TruthTest:
+    from ..evaluation.truth_test import truth_test
+    from .sources import open_facts, validation_sources
+
+    if validation is None or validation_negatives is None:
+        validation, validation_negatives = validation_sources(test) or (None, None)
+    return truth_test(
+        factors,
+        facts,
+        open_facts(negatives, split="test-negatives"),
+        validation=None if validation is None else open_facts(validation, split="valid"),
+        validation_negatives=None
+        if validation_negatives is None
+        else open_facts(validation_negatives, split="valid-negatives"),
+        random_state=seed,
+    )
 
 
 @click.command()

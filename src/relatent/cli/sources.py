@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ..data.catalog import datasets, load_dataset, load_splits
+from ..data.catalog import datasets, load_dataset, load_negatives, load_splits
 from ..data.facts import Facts
 from ..data.read.dispatch import read
 from ..distributed.workers import Workers
 from ..errors import DataError, DataWarning, InputError
 
 SPLITS = ("train", "valid", "test")
+NEGATIVES = ("valid-negatives", "test-negatives")  # statements verified to be false
 
 
 def open_shard(source: str, workers: Workers, *, split: str = "all") -> Facts:
@@ -36,6 +37,7 @@ def open_whole(source: str, workers: Workers, *, split: str = "all") -> Facts:
 def open_facts(source: str, *, split: str = "all") -> Facts:
     """Facts of a file or of a catalog name; NAME:train, NAME:valid, NAME:test and NAME:all select a split.
 
+    NAME:valid-negatives and NAME:test-negatives are false statements of a benchmark that has them.
     `split` is the split that the bare name of a benchmark means.
     """
     if Path(source).exists():
@@ -47,12 +49,24 @@ def open_facts(source: str, *, split: str = "all") -> Facts:
         raise DataError(f"{source!r} is neither a file nor a data set of the catalog ({known})")
     if asked and not entry.splits:
         raise DataError(f"{name} has no splits, got {asked!r}")
-    if asked and asked not in (*SPLITS, "all"):
-        raise DataError(f"the split of {name} must be one of {', '.join((*SPLITS, 'all'))}, got {asked!r}")
+    choices = (*SPLITS, "all", *(NEGATIVES if entry.negatives else ()))
+    if asked and asked not in choices:
+        raise DataError(f"the split of {name} must be one of {', '.join(choices)}, got {asked!r}")
     chosen = (asked or split) if entry.splits else "all"
+    if chosen in NEGATIVES:
+        return load_negatives(name, progress=True)[NEGATIVES.index(chosen)]
     if chosen == "all":
         return load_dataset(name, progress=True)
     return load_splits(name, progress=True)[SPLITS.index(chosen)]
+
+
+def validation_sources(test: str) -> tuple[str, str] | None:
+    """Validation facts and negatives of the benchmark whose test split is named; None if there are none."""
+    name, _, split = test.partition(":")
+    has_negatives = any(entry.name == name and entry.negatives for entry in datasets())
+    if Path(test).exists() or split not in ("", "test") or not has_negatives:
+        return None
+    return f"{name}:valid", f"{name}:valid-negatives"
 
 
 def with_names_of(facts: Facts, training: Facts) -> Facts:

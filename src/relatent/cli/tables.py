@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..evaluation.ranking import Ranking
     from ..evaluation.report import Report
     from ..evaluation.table1 import Table1Row
+    from ..evaluation.truth_test import TruthTest
 
 WIDTH_WITHOUT_TERMINAL = 120
 MAX_MEMBERS = 12  # shown per group
@@ -137,6 +138,30 @@ def _ranking_by_relation(found: Ranking) -> Table:
     columns += ["frequency MRR", f"frequency hits@{most}"] if baseline else []
     title = f"Relations ({len(rows)} of {len(found.by_relation)}, most facts first)"
     return table(title, columns, rows, numbers=range(1, len(columns)))
+
+
+def truth_test(title: str, found: TruthTest) -> list[Any]:
+    """Accuracy against verified negatives, for all statements and per relation, and where the thresholds come from."""
+    shown = [
+        ("thresholds per relation", found.overall),
+        ("model's own probability, 1/2", found.uncalibrated),
+        ("share of true statements per relation", found.baseline),
+    ]
+    names, columns = ("accuracy", "f1", "auc_roc", "ece"), ("accuracy", "F1", "ROC AUC", "calibration error")
+    rows = [(name, f"{row.n:,}", *(figure(getattr(row, key)) for key in names)) for name, row in shown]
+    by_relation = [
+        (name, f"{row.n:,}", *(figure(getattr(row, key)) for key in names))
+        for name, row in list(found.by_relation.items())[:MAX_RELATIONS]
+    ]
+    relations = f"Truth by relation ({len(by_relation)} of {len(found.by_relation)}, most statements first)"
+    note = f"{found.protocol}; {int(found.truth.sum()):,} statements are true"
+    if found.n_validation:
+        note += f"; {found.n_validation:,} validation statements"
+    return [
+        table(title, ("", "statements", *columns), rows, numbers=range(1, 6)),
+        table(relations, ("relation", "statements", *columns), by_relation, numbers=range(1, 6)),
+        note,
+    ]
 
 
 def table1(rows: Iterable[Table1Row]) -> Table:

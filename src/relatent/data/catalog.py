@@ -41,6 +41,7 @@ class Dataset:
     splits: bool  # has its own training, validation and test facts
     source: str
     licence: str
+    negatives: bool = False  # has validation and test statements verified to be false
 
 
 class _Remote(NamedTuple):
@@ -67,6 +68,13 @@ _REMOTE: dict[str, tuple[_Remote, ...]] = {
         _Remote("train.txt", "64f93b7f314f3936a6f65739721429db3f6a7c8f5a1e1104ec3bb544f7434f59", _CODEX),
         _Remote("valid.txt", "3831c0e57daef03c3a18cdd1a72e370b496f696c5218883d35c7d2ab8a6a772c", _CODEX),
         _Remote("test.txt", "27127fcb34688c4778e88a39ef3c9b540807da846021e9d9685660ac1838aca1", _CODEX),
+    ),
+}
+
+_NEGATIVES: dict[str, tuple[_Remote, _Remote]] = {  # of validation and of test
+    "codex-s": (
+        _Remote("valid_negatives.txt", "c1d84860d6ee786419f1f118d0e9479c6614283b3e267afc158734389036901f", _CODEX),
+        _Remote("test_negatives.txt", "d3fb32c41f3be26d09484ace571965806f1ade0ca712551b0de684c283cdbb22", _CODEX),
     ),
 }
 
@@ -147,6 +155,7 @@ _DATASETS = (
         splits=True,
         source="Safavi and Koutra (2020), from tsafavi/codex",
         licence="MIT; Wikidata is CC0",
+        negatives=True,
     ),
 )
 
@@ -187,6 +196,18 @@ def load_splits(name: str, *, progress: bool | Progress | None = None) -> tuple[
     parts = [parse_tsv(content, file) for content, file in zip(contents, _SPLITS, strict=True)]
     train, valid, test = over_one_vocabulary(parts)
     return train, valid, test
+
+
+def load_negatives(name: str, *, progress: bool | Progress | None = None) -> tuple[Facts, Facts]:
+    """Plausible validation and test statements verified to be false, by the ids of `load_splits`, for `truth_test`."""
+    dataset = _find(name)
+    if not dataset.negatives:
+        names = ", ".join(other.name for other in _DATASETS if other.negatives)
+        raise DataError(f"{dataset.name} has no negatives; {names} has, or read a file of false statements")
+    remotes, like = _NEGATIVES[dataset.name], load_splits(name, progress=progress)[0]
+    parts = [parse_tsv(_fetch(dataset.name, remote, progress), remote.file) for remote in remotes]
+    valid, test = (part.over(like.entities, like.relations) for part in parts)
+    return valid, test
 
 
 def _find(name: str) -> Dataset:
