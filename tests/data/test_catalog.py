@@ -145,7 +145,7 @@ def test_negatives_are_statements_about_the_same_names_that_no_split_has(mirror)
     parts, negatives = load_splits("codex-s"), load_negatives("codex-s")
     assert tuple(len(part) for part in negatives) == (1_827, 1_828)
     for part in negatives:
-        assert part.entities is parts[0].entities
+        assert part.entities == parts[0].entities
         assert not any(facts.contains(part.triples).any() for facts in parts)
 
 
