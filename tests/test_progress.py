@@ -1,10 +1,15 @@
-"""Bars read well."""
+"""Bars and lines read well."""
 
 import io
+import json
+import re
+import threading
+import time
 
 import pytest
 from rich.console import Console
 
+from commands import run
 from relatent.progress import bar
 
 
@@ -48,8 +53,68 @@ def test_the_time_left_is_known_however_long_a_step_takes(seconds_a_step):
     assert left in out.getvalue()
 
 
-def test_nothing_is_drawn_where_nobody_looks():
+# --- without a terminal
+
+
+def written(reports, seconds, monkeypatch, **settings):
+    """The lines of work without a terminal that reports, then takes some seconds."""
+    out = io.StringIO()
+    monkeypatch.setattr("relatent.progress.SECONDS_BETWEEN_LINES", 0.05)
+    with bar("fitting [als]", console=Console(file=out), **settings) as progress:
+        for report in reports:
+            progress(*report)
+        time.sleep(seconds)
+    return out.getvalue().splitlines()
+
+
+def test_without_a_terminal_work_that_ends_soon_writes_nothing():
     out = io.StringIO()
     with bar("fitting", console=Console(file=out)) as progress:
         progress(1, 2, "")
     assert out.getvalue() == ""
+
+
+def test_without_a_terminal_a_line_now_and_then_tells_what_is_done(monkeypatch):
+    lines = written([(1, 5000, "objective 9"), (1200, 5000, "objective 7 [x]")], 0.5, monkeypatch)
+    assert 2 <= len(lines) <= 10  # a line also while nothing is reported, at most one per pause
+    assert lines[-1] == "fitting [als]: 1,200 of 5,000, objective 7 [x], 0:00:00 elapsed"
+
+
+def test_lines_say_at_most_count_bytes_and_tell_what_goes_on_before_the_first_report(monkeypatch):
+    assert "3 of at most 500" in written([(3, 500, "")], 0.2, monkeypatch, at_most=True)[-1]
+    reading = written([(500_000_000, 2_000_000_000, "7 facts")], 0.2, monkeypatch, in_bytes=True)
+    assert "500 MB of 2,000 MB, 7 facts" in reading[-1]
+    starting = written([], 0.2, monkeypatch, note="computing the start")
+    assert starting[-1] == "fitting [als]: computing the start, 0:00:00 elapsed"
+
+
+def test_lines_become_rarer_the_longer_the_work_takes(monkeypatch):
+    monkeypatch.setattr("relatent.progress.MAX_LINE_RATE", 1.0)
+    assert len(written([], 0.75, monkeypatch)) <= 4  # about at 0.05, 0.1, 0.2 and 0.4 seconds
+
+
+def test_the_writer_ends_with_the_work_and_when_nobody_reads(monkeypatch):
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    monkeypatch.setattr("relatent.progress.SECONDS_BETWEEN_LINES", 0.01)
+    with bar("fitting", console=Console(file=Closed())):
+        time.sleep(0.1)
+    assert not [thread for thread in threading.enumerate() if thread.name == "progress"]
+
+
+@pytest.mark.parametrize("command", ["fit", "cross-validate", "tune"])
+def test_long_commands_write_lines_on_standard_error_only(capsys, monkeypatch, tmp_path, command):
+    monkeypatch.setattr("relatent.progress.SECONDS_BETWEEN_LINES", 0.02)
+    arguments = {
+        "fit": ("-o", tmp_path / "model.relatent", "--rank", 20, "--max-iter", 30),
+        "cross-validate": ("--rank", 5, "--folds", 2, "--model", "als", "--jobs", 1),
+        "tune": ("-o", tmp_path / "model.relatent", "--trials", 1, "--model", "als"),
+    }[command]
+    code, out, err = run(capsys, command, "kinships", *arguments, "--json")
+    assert code == 0, err
+    json.loads(out)
+    title = {"fit": "fitting logit", "cross-validate": "cross-validating als", "tune": "searching"}[command]
+    lines = [line for line in err.splitlines() if line.startswith(f"{title}: ")]
+    assert any(re.fullmatch(rf"{title}: \d+ of (at most )?\d+, .*\d:\d\d:\d\d elapsed", line) for line in lines), err

@@ -1,9 +1,12 @@
-"""Progress of long work: one callback signature, and a bar on standard error that is drawn only on a terminal."""
+"""Progress of long work: one callback signature; on standard error a bar, or without a terminal a line now and then."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,6 +14,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int, str], None]  # done, total, note
 
+SECONDS_BETWEEN_LINES = 10.0  # without a terminal; nothing is written about work that ends before
+MAX_LINE_RATE = 1 / 30  # seconds between lines are at least this share of the elapsed time
 SPEED_WINDOW_SECONDS = 3600.0  # of steps that the remaining time is estimated from: one step may take minutes
 
 
@@ -37,10 +42,16 @@ def bar(
     """A bar with the elapsed and the remaining time; yields the callback (done, total, note) that moves it.
 
     `note` is shown until the first call. `at_most`: the work may end before `total`, as a fit that converges does.
-    `in_bytes`: done and total are bytes.
+    `in_bytes`: done and total are bytes. Without a terminal, the same is written as a line every ten seconds.
     """
-    from rich import progress as rich
     from rich.console import Console
+
+    out = console or Console(stderr=True)
+    if not out.is_terminal:
+        with _lines(title, out, at_most=at_most, in_bytes=in_bytes, note=note) as report:
+            yield report
+        return
+    from rich import progress as rich
 
     columns = (
         rich.TextColumn("{task.description}", markup=False),  # a file may be called [Fe].tsv
@@ -52,13 +63,45 @@ def bar(
         rich.TimeRemainingColumn(),
         rich.TextColumn("left"),
     )
-    out = console or Console(stderr=True)
-    with rich.Progress(
-        *columns, console=out, transient=True, disable=not out.is_terminal, speed_estimate_period=SPEED_WINDOW_SECONDS
-    ) as progress:
+    with rich.Progress(*columns, console=out, transient=True, speed_estimate_period=SPEED_WINDOW_SECONDS) as progress:
         task = progress.add_task(title, total=None, note=note)
 
         def report(done: int, total: int, note: str) -> None:
             progress.update(task, completed=done, total=total, note=note)
 
         yield report
+
+
+@contextmanager
+def _lines(title: str, out: Console, *, at_most: bool, in_bytes: bool, note: str) -> Iterator[Progress]:
+    """Write the last report with the elapsed time now and then, also while a single step takes long."""
+    last, ended, start = (0, 0, note), threading.Event(), time.monotonic()
+
+    def report(done: int, total: int, note: str) -> None:
+        nonlocal last
+        last = done, total, note
+
+    def write() -> None:
+        pause = SECONDS_BETWEEN_LINES
+        while not ended.wait(pause):
+            elapsed = time.monotonic() - start
+            pause = max(SECONDS_BETWEEN_LINES, MAX_LINE_RATE * elapsed)
+            try:
+                print(_line(title, *last, elapsed, at_most, in_bytes), file=out.file, flush=True)
+            except (OSError, ValueError):  # nobody reads standard error any more
+                return
+
+    writer = threading.Thread(target=write, name="progress", daemon=True)
+    writer.start()
+    try:
+        yield report
+    finally:
+        ended.set()
+        writer.join()
+
+
+def _line(title: str, done: int, total: int, note: str, elapsed: float, at_most: bool, in_bytes: bool) -> str:
+    """What is done, of how much, a note and the elapsed time: "fitting als: 12 of at most 500, … , 0:00:31"."""
+    count = (lambda value: f"{value / 1e6:,.0f} MB") if in_bytes else "{:,}".format
+    so_far = [f"{count(done)} of {'at most ' if at_most else ''}{count(total)}"] if total else []
+    return f"{title}: " + ", ".join([*so_far, *filter(None, [note]), f"{timedelta(seconds=round(elapsed))} elapsed"])
