@@ -1,14 +1,18 @@
 """Thresholds per relation, learned from other statements than those that are judged."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 from relatent import DataWarning, Factors, Facts, InputError, truth_test
 from relatent.data.names import Names
 from relatent.evaluation.reliability import expected_calibration_error
+from relatent.model.links import UnlistedLink
+from relatent.model.objective_term import ObjectiveTerm
 
 RNG = np.random.default_rng(0)
 N = 40
@@ -111,6 +115,20 @@ def test_figures_are_those_of_the_probabilities(shifted):
     assert sum(row.n for row in found.by_relation.values()) == len(facts) + len(negatives)
     sizes = [row.n for row in found.by_relation.values()]
     assert sizes == sorted(sizes, reverse=True)
+
+
+def test_scores_that_are_no_probabilities_are_not_taken_for_some(shifted):
+    factors, facts, negatives, validation = shifted
+    found = truth_test(replace(factors, loss=ObjectiveTerm("softmax")), facts, negatives, **validation)
+    assert found.uncalibrated is found.to_dict()["uncalibrated"] is None
+    assert found.accuracy == truth_test(factors, facts, negatives, **validation).accuracy
+
+
+def test_the_link_of_each_relation_gives_the_model_its_probabilities(shifted):
+    factors, facts, negatives, _ = shifted
+    link = UnlistedLink([(-9.0,)] * 3, [(-1.0,), (0.0,), (2.0,)])  # constant in each relation
+    found = truth_test(replace(factors, link=link), facts, negatives)
+    np.testing.assert_allclose(found.model_probabilities, expit(np.array([-1, 0, 2]))[found.relation_ids])
 
 
 def test_perfectly_separated_statements_have_finite_maps():

@@ -148,7 +148,7 @@ def truth_test(title: str, found: TruthTest) -> list[Any]:
         ("share of true statements per relation", found.baseline),
     ]
     names, columns = ("accuracy", "f1", "auc_roc", "ece"), ("accuracy", "F1", "ROC AUC", "calibration error")
-    rows = [(name, f"{row.n:,}", *(figure(getattr(row, key)) for key in names)) for name, row in shown]
+    rows = [(name, f"{row.n:,}", *(figure(getattr(row, key)) for key in names)) for name, row in shown if row]
     by_relation = [
         (name, f"{row.n:,}", *(figure(getattr(row, key)) for key in names))
         for name, row in list(found.by_relation.items())[:MAX_RELATIONS]

@@ -67,7 +67,7 @@ class TruthTest:
     truth: Mask  # (n,)
     scores: Vector  # (n,) θ
     probabilities: Vector  # (n,) by the map of the statement's relation
-    model_probabilities: Vector  # (n,) of the model itself, whose zeros are all other cells, not plausible statements
+    model_probabilities: Vector | None  # (n,) of the model itself, if it has any: those of a cell, not of a statement
     baseline_probabilities: Vector  # (n,) the share of true statements of the relation, without scores
     relation_ids: Ids  # (n,)
     relations: Names
@@ -91,9 +91,9 @@ class TruthTest:
         return self.overall.accuracy
 
     @cached_property
-    def uncalibrated(self) -> TruthFigures:
-        """The figures of the model's own probabilities, with threshold 1/2."""
-        return _figures(self.truth, self.model_probabilities)
+    def uncalibrated(self) -> TruthFigures | None:
+        """The figures of the model's own probabilities, with threshold 1/2; None if it has no probabilities."""
+        return None if self.model_probabilities is None else _figures(self.truth, self.model_probabilities)
 
     @cached_property
     def baseline(self) -> TruthFigures:
@@ -175,6 +175,7 @@ def truth_test(
         maps, n_validation = _fit_maps(others), len(others.truth)
         np.divide(-maps.intercepts, maps.slopes, where=maps.slopes > 0, out=thresholds)
         judges = [(np.ones(len(tested.truth), bool), others)]
+    of_model = factors.link.probability(tested.scores, tested.relations) if factors.has_probabilities else None
     probabilities, baseline = np.empty((2, len(tested.truth)))
     for judged, others in judges:
         statements = tested.chosen(judged)
@@ -184,7 +185,7 @@ def truth_test(
         tested.truth,
         tested.scores,
         probabilities,
-        np.asarray(factors.link.probability(tested.scores), np.float64),
+        None if of_model is None else np.asarray(of_model, np.float64),
         baseline,
         tested.relations,
         factors.relations,
