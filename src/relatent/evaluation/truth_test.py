@@ -26,6 +26,7 @@ from ..data.names import Names
 from ..errors import DataWarning, InputError
 from ..json_values import to_json
 from ..model.factors import Factors
+from ..random_state import RandomState, to_generator
 from .metrics import measure
 from .questions import translated
 from .reliability import expected_calibration_error
@@ -143,7 +144,7 @@ def truth_test(
     *,
     validation: Facts | None = None,
     validation_negatives: Facts | None = None,
-    random_state: int = 0,
+    random_state: RandomState = 0,
 ) -> TruthTest:
     """Tell true statements from false ones: accuracy, F1, ROC AUC and calibration error.
 
@@ -168,19 +169,19 @@ def truth_test(
         warnings.warn(message, DataWarning, stacklevel=2)
     n_validation, thresholds = 0, np.full(len(factors.relations), np.nan)
     if validation is None or validation_negatives is None:
-        half = _random_half(tested, np.random.default_rng(random_state))
+        half = _random_half(tested, to_generator(random_state))
         judges = [(half, tested.chosen(~half)), (~half, tested.chosen(half))]
     else:
         others = _statements(factors, validation, validation_negatives).without(tested)
-        maps, n_validation = _fit_maps(others), len(others.truth)
-        np.divide(-maps.intercepts, maps.slopes, where=maps.slopes > 0, out=thresholds)
-        judges = [(np.ones(len(tested.truth), bool), others)]
+        judges, n_validation = [(np.ones(len(tested.truth), bool), others)], len(others.truth)
     of_model = factors.link.probability(tested.scores, tested.relations) if factors.has_probabilities else None
     probabilities, baseline = np.empty((2, len(tested.truth)))
     for judged, others in judges:
-        statements = tested.chosen(judged)
-        probabilities[judged] = _fit_maps(others).probabilities(statements)
+        statements, maps = tested.chosen(judged), _fit_maps(others)
+        probabilities[judged] = maps.probabilities(statements)
         baseline[judged] = _fit_maps(others.without_scores()).probabilities(statements.without_scores())
+        if n_validation:
+            np.divide(-maps.intercepts, maps.slopes, where=maps.slopes > 0, out=thresholds)
     return TruthTest(
         tested.truth,
         tested.scores,
