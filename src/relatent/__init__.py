@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .analysis.answers import Answer, Answers, answers
     from .analysis.duplicates import DuplicatePair, Duplicates, Merge, duplicates
     from .analysis.explain import Explanation, LatentComponent, Reason, explain
     from .analysis.groups import EntityGroup, TypicalFact, groups
@@ -65,13 +66,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Facts", "HeldOut", "read", "datasets", "load_dataset", "load_splits", "split", "presidents_folds", "RescalALS",
     "RescalLogit", "Rescal", "NonnegativeRescal", "preset", "Softmax", "Dura", "N3", "L2", "Adam", "Lbfgs", "IRM",
-    "MRC", "MarkovLogic", "Factors", "load", "duplicates", "similar", "groups", "explain", "cross_validate",
+    "MRC", "MarkovLogic", "Factors", "load", "answers", "duplicates", "similar", "groups", "explain", "cross_validate",
     "evaluate", "plot_reliability", "tune", "CellClassifier", "Calibrated", "Workers", "RelatentError",
     "ConvergenceWarning", "DataWarning", "InputError", "UnknownNameError", "DataError", "ModelFileError",
     "DownloadError", "FitError", "LostWorkerError", "RelatentWarning", "VanishedWarning", "CheckpointWarning",
     "Checkpoint", "Top", "SimilarEntity", "EntityGroup", "TypicalFact", "Explanation", "Reason", "LatentComponent",
     "Duplicates", "DuplicatePair", "Merge", "Report", "Fold", "Metrics", "Reliability", "Ranking", "RankSummary",
-    "Tuned", "Trial", "Candidate", "load_negatives", "truth_test", "TruthTest", "TruthFigures",
+    "Tuned", "Trial", "Candidate", "load_negatives", "truth_test", "TruthTest", "TruthFigures", "Answers", "Answer",
 ]
 # fmt: on
 
@@ -92,6 +93,7 @@ _EXPORTS = {  # module: its public names
     ".baselines.mrc": "MRC",
     ".baselines.mln": "MarkovLogic",
     ".model.factors": "Factors load Top",
+    ".analysis.answers": "answers Answers Answer",
     ".analysis.duplicates": "duplicates Duplicates DuplicatePair Merge",
     ".analysis.similarity": "similar SimilarEntity",
     ".analysis.groups": "groups EntityGroup TypicalFact",

@@ -2,14 +2,18 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 import relatent
 import worlds
-from relatent.analysis.answers import answers, entity_sections
+from relatent.analysis.answers import answers, entity_sections, one_fact
 from relatent.analysis.known_facts import KnownFacts
+from relatent.analysis.probabilities import base_rates, describe_probabilities
 from relatent.data.names import Names
 from relatent.errors import InputError
+from relatent.model.links import PlattLink
+from relatent.model.objective_term import ObjectiveTerm
 
 
 def world(exclusive=False):
@@ -91,3 +95,54 @@ def test_scores_in_blocks_are_the_scores(monkeypatch):
         assert [answer.score for answer in block.predicted] == pytest.approx(
             [answer.score for answer in section.predicted]
         )
+
+
+def test_answers_have_a_rank_among_those_not_known_and_a_lift_over_the_base_rate():
+    factors, facts = world()
+    facts = facts.subset(facts.triples[:, 1] != 1)  # a relation without facts has no lift
+    found = answers(factors, facts, subject="e3", relation="likes", k=12)
+    unknown = [answer for answer in found.answers if not answer.known]
+    assert [answer.rank for answer in unknown] == list(range(1, len(unknown) + 1))
+    assert {answer.rank for answer in found.answers if answer.known} == {None}
+    omitted = answers(factors, facts, subject="e3", relation="likes", k=12, treat_known="omit")
+    assert omitted.answers == unknown
+    rate = facts.counts()[factors.relations.id("likes")] / facts.n_entities**2
+    assert [answer.lift for answer in unknown] == pytest.approx([answer.probability / rate for answer in unknown])
+    without = answers(factors, facts, subject="e3", relation=factors.relations[1])
+    assert {answer.lift for answer in without.answers} == {None}
+    assert {answer.lift for answer in answers(factors, subject="e3", relation="likes").answers} == {None}
+
+
+def test_the_base_rate_is_that_of_the_training_data_if_the_model_has_it():
+    _, facts = world()
+    fitted = relatent.RescalALS(2, 0.1, 0.1).fit(facts).factors_
+    rates = facts.counts() / facts.n_observed()
+    np.testing.assert_allclose(base_rates(fitted), rates)
+    np.testing.assert_allclose(base_rates(fitted, KnownFacts(facts.subset(facts.subjects == 3), fitted)), rates)
+
+
+def test_scores_of_a_ranking_loss_have_no_probability():
+    factors, facts = world()
+    for loss in ("softmax", "hinge"):
+        ranking = dataclasses.replace(factors, loss=ObjectiveTerm(loss))
+        found = answers(ranking, facts, subject="e3", relation="likes")
+        assert {(answer.probability, answer.lift) for answer in found.answers} == {(None, None)}
+        assert not ranking.has_probabilities
+        assert len(entity_sections(ranking, KnownFacts(facts, ranking), "e3")) == 6
+        assert "are not probabilities" in describe_probabilities(ranking)
+        calibrated = dataclasses.replace(ranking, link=PlattLink(1.0, 0.0))
+        assert answers(calibrated, facts, subject="e3", relation="likes").answers[0].probability is not None
+
+
+def test_answers_are_a_table_in_pandas():
+    factors, facts = world()
+    table = answers(factors, facts, subject="e3", relation="likes", k=5).to_pandas()
+    assert list(table.columns) == ["name", "score", "probability", "known", "rank", "lift"]
+    assert len(table) == 5
+
+
+def test_the_rank_of_one_fact_counts_better_objects_that_are_not_known():
+    factors, facts = world()
+    known = KnownFacts(facts, factors)
+    for answer in answers(factors, known, subject="e3", relation="likes", k=12, treat_known="omit").answers:
+        assert one_fact(factors, known, "e3", "likes", answer.name) == answer

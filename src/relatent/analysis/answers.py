@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import Ids, Matrix, Vector
+from ..data.facts import Facts
 from ..data.names import Names
 from ..errors import InputError
+from ..json_values import to_json_object
 from ..model.factors import Factors, against_others, best_first
 from .known_facts import KnownFacts
+from .probabilities import base_rates
 
 MARK, OMIT, ONLY = "mark", "omit", "only"  # how known answers are treated
 BLOCK_SCORES = 1 << 24  # scores computed at a time: 64 MB in single precision
@@ -20,20 +23,40 @@ MAX_KNOWN_SHOWN = 25  # known facts per section
 
 
 class Answer(NamedTuple):
-    """An entity or relation that may fill the open place of a question."""
+    """An entity or relation that may fill the open place of a question.
+
+    >>> Answer("Al Gore", 2.0, 0.88, False, rank=1, lift=40.0).rank
+    1
+    """
 
     name: str
     score: float
-    probability: float
+    probability: float | None  # None if the model has no probabilities
     known: bool
+    rank: int | None = None  # among all candidates that are not known; None if it is known
+    lift: float | None = None  # probability / facts per observed cell of the relation
 
 
 class Answers(NamedTuple):
-    """Answers to a question, best first."""
+    """Answers to a question, best first.
+
+    >>> Answers("object", 0, [Answer("Al Gore", 2.0, 0.88, False, rank=1, lift=40.0)]).to_dict()["open"]
+    'object'
+    """
 
     open: str  # "subject", "relation" or "object"
     n_known: int
     answers: list[Answer]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return to_json_object(self)
+
+    def to_pandas(self) -> Any:
+        """One row per answer: name, score, probability, known, rank, lift."""
+        import pandas as pd
+
+        return pd.DataFrame(self.answers, columns=Answer._fields)
 
 
 class EntitySection(NamedTuple):
@@ -48,7 +71,7 @@ class EntitySection(NamedTuple):
 
 def answers(
     factors: Factors,
-    known: KnownFacts | None = None,
+    known: Facts | Sequence[Facts] | KnownFacts | None = None,
     *,
     subject: str | None = None,
     relation: str | None = None,
@@ -56,22 +79,22 @@ def answers(
     k: int = 10,
     treat_known: str = MARK,
 ) -> Answers:
-    """The k best answers for the one place left open.
+    """The k best answers for the one place left open, by score, however small their probabilities are.
 
     treat_known: "mark" known answers, "omit" them, or give "only" them.
 
     >>> import relatent
-    >>> from relatent.analysis.answers import answers
-    >>> from relatent.analysis.known_facts import KnownFacts
     >>> facts = relatent.load_dataset("presidents")
     >>> model = relatent.RescalALS(rank=10, l2_entities=0.1, l2_relations=0.1).fit(facts).factors_
-    >>> answers(model, KnownFacts(facts, model), subject="Al Gore", relation="party", k=1).answers[0].known
-    True
+    >>> found = relatent.answers(model, facts, subject="Al Gore", relation="party", k=2)
+    >>> [(answer.known, answer.rank) for answer in found.answers]
+    [(True, None), (False, 1)]
     """
     if k < 1:
         raise InputError(f"k must be at least 1, got {k}")
     if treat_known not in (MARK, OMIT, ONLY):
         raise InputError(f"treat_known must be one of {MARK}, {OMIT}, {ONLY}, got {treat_known!r}")
+    known = _indexed(known, factors)
     place, names, theta = factors.question(subject, relation, object)
     ids = (_id(factors.entities, subject), _id(factors.relations, relation), _id(factors.entities, object))
     known_ids: Ids = np.empty(0, np.int64) if known is None else known.answers(*ids)
@@ -79,7 +102,7 @@ def answers(
         theta[known_ids] = -np.inf
     elif treat_known == ONLY:
         theta[np.setdiff1d(np.arange(len(theta)), known_ids)] = -np.inf
-    found = _answer_list(factors, names, theta, best_first(theta, k), known_ids, ids[1])
+    found = _answer_list(factors, names, theta, best_first(theta, k), known_ids, ids[1], base_rates(factors, known))
     return Answers(("subject", "relation", "object")[place], len(known_ids), found)
 
 
@@ -90,23 +113,27 @@ def entity_sections(
 
     Sections with a probable new fact come first, then those with known facts, then the others.
     """
-    i = int(factors.entities.ids(entity))
+    i, rates = int(factors.entities.ids(entity)), base_rates(factors, known)
     sections = []
     for relation_id, role, theta in _all_scores(factors, i):
         known_ids: Ids = np.empty(0, np.int64)
         if known is not None:
             known_ids = known.objects(i, relation_id) if role == "subject" else known.subjects(relation_id, i)
         shown = known_ids[best_first(theta[known_ids], MAX_KNOWN_SHOWN)]
-        listed = _answer_list(factors, factors.entities, theta, shown, known_ids, relation_id)
+        listed = _answer_list(factors, factors.entities, theta, shown, known_ids, relation_id, rates)
         theta[known_ids] = -np.inf
-        predicted = _answer_list(factors, factors.entities, theta, best_first(theta, k), known_ids[:0], relation_id)
+        predicted = _answer_list(
+            factors, factors.entities, theta, best_first(theta, k), known_ids[:0], relation_id, rates
+        )
         sections.append(EntitySection(factors.relations[relation_id], role, len(known_ids), listed, predicted))
     return sorted(sections, key=_sort_key)
 
 
 def _sort_key(section: EntitySection) -> tuple[bool, bool, float]:
-    best = max((answer.probability for answer in section.predicted), default=0.0)
-    return best < MIN_PROBABILITY, not section.n_known, -best
+    best = max(((answer.probability, answer.score) for answer in section.predicted), default=(0.0, 0.0))
+    probability, score = best
+    is_likely = probability is not None and probability >= MIN_PROBABILITY
+    return not is_likely, not section.n_known, -(score if probability is None else probability)
 
 
 def _all_scores(factors: Factors, i: int) -> Iterator[tuple[int, str, Vector]]:
@@ -126,13 +153,43 @@ def _all_scores(factors: Factors, i: int) -> Iterator[tuple[int, str, Vector]]:
 
 
 def _answer_list(
-    factors: Factors, names: Names, theta: Vector, chosen: Ids, known: Ids, relation: int | None
+    factors: Factors,
+    names: Names,
+    theta: Vector,
+    chosen: Ids,
+    known: Ids,
+    relation: int | None,
+    rates: Vector | None,
 ) -> list[Answer]:
-    """The chosen entries of θ, with names and probabilities; relation: None if relations are the answers."""
-    p = np.atleast_1d(factors.link.probability(theta[chosen], chosen if relation is None else relation))
+    """The chosen entries of θ as answers, best first; relation: None if relations are the answers."""
+    relations = chosen if relation is None else np.full(len(chosen), relation)
     is_known = np.isin(chosen, known)
-    rows = zip(chosen.tolist(), theta[chosen].tolist(), p.tolist(), is_known.tolist(), strict=True)
-    return [Answer(names[i], score, probability, mark) for i, score, probability, mark in rows]
+    ranks = np.cumsum(~is_known)  # those above an answer are all chosen, or known and left out
+    p = np.atleast_1d(factors.link.probability(theta[chosen], relations)).tolist()
+    found = []
+    for j, i in enumerate(chosen.tolist()):
+        probability = p[j] if factors.has_probabilities else None
+        rate = 0.0 if rates is None else float(rates[relations[j]])
+        lift = None if probability is None or not rate else probability / rate
+        rank = None if is_known[j] else int(ranks[j])
+        found.append(Answer(names[i], float(theta[i]), probability, bool(is_known[j]), rank, lift))
+    return found
+
+
+def one_fact(factors: Factors, known: KnownFacts | None, subject: str, relation: str, object: str) -> Answer:
+    """One fact as an answer; its rank is that of the object among those that are not known for this subject."""
+    theta = factors.question(subject=subject, relation=relation).theta
+    s, k, o = (
+        int(x) for x in (factors.entities.ids(subject), factors.relations.ids(relation), factors.entities.ids(object))
+    )
+    known_ids: Ids = np.empty(0, np.int64) if known is None else known.objects(s, k)
+    [found] = _answer_list(factors, factors.entities, theta, np.array([o]), known_ids, k, base_rates(factors, known))
+    above = np.setdiff1d(np.flatnonzero(theta > theta[o]), known_ids, assume_unique=True)
+    return found if found.known else found._replace(rank=len(above) + 1)
+
+
+def _indexed(known: Facts | Sequence[Facts] | KnownFacts | None, factors: Factors) -> KnownFacts | None:
+    return known if known is None or isinstance(known, KnownFacts) else KnownFacts(known, factors)
 
 
 def _id(names: Names, name: str | None) -> int | None:

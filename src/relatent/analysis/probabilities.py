@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from ..arrays import Vector
 from ..model.factors import Factors
+from .known_facts import KnownFacts
+
+
+def base_rates(factors: Factors, known: KnownFacts | None = None) -> Vector | None:
+    """Facts per observed cell of each relation, (K,): of the training data, or of the known facts for older models."""
+    rates = factors.about.get("data", {}).get("base_rates", ())
+    if len(rates) == len(factors.relations):
+        return np.asarray(rates, np.float64)
+    return None if known is None else known.facts.counts() / np.maximum(known.facts.n_observed(), 1)
 
 
 def describe_probabilities(factors: Factors) -> str:

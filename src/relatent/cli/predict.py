@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,8 @@ import click
 from .output import json_option, model_argument, print_result, top_option
 
 if TYPE_CHECKING:
-    from ..data.facts import Facts
+    from ..analysis.answers import Answer
+    from ..analysis.known_facts import KnownFacts
     from ..model.factors import Factors
 
 
@@ -34,10 +35,13 @@ def predict(
 ) -> None:
     """Predict the third part of a fact from two of subject, relation and object.
 
-    With all three given, print the probability of that fact.
+    Answers have a rank among all candidates that are not known, a probability, and its lift over the base rate of the
+    relation: facts per observed cell. With all three given, print these of that fact; its rank is that of the object.
 
     Example: relatent predict kinships.relatent --subject person0 --relation term4 --known kinships
     """
+    from ..analysis.known_facts import KnownFacts
+    from ..analysis.probabilities import describe_probabilities
     from ..model.factors import load
     from . import tables
     from .sources import open_facts
@@ -46,23 +50,40 @@ def predict(
     if sum(value is not None for value in given.values()) < 2:
         raise click.UsageError("give two of --subject, --relation and --object, or all three")
     factors = load(model)
-    if factors.loss is not None and factors.loss.name == "softmax" and "calibration" not in factors.about:
-        message = (
-            "note: scores of a softmax model rank answers but are not probabilities; fit with --calibrate for those"
-        )
-        click.echo(message, err=True)
-    found = _predictions(factors, given, k, [open_facts(source) for source in known])
-    print_result(as_json, {"predictions": found}, lambda: [tables.predictions(found)])
+    sources = [open_facts(source) for source in known]
+    facts = KnownFacts(sources, factors) if sources else None
+    found = _predictions(factors, given, k, facts)
+    note = describe_probabilities(factors)
+    if not factors.has_probabilities or "calibration" in factors.about:
+        click.echo(f"note: {note}", err=True)
+    for line in _types(factors, given, facts):
+        click.echo(f"note: {line}", err=True)
+    print_result(as_json, {"predictions": found, "probabilities": note}, lambda: [tables.predictions(found)])
 
 
 def _predictions(
-    factors: Factors, given: dict[str, str | None], k: int, known: Sequence[Facts]
+    factors: Factors, given: dict[str, str | None], k: int, known: KnownFacts | None
 ) -> list[dict[str, Any]]:
+    from ..analysis.answers import OMIT, answers, one_fact
+
     asked = next((place for place, value in given.items() if value is None), None)
     if asked is None:
-        fact = [str(given[place]) for place in ("subject", "relation", "object")]
-        return [{**given, "score": float(factors.score(*fact)), "probability": float(factors.probability(*fact))}]
-    return [
-        {**given, asked: name, "score": float(score), "probability": float(probability)}
-        for name, score, probability in zip(*factors.top(**given, k=k, exclude=known), strict=True)
-    ]
+        rows: list[tuple[dict[str, str], Answer]] = [
+            ({}, one_fact(factors, known, *(str(value) for value in given.values())))
+        ]
+    else:
+        best = answers(factors, known, **given, k=k, treat_known=OMIT).answers
+        rows = [({asked: answer.name}, answer) for answer in best]
+    shown = ("score", "probability", "rank", "lift")
+    return [{**given, **answered, **{name: getattr(answer, name) for name in shown}} for answered, answer in rows]
+
+
+def _types(factors: Factors, given: dict[str, str | None], known: KnownFacts | None) -> Iterator[str]:
+    """Say that an entity of the question has no known facts of that kind."""
+    if known is None or given["relation"] is None:
+        return
+    ends = known.ends(int(factors.relations.ids(given["relation"])))
+    for place, ids in zip(("subject", "object"), ends, strict=True):
+        name = given[place]
+        if name is not None and int(factors.entities.ids(name)) not in ids:
+            yield f"no known fact has {name!r} as {place} of {given['relation']!r}; it may be of another kind"

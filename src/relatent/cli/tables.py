@@ -66,12 +66,23 @@ def datasets(entries: Iterable[Any]) -> Table:
 
 
 def predictions(found: Sequence[dict[str, Any]]) -> Table:
-    """Facts with probabilities, the most probable first."""
-    rows = [
-        (row["subject"], row["relation"], row["object"], f"{row['probability']:.4f}", f"{row['score']:.3f}")
-        for row in found
-    ]
-    return table("", ("subject", "relation", "object", "probability", "score"), rows, numbers=(3, 4))
+    """Answers by rank, with probability and lift, or with the score alone if there are no probabilities."""
+    has_probabilities = any(row["probability"] is not None for row in found)
+    columns = (
+        "rank",
+        "subject",
+        "relation",
+        "object",
+        *(("probability", "lift") if has_probabilities else ()),
+        "score",
+    )
+    rows = []
+    for row in found:
+        rank = "known" if row["rank"] is None else f"{row['rank']:,}"
+        lift = "–" if row["lift"] is None else f"{row['lift']:.3g}"
+        chances = (f"{row['probability']:.4f}", lift) if has_probabilities else ()
+        rows.append((rank, row["subject"], row["relation"], row["object"], *chances, f"{row['score']:.3f}"))
+    return table("", columns, rows, numbers=(0, 4, 5, 6))
 
 
 def similar(entity: str, found: Sequence[SimilarEntity]) -> Table:

@@ -64,6 +64,13 @@ class Shard:
         return int(self.facts_per_relation.sum())
 
     @property
+    def base_rates(self) -> NDArray[np.float64]:
+        """Facts per observed cell of each relation, over all workers, (K,)."""
+        observed = self.n_entities**2 - self.sum_by_relation(self.facts.unobserved)
+        rates: NDArray[np.float64] = self.facts_per_relation / np.maximum(observed, 1)
+        return rates
+
+    @property
     def n_listed(self) -> int:
         """Facts and unobserved cells of all workers."""
         return self.n_facts + self.n_unobserved

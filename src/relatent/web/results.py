@@ -53,8 +53,10 @@ class FactProbability(NamedTuple):
     relation: str
     object: str
     score: float
-    probability: float
+    probability: float | None  # null if the model has no probabilities
     known: bool
+    rank: int | None  # of the object among those that are not known for this subject; null if known
+    lift: float | None  # probability / facts per observed cell of the relation
 
 
 class SimilarEntities(NamedTuple):
@@ -161,6 +163,8 @@ class ModelInfo(NamedTuple):
     kind: str
     link: str
     calibrated: bool
+    has_probabilities: bool  # if not, scores only rank answers
+    probabilities: str  # what the probabilities mean
     exclusive: bool
     sizes: ModelSizes
     settings: dict[str, Any]

@@ -6,9 +6,10 @@ import threading
 
 import numpy as np
 
-from ..analysis.answers import Answers, EntitySection, answers, entity_sections
+from ..analysis.answers import Answers, EntitySection, answers, entity_sections, one_fact
 from ..analysis.explain import Explanation, explain
 from ..analysis.known_facts import KnownFacts
+from ..analysis.probabilities import describe_probabilities
 from ..analysis.quality import ModelQuality, quality
 from ..analysis.similarity import nearest
 from ..data.facts import Facts
@@ -38,6 +39,7 @@ from .results import (
     SimilarEntities,
 )
 
+CALIBRATED_LINKS = ("isotonic", "platt", "unlisted")
 N_EXAMPLES = 8
 N_SIMILAR_TO_NEW = 10
 USE_RESCAL = "fit a model by least squares or the logistic likelihood (--model als or logit)"
@@ -112,11 +114,9 @@ class Explorer:
     def fact(self, subject: str, relation: str, object: str) -> FactProbability:
         """The probability of one fact, and whether it is known."""
         self._check(subject, relation, object)
-        f = self.factors
-        s, r, o = f.entities.id(subject), f.relations.id(relation), f.entities.id(object)
-        is_known = self.known is not None and bool(np.isin(o, self.known.objects(s, r)))
+        found = one_fact(self.factors, self.known, subject, relation, object)
         return FactProbability(
-            subject, relation, object, float(f.score(s, r, o)), float(f.probability(s, r, o)), is_known
+            subject, relation, object, found.score, found.probability, found.known, found.rank, found.lift
         )
 
     def explain(self, subject: str, relation: str, object: str, k: int = 5) -> Explanation:
@@ -170,7 +170,9 @@ class Explorer:
             name=self.name,
             kind=str(about.get("model", "Factors")),
             link=f.link.name,
-            calibrated=f.link.name in ("isotonic", "platt"),
+            calibrated=f.link.name in CALIBRATED_LINKS,
+            has_probabilities=f.has_probabilities,
+            probabilities=describe_probabilities(f),
             exclusive=f.exclusive,
             sizes=ModelSizes(
                 entities=len(f.entities),

@@ -95,7 +95,7 @@ def test_the_number_of_answers_is_in_the_url(page, url, parameter):
 
 def test_a_complete_fact_shows_its_probability_and_explanation(page, url):
     page.goto(f"{url}/ask?subject=vice+2&relation=party&object=Red")
-    page.get_by_text("Probability", exact=True).wait_for()
+    page.get_by_text("of the objects that are not known").wait_for()
     page.get_by_text("vice 2 party Red: no known fact supports it.").wait_for()
 
 

@@ -139,7 +139,12 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         about = {
             "model": type(self).__name__,
             "settings": {**settings, "random_state": self.seed_},
-            "data": {"facts": shard.n_facts, "unobserved": shard.n_unobserved, "fingerprint": shard.fingerprint},
+            "data": {
+                "facts": shard.n_facts,
+                "unobserved": shard.n_unobserved,
+                "fingerprint": shard.fingerprint,
+                "base_rates": shard.base_rates.tolist(),
+            },
             "fit": {
                 "steps": len(trace),
                 "converged": trace.converged,

@@ -2,9 +2,9 @@
 
 import { among, combobox } from "./combobox.js";
 import { h, load } from "./dom.js";
-import { answerRow, explanation, meter } from "./facts.js";
+import { answerRow, chance, explanation } from "./facts.js";
 import { get } from "./api.js";
-import { NO_EXPLANATIONS, askHref, count, entityHref, percent } from "./format.js";
+import { NO_EXPLANATIONS, askHref, count, entityHref, sentence } from "./format.js";
 
 const PLACES = ["subject", "relation", "object"];
 
@@ -56,21 +56,22 @@ export default function ask(parameters, { signal, model, go }) {
   }
 
   function showFact() {
-    load(answers, Promise.all([get("fact", given, signal), model]), ([fact, { can_explain, can_fold_in }]) => {
+    load(answers, Promise.all([get("fact", given, signal), model]), ([fact, { can_explain, can_fold_in, probabilities }]) => {
       const why = h("div", { class: "stack" });
       if (can_explain) load(why, get("explain", given, signal), explanation);
       else why.append(h("p", { class: "note" }, can_fold_in ? "To see explanations, start the server with --known DATA." : NO_EXPLANATIONS));
       return h("section", { class: "card stack" },
         h("h2", { class: "statement" }, fact.subject, " ", h("b", {}, fact.relation), " ", fact.object),
-        h("ul", { class: "rows narrow" }, h("li", { class: fact.known ? "known" : "" },
-          h("span", { class: "name" }, fact.known ? "Known fact; probability in the model" : "Probability"),
-          meter(fact.probability), h("span", { class: "number" }, percent(fact.probability)))),
+        h("ul", { class: "rows" }, h("li", { class: fact.known ? "known" : "" },
+          h("span", { class: "name" }, fact.known ? "Known fact" : `Rank ${fact.rank.toLocaleString("en")} of the objects that are not known`),
+          ...chance(fact))),
+        h("p", { class: "note" }, sentence(probabilities)),
         why);
     });
   }
 
   function showAnswers() {
-    load(answers, Promise.all([get("ask", { ...given, top, known }, signal), model]), ([result, { can_explain }]) => {
+    load(answers, Promise.all([get("ask", { ...given, top, known }, signal), model]), ([result, { can_explain, probabilities }]) => {
       const words = PLACES.map((place) => (place === result.open ? h("span", { class: "blank" }, "?")
         : place === "relation" ? h("b", {}, given[place]) : h("a", { href: entityHref(given[place]) }, given[place])));
       const note = result.n_known ? count(result.n_known, "known answer") + (known === "omit" ? " left out" : "") : "";
@@ -82,7 +83,8 @@ export default function ask(parameters, { signal, model, go }) {
             href: result.open === "relation" ? askHref({ ...given, relation: answer.name }) : entityHref(answer.name),
             explain: can_explain ? { ...given, [result.open]: answer.name } : null,
           })))
-          : h("p", { class: "note" }, "No other answers."));
+          : h("p", { class: "note" }, "No other answers."),
+        h("p", { class: "note" }, sentence(probabilities)));
     });
   }
 

@@ -3,7 +3,7 @@
 import { errorBox, h, load } from "./dom.js";
 import { entitySections, similarList, typicalFacts } from "./facts.js";
 import { get, wait } from "./api.js";
-import { NO_EXPLANATIONS, colour, count } from "./format.js";
+import { NO_EXPLANATIONS, colour, count, sentence } from "./format.js";
 
 export default function entity({ name = "" }, { signal, model }) {
   if (!name) {
@@ -16,15 +16,15 @@ export default function entity({ name = "" }, { signal, model }) {
     h("section", { class: "card" }, h("h2", {}, "Similar entities"), similar),
     h("section", { class: "card" }, h("h2", {}, "Group"), group));
 
-  load(body, Promise.all([get("entity", { name }, signal), model]), ([page, { can_explain, can_fold_in, calibrated, known }]) => {
+  load(body, Promise.all([get("entity", { name }, signal), model]), ([page, { can_explain, can_fold_in, calibrated, has_probabilities, probabilities, known }]) => {
     if (known) nFacts.textContent = count(page.facts, "known fact");
     side.hidden = false;
     load(similar, get("similar", { name, top: 8 }, signal), (result) => similarList(result.similar));
     showGroup();
     return [
       ...entitySections(name, page.sections, { explain: can_explain, total: page.n_sections }),
-      h("p", { class: "note" }, calibrated
-        ? "Probabilities are calibrated on held-out cells."
+      h("p", { class: "note" }, calibrated || !has_probabilities
+        ? sentence(probabilities)
         : ["Probabilities are not calibrated; see ", h("a", { href: "/model" }, "how reliable they are"), "."]),
       !can_fold_in && h("p", { class: "note" }, NO_EXPLANATIONS),
     ].filter(Boolean);

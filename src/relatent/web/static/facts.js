@@ -2,25 +2,34 @@
 
 import { h, load } from "./dom.js";
 import { get } from "./api.js";
-import { askHref, count, entityHref, percent, signed } from "./format.js";
+import { askHref, count, entityHref, percent, signed, times } from "./format.js";
 
-const MIN_PROBABILITY = 0.05; // less likely predictions are collapsed
+const MIN_PROBABILITY = 0.05; // of a prediction that shows a section without known facts
+const LIFT = "times the base rate of the relation: facts per observed cell";
 const KNOWN_SHOWN = 6; // further known facts are collapsed
 
 export function meter(share) {
   return h("div", { class: "meter", "aria-hidden": "true" }, h("i", { "--p": Math.max(0, Math.min(1, share)) }));
 }
 
-/** One answer: name, bar and probability; explain: the fact that the button "why?" explains, if any. */
+/** One answer: rank, name, bar, probability and lift, or the score of a model without probabilities. */
 export function answerRow(answer, { href = entityHref(answer.name), explain = null } = {}) {
   return h("li", { class: answer.known ? "known" : "" },
     h("span", { class: "name" },
-      answer.known && h("span", { class: "tick", title: "known" }, "✓"),
+      answer.known ? h("span", { class: "tick", title: "known" }, "✓") : h("span", { class: "rank muted", title: "rank among answers that are not known" }, `${answer.rank}.`),
       answer.known && h("span", { class: "visually-hidden" }, "known: "),
       h("a", { href }, answer.name)),
-    meter(answer.probability),
-    h("span", { class: "number" }, percent(answer.probability)),
+    ...chance(answer),
     explain ? whyButton(explain) : h("span"));
+}
+
+/** Bar, probability and lift; without a probability, the score. */
+export function chance({ probability, score, lift }) {
+  if (probability === null) {
+    return [h("span", { class: "small muted" }, "score"), h("span", { class: "number", title: "a score ranks answers; it is not a probability" }, signed(score)), h("span")];
+  }
+  return [meter(probability), h("span", { class: "number", title: "probability" }, percent(probability)),
+    h("span", { class: "number muted small", title: LIFT }, times(lift))];
 }
 
 function whyButton(fact) {
@@ -66,14 +75,14 @@ function names(list) {
   return list.length ? list.join(", ") : "no others";
 }
 
-/** The sections of an entity; sections without known or likely facts are collapsed, except the first minShown. */
+/** The sections of an entity; those of a kind of which it has no known and no likely facts are collapsed, except the first minShown. */
 export function entitySections(name, sections, { explain, link = true, total = sections.length, minShown = 1 }) {
   const isShown = (section, position) => position < minShown || section.n_known || (section.predicted[0]?.probability ?? 0) >= MIN_PROBABILITY;
   const shown = sections.filter(isShown);
   const collapsed = sections.filter((section) => !shown.includes(section));
   const elements = shown.map((section) => sectionCard(name, section, explain, link));
   if (collapsed.length) {
-    const details = h("details", {}, h("summary", {}, `${count(collapsed.length, "more section")} without likely facts`));
+    const details = h("details", {}, h("summary", {}, `${count(collapsed.length, "more section")}: ${name} has no known facts of these kinds`));
     details.addEventListener("toggle", () => details.childElementCount > 1
       || details.append(h("div", { class: "stack" }, collapsed.map((section) => sectionCard(name, section, explain, link)))));
     elements.push(details);
@@ -102,13 +111,9 @@ function sectionCard(name, { relation, role, n_known, known, predicted }, explai
     link && h("p", { class: "small" }, h("a", { href: askHref(isSubject ? { subject: name, relation } : { relation, object: name }) }, "All answers")));
 }
 
-/** The likely predictions; if none is likely, all of them, collapsed. */
+/** The best predictions by rank, whatever their probabilities. */
 function predictions(predicted, nKnown, rows) {
-  const likely = predicted.filter(({ probability }) => probability >= MIN_PROBABILITY);
-  if (likely.length) return [h("p", { class: "caption" }, nKnown ? "Predicted" : "Predicted (none known)"), rows(likely)];
-  if (!predicted.length) return null;
-  const label = `${nKnown ? "Other answers" : "Best guesses"}: at most ${percent(predicted[0].probability)}`;
-  return h("details", {}, h("summary", { class: "small" }, label), rows(predicted));
+  return predicted.length > 0 && [h("p", { class: "caption" }, nKnown ? "Predicted" : "Predicted (none known)"), rows(predicted)];
 }
 
 /** Similar entities, for the side column. */

@@ -7,8 +7,19 @@ export const NO_NEW_ENTITIES = `This kind of model cannot add entities; ${USE_RE
 /** A probability as a percentage. */
 export function percent(p) {
   if (p >= 0.995 && p < 1) return ">99 %";
-  if (p > 0 && p < 0.005) return "<1 %";
+  if (p > 0 && p < 0.0001) return "<0.01 %";
+  if (p > 0 && p < 0.01) return `${Number((100 * p).toPrecision(1))} %`;
   return `${Math.round(100 * p)} %`;
+}
+
+/** A probability relative to the base rate of its relation. */
+export function times(lift) {
+  return lift === null ? "" : `×${lift >= 10 ? Math.round(lift).toLocaleString("en") : Number(lift.toPrecision(2))}`;
+}
+
+/** A message as a sentence. */
+export function sentence(text) {
+  return `${text[0].toUpperCase()}${text.slice(1)}.`;
 }
 
 export function count(n, singular, plural = `${singular}s`) {

@@ -3,7 +3,7 @@
 import { objectiveChart, reliabilityChart } from "./chart.js";
 import { h, load } from "./dom.js";
 import { get, wait } from "./api.js";
-import { askHref, bytes, count, metric, short } from "./format.js";
+import { askHref, bytes, count, metric, sentence, short } from "./format.js";
 
 export default function page(parameters, { signal, model }) {
   const body = h("div", { class: "stack" }), title = h("h1", {}, "Model");
@@ -36,7 +36,7 @@ function definitions(pairs) {
   return h("dl", { class: "facts" }, given.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 }
 
-function summaryCard({ kind, sizes, settings, known, test, learned_from, calibrated, link, exclusive }) {
+function summaryCard({ kind, sizes, settings, known, test, learned_from, probabilities, exclusive }) {
   const given = Object.entries(settings).filter(([, value]) => value !== null).map(([name, value]) => `${name} ${value}`).join(", ");
   return h("section", { class: "card" }, h("h2", {}, "Summary"), definitions([
     ["Model", kind],
@@ -48,7 +48,7 @@ function summaryCard({ kind, sizes, settings, known, test, learned_from, calibra
     ["Fitted to", learned_from === null ? null : count(learned_from, "fact")],
     ["Known facts", known && `${known.name}: ${count(known.facts, "fact")}`],
     ["Test facts", test && `${test.name}: ${count(test.facts, "fact")}`],
-    ["Probabilities", calibrated ? `calibrated (${link})` : `${link} link, not calibrated`],
+    ["Probabilities", sentence(probabilities)],
     ["Relations per pair", exclusive ? "at most one" : "any number"],
     ["Settings", given || null],
   ]));

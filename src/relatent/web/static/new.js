@@ -6,7 +6,7 @@ import { entitySections, similarList } from "./facts.js";
 import { get, post } from "./api.js";
 import { NO_NEW_ENTITIES } from "./format.js";
 
-const MIN_SECTIONS = 6; // shown even if nothing in them is likely
+const MIN_SECTIONS = 6; // shown even if no fact of their kind is known
 
 export default function newEntity(parameters, { signal, model }) {
   let relations = [];
