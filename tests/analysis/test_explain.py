@@ -49,6 +49,19 @@ def test_the_fact_behind_a_rule_is_the_first_reason(model):
     assert np.mean(right) >= 0.9
 
 
+def test_facts_of_a_shared_neighbour_are_reasons_and_weak_facts_are_not():
+    through_the_city = []
+    for seed in range(3):
+        facts, cells = born_in(seed)
+        f = relatent.RescalLogit(12, penalty=relatent.Dura(0.05), max_iter=2000).fit(facts).factors_
+        for cell, city in cells:
+            reasons = explain(f, *cell, facts).reasons
+            assert all(reason.influence > 0.05 * reasons[0].influence for reason in reasons)
+            named = [(reason.subject, reason.relation, reason.object) for reason in reasons[:3]]
+            through_the_city.append((city, "lies in", cell[2]) in named)
+    assert np.mean(through_the_city) >= 0.25  # .08 if only the country itself counts
+
+
 def test_the_strongest_reason_is_put_into_a_sentence():
     facts = Facts.from_arrays(*zip(*[
         ("Ann", "born in", "Rome"), ("Bob", "born in", "Rome"), ("Bob", "citizen of", "Italy"),

@@ -10,7 +10,7 @@ from relatent.backend.numpy_backend import NumpyBackend
 from relatent.errors import InputError
 from relatent.fit.penalties import PENALTIES as REGISTRY
 from relatent.model import entity_regression as regression
-from relatent.model import links
+from relatent.model import links, vector_objective
 from relatent.model.objective_term import ObjectiveTerm
 from worlds import random_facts
 
@@ -58,7 +58,7 @@ def test_the_influence_of_a_fact_on_least_squares_is_the_loss_of_score_without_i
     rows = [("new", "likes", "e1"), ("e2", "knows", "new"), ("new", "knows", "e5"), ("e3", "likes", "new")]
     grown = f.fold_in(Facts.from_arrays(*zip(*rows, strict=True)), l2_entities=1.0)
     along = grown.R[1] @ grown.A[7]
-    listed, pull = regression.fact_influences(
+    listed, pull, _ = regression.fact_influences(
         grown, 12, listed_of(grown, Facts.from_arrays(*zip(*rows, strict=True)), 12), along, 10
     )
     assert len(pull) == 4
@@ -76,7 +76,7 @@ def test_the_influence_of_a_fact_on_the_likelihood_is_the_loss_of_score_if_it_is
     facts = new_facts()
     grown = f.fold_in(facts, l2_entities=1.0)
     along = grown.R[1] @ grown.A[7]
-    listed, pull = regression.fact_influences(grown, 12, listed_of(grown, facts, 12), along, 3)
+    listed, pull, _ = regression.fact_influences(grown, 12, listed_of(grown, facts, 12), along, 3)
     assert len(pull) == 3
     assert pull[0] > 0
     for role, relation, partner, value in zip(*listed[:3], pull, strict=True):
@@ -85,6 +85,43 @@ def test_the_influence_of_a_fact_on_the_likelihood_is_the_loss_of_score_if_it_is
         assert len(fewer) == len(facts) - 1
         without = f.fold_in(Facts.from_arrays(*zip(*fewer, strict=True)), l2_entities=1.0)
         assert value == pytest.approx((grown.A[12] - without.A[12]) @ along, rel=1e-3, abs=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_vector_follows_its_neighbour_as_the_derivative_says(loss):
+    f = random_factors(links.LogisticLink(), bias=1.0)
+    f = dataclasses.replace(f, loss=ObjectiveTerm(loss), penalty=ObjectiveTerm("l2", {"entities": 1.0}))
+    between = [(s, k, o) for k in range(len(f.R)) for s, o in ((2, 5), (5, 2))]
+    facts = Facts.from_arrays([2, 5, 2], [0, 1, 1], [5, 2, 7], n_entities=12, n_relations=len(f.R),
+                              unobserved=[cell for cell in between if cell not in ((2, 0, 5), (5, 1, 2))])  # fmt: skip
+    (cells,) = regression.cells_of_entities(facts, np.array([2]))
+    along = np.array([1.0, -0.5, 2.0])
+    found = regression.fact_influences(f, 2, cells, along, 3)
+    through = found.through[found.cells.partner == 5].sum(axis=0)
+    solve = regression.solver(f, 1.0, regression.PenaltyOnEntity(f.R, f.penalty))
+
+    def value(A):
+        solve.sum_all_cells(A, leave_out=2)
+        return solve(A, 2, cells) @ along
+
+    for direction, slope in zip(np.eye(3) * 1e-5, through, strict=True):
+        ahead, behind = (np.where(np.arange(12)[:, None] == 5, f.A + sign * direction, f.A) for sign in (1, -1))
+        assert (value(ahead) - value(behind)) / 2e-5 == pytest.approx(slope, rel=1e-3, abs=1e-6)
+
+
+def test_a_loss_with_a_quadratic_rest_agrees_near_its_origin(monkeypatch):
+    f = dataclasses.replace(random_factors(links.LogisticLink(), bias=1.0), loss=ObjectiveTerm("logistic"))
+    facts = random_facts(n=12, n_relations=3, count=60)
+    (cells,) = regression.cells_of_entities(facts, np.array([2]))
+    a, n = f.A[2].astype(np.float64), len(cells.x)
+    loss = regression.solver(f, 1.0, regression.PenaltyOnEntity(f.R, None)).loss(f.A, 2, cells)
+    monkeypatch.setattr(vector_objective, "MAX_EXACT_ROWS", 10)
+    near = loss.near(a, n)
+    assert len(near.x) == n + 10 < len(loss.x)
+    for got, wanted in zip(near.slopes(a), loss.slopes(a), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-12)
+    change = [part.value(a + 0.001) - part.value(a) for part in (near, loss)]
+    assert change[0] == pytest.approx(change[1], rel=1e-4)
 
 
 def test_the_cells_of_entities_are_those_of_one_pass_over_all_facts_per_entity():

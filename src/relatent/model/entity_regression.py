@@ -300,19 +300,27 @@ def _rows(A: Matrix, R: Slices, role: NDArray[np.int64], relation: Ids, partner:
 
 
 def _concatenated(*parts: LogisticLoss) -> LogisticLoss:
-    return LogisticLoss(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return LogisticLoss(*(np.concatenate(columns) for columns in zip(*(part[:4] for part in parts), strict=True)))
 
 
 # --- uses other than folding in
 
 
-def fact_influences(
-    model: Model, entity: int, cells: EntityCells, along: Vector, most: int
-) -> tuple[EntityCells, Vector]:
-    """The facts of an entity that add most to aᵀ `along`, and what it would lose if each were false.
+class FactInfluences(NamedTuple):
+    """Facts of an entity, and what aᵀ `along` depends on through each of them."""
 
-    The fit's own objective is solved again without each of the candidates. Candidates are chosen by the first-order
-    change of a, w H⁻¹ v, with H the Hessian of the objective.
+    cells: EntityCells  # (n,)
+    lost: Vector  # (n,) the decrease if the fact were false
+    through: Matrix  # (n, r) the derivative by the vector of the fact's other entity
+
+
+def fact_influences(
+    model: Model, entity: int, cells: EntityCells, along: Vector, most: int, with_entity: int | None = None
+) -> FactInfluences:
+    """The facts of an entity (with another one if given) that add most to aᵀ `along`, and what each adds.
+
+    The fit's own objective is solved again as if each of the candidates were false. Candidates are chosen by the
+    first-order change of a, w H⁻¹ v, with H the Hessian of the objective.
     """
     loss_name(model)  # refuses other models
     solve = solver(model, 1.0, PenaltyOnEntity(model.R, model.penalty))
@@ -320,18 +328,25 @@ def fact_influences(
         A, a = model.A, model.A[entity].astype(np.float64)
         solve.sum_all_cells(A, leave_out=entity)
         loss, (penalty,) = solve.loss(A, entity, cells, a), solve.penalty(cells)
-        hessian = loss.slopes(a)[1] + penalty.slopes(a)[1]
-        first_order = cells.w * (loss.V[: len(cells.x)] @ (gram.inverse(hessian, 0.0) @ along.astype(np.float64)))
-        order = np.argsort(-np.where(cells.x > 0, first_order, -np.inf), kind="stable")
-        strongest = order[: min(most, int(cells.x.sum()))]
         best, _ = minimise(loss, [penalty], a)
+        loss = loss.near(best, len(cells.x))
+        hessian = loss.slopes(best)[1] + penalty.slopes(best)[1]
+        step = gram.inverse(hessian, 0.0) @ along.astype(np.float64)
+        first_order = cells.w * (loss.V[: len(cells.x)] @ step)
+        candidate = (cells.x > 0) & ((cells.partner == with_entity) if with_entity is not None else True)
+        order = np.argsort(-np.where(candidate, first_order, -np.inf), kind="stable")
+        strongest = order[: min(most, int(candidate.sum()))]
         lost = []
         for cell in strongest.tolist():
             fewer = cells._replace(x=np.where(np.arange(len(cells.x)) == cell, 0.0, cells.x))
             lost.append((best - minimise(loss.without(cell), solve.penalty(fewer), best)[0]) @ along)
-    role, relation, partner, x, w = cells
-    chosen = EntityCells(role[strongest], relation[strongest], partner[strongest], x[strongest], w[strongest])
-    return chosen, np.array(lost)
+        chosen = EntityCells(*(column[strongest] for column in cells))
+        V = loss.V[strongest]
+        slope, curvature = loss.cell_slopes(V @ best + model.bias[chosen.relation], chosen.x, chosen.w)
+        other_end = (1 - chosen.role, chosen.relation, np.zeros_like(chosen.relation))
+        along_best, along_step = (_rows(vector[None], model.R, *other_end) for vector in (best, step))
+        through = -(slope[:, None] * along_step + (curvature * (V @ step))[:, None] * along_best)
+    return FactInfluences(chosen, np.array(lost), through)
 
 
 def least_squares_vectors(model: Model, cells: Sequence[EntityCells], others: float) -> Matrix:

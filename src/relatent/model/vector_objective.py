@@ -13,6 +13,7 @@ from ..backend import gram_matrix as gram
 
 MAX_NEWTON_STEPS = 50
 MAX_HALVINGS = 30
+MAX_EXACT_ROWS = 1024  # zeros summed exactly where a vector is solved for again and again; the rest is quadratic
 NEWTON_TOLERANCE = 1e-9  # stop when the next step is expected to gain less than this fraction of the objective
 
 
@@ -60,28 +61,61 @@ class SquaredLoss(NamedTuple):
         inverse = gram.inverse(self.E + penalties[0].Q + penalties[0].P, 0.0)
         return [inverse @ (self.f + penalty.P @ penalty.mean) for penalty in penalties]
 
+    def near(self, a: Vector, n: int) -> SquaredLoss:
+        """The loss itself: it is of second order."""
+        return self
+
+    @staticmethod
+    def cell_slopes(theta: Vector, x: Vector, w: Vector) -> tuple[Vector, Vector]:
+        """First and second derivative of the loss of each cell by θ."""
+        return 2 * w * (theta - x), 2 * w
+
     def without(self, cell: int) -> SquaredLoss:
         """The loss if a listed fact were false."""
         return self._replace(f=self.f - self.w[cell] * self.V[cell])
 
 
 class LogisticLoss(NamedTuple):
-    """Σ w [softplus(θ) − x θ] over rows, θ = V a + b."""
+    """Σ w [softplus(θ) − x θ] over rows, θ = V a + b, plus (a − origin)ᵀ [slope + curvature (a − origin) / 2]."""
 
     V: Matrix  # (n, r)
     b: Vector  # (n,)
     x: Vector  # (n,)
     w: Vector  # (n,)
+    origin: Vector | float = 0.0
+    slope: Vector | float = 0.0
+    curvature: Matrix | float = 0.0
 
     def value(self, a: Vector) -> float:
         """The loss at a."""
-        theta = self.V @ a + self.b
-        return float(self.w @ (np.logaddexp(0, theta) - self.x * theta))
+        theta, d = self.V @ a + self.b, a - self.origin
+        rest = d @ (self.slope + np.dot(self.curvature, d) / 2)
+        return float(self.w @ (np.logaddexp(0, theta) - self.x * theta) + rest)
 
     def slopes(self, a: Vector) -> tuple[Vector, Matrix]:
         """Gradient and Hessian at a."""
-        p = expit(self.V @ a + self.b)
-        return self.V.T @ (self.w * (p - self.x)), self.V.T @ ((self.w * p * (1 - p))[:, None] * self.V)
+        p, rest = expit(self.V @ a + self.b), self.slope + np.dot(self.curvature, a - self.origin)
+        hessian = self.V.T @ ((self.w * p * (1 - p))[:, None] * self.V)
+        return self.V.T @ (self.w * (p - self.x)) + rest, hessian + self.curvature
+
+    @staticmethod
+    def cell_slopes(theta: Vector, x: Vector, w: Vector) -> tuple[Vector, Vector]:
+        """First and second derivative of the loss of each cell by θ."""
+        p = expit(theta)
+        return w * (p - x), w * p * (1 - p)
+
+    def near(self, a: Vector, n: int) -> LogisticLoss:
+        """The loss with the first n rows, the MAX_EXACT_ROWS others of largest curvature at a, and a quadratic rest."""
+        if len(self.x) <= n + MAX_EXACT_ROWS:
+            return self
+        curvature = self.cell_slopes(self.V @ a + self.b, self.x, self.w)[1]
+        curvature[:n] = np.inf
+        order = np.argpartition(-curvature, n + MAX_EXACT_ROWS)
+        exact, rest = (
+            LogisticLoss(*(column[np.sort(rows)] for column in self[:4]))
+            for rows in np.split(order, [n + MAX_EXACT_ROWS])
+        )
+        return LogisticLoss(*exact[:4], a, *rest.slopes(a))
 
     def minima(self, penalties: Sequence[VectorPenalty], start: Vector) -> list[Vector]:
         """The minimum with each penalty."""
