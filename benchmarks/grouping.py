@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import normalize
 
 import relatent
-from relatent.analysis.groups import METHODS, cluster
+from relatent.analysis.groups import METHODS, cluster, group_labels
 from relatent.analysis.similarity import profiles as profiles_of
 from relatent.data.names import Names
 
@@ -84,9 +84,9 @@ def _grouped(fits: list[relatent.Factors], truth: list[str], number: int) -> dic
     found = {}
     for method in METHODS:
         for title, given in (("", None), (" given their number", number)):
-            if method == "hdbscan" and given is not None:
+            if method in ("auto", "roles", "hdbscan") and given is not None:
                 continue
-            labels = [cluster(B, method, given, one) for one, B in enumerate(profiles)]
+            labels = [group_labels(f, B, method, given, one) for one, (f, B) in enumerate(zip(fits, profiles, strict=True))]
             found[method + title] = _told(truth, labels)
     for title, given in (("", None), (" given their number", number)):
         labels = [cluster(B, "k-means", given, one) for one, B in enumerate(plain)]

@@ -1,12 +1,16 @@
+import numpy as np
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
-from relatent import groups
+from relatent import Facts, RescalALS, RescalLogit, groups
 from relatent.analysis import groups as groups_module
+from relatent.analysis import roles
 from relatent.analysis.groups import METHODS
+from relatent.analysis.roles import types_by_role
 from relatent.errors import InputError
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [method for method in METHODS if method != "roles"])
 def test_camps_are_found_with_their_typical_facts(two_camps, method):
     found = groups(two_camps[1], method)
     assert sorted(sorted(group.names) for group in found) == [
@@ -27,12 +31,48 @@ def test_the_requested_number_of_groups_comes_largest_first(two_camps):
     assert sum(sizes) == 20
 
 
+@pytest.fixture(scope="module")
+def typed():
+    """A sparse graph of four types: people know people, live in towns and read books; books have genres."""
+    rng = np.random.default_rng(0)
+    rows = [(f"person_{i}", "lives_in", f"town_{i % 10}") for i in range(80)]
+    rows += [(f"person_{i}", "knows", f"person_{j}") for i, j in rng.integers(80, size=(120, 2)) if i != j]
+    rows += [(f"person_{i}", "reads", f"book_{rng.integers(40)}") for i in range(80) for _ in range(2)]
+    rows += [(f"book_{i}", "has_genre", f"genre_{i % 6}") for i in range(40)]
+    return Facts.from_arrays(*zip(*dict.fromkeys(rows), strict=True))
+
+
+@pytest.mark.parametrize("model", [RescalLogit(8, 0.1, 0.1, tol=1e-3), RescalALS(8, 0.1, 0.1)])
+def test_the_types_of_a_sparse_graph_are_found_without_options(typed, model):
+    found = groups(model.fit(typed).factors_)
+    assert sorted((len(group.names), {name.split("_")[0] for name in group.names}) for group in found) == [
+        (6, {"genre"}),
+        (10, {"town"}),
+        (40, {"book"}),
+        (80, {"person"}),
+    ]
+
+
+def test_entities_that_play_the_same_roles_are_one_type(two_camps):
+    assert [len(group.names) for group in groups(two_camps[1], "roles")] == [20]
+
+
+def test_types_are_found_on_samples_of_entities_and_partners(typed, monkeypatch):
+    f = RescalLogit(8, 0.1, 0.1, tol=1e-3).fit(typed).factors_
+    whole = types_by_role(f)
+    monkeypatch.setattr(roles, "MAX_ENTITIES_CLUSTERED", 100)
+    monkeypatch.setattr(roles, "MAX_PARTNERS", 60)
+    monkeypatch.setattr(roles, "CELLS_PER_BLOCK", 1000)
+    assert adjusted_rand_score(whole, types_by_role(f, 1)) > 0.95
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"method": "magic"}, "method must be one of k-means, hierarchical, hdbscan, got 'magic'"),
+        ({"method": "magic"}, "method must be one of auto, roles, k-means, hierarchical, hdbscan, got 'magic'"),
         ({"n_groups": 0}, "n_groups must be between 1 and 20, the number of entities, got 0"),
         ({"method": "hdbscan", "n_groups": 3}, "method='hdbscan' finds the number of groups itself"),
+        ({"method": "roles", "n_groups": 3}, "method='roles' finds the number of groups itself"),
     ],
 )
 def test_impossible_options_are_refused_with_a_remedy(two_camps, options, text):

@@ -15,9 +15,11 @@ from ..json_values import to_json_object
 from ..model.factors import Factors
 from ..progress import Progress, silent
 from ..random_state import RandomState, to_seed
+from .roles import types_by_role
 from .similarity import profiles
 
-METHODS = ("k-means", "hierarchical", "hdbscan")
+METHODS = ("auto", "roles", "k-means", "hierarchical", "hdbscan")
+MAX_ENTITIES_HDBSCAN = 5000  # "auto" tries HDBSCAN up to this size, a few seconds
 MAX_GROUPS_TRIED = 20  # if the number of groups is chosen
 MAX_ENTITIES_HIERARCHICAL = 20_000  # hierarchical clustering compares all pairs
 MAX_ENTITIES_KMEANS = 20_000  # k-means computes its centres from a sample of this size; all entities are assigned
@@ -58,15 +60,18 @@ class EntityGroup(NamedTuple):
 
 @renamed_arguments(typical="k")
 def groups(
-    factors: Factors, method: str = "k-means", n_groups: int | None = None, *, k: int = 5, random_state: RandomState = 0
+    factors: Factors, method: str = "auto", n_groups: int | None = None, *, k: int = 5, random_state: RandomState = 0
 ) -> list[EntityGroup]:
-    """Cluster the entities by similarity; largest group first, each with its k most typical facts.
+    """Cluster the entities; largest group first, each with its k most typical facts.
 
     Parameters
     ----------
-    method : "k-means", "hierarchical" or "hdbscan"
-    n_groups : for k-means and hierarchical; None takes the number from 2 to 20 with the highest silhouette. HDBSCAN
-        finds the number itself and leaves out entities that belong to no group.
+    method : "auto", "roles", "k-means", "hierarchical" or "hdbscan"
+        "roles" finds types: entities that are subject and object of the same relations. The others cluster by
+        similarity. "auto" takes the types if there are several; else HDBSCAN, or k-means where that leaves out most
+        entities. With n_groups it is k-means.
+    n_groups : for k-means and hierarchical; None takes the number from 2 to 20 with the highest silhouette. Roles and
+        HDBSCAN find the number themselves; HDBSCAN leaves out entities that belong to no group.
 
     >>> import relatent
     >>> model = relatent.RescalALS(rank=10).fit(relatent.load_dataset("kinships")).factors_
@@ -79,7 +84,7 @@ def groups(
     return [
         EntityGroup(number, [factors.entities[i] for i in members.tolist()], typical_facts(factors, members, k))
         for number, members in enumerate(
-            group_members(B, cluster(B, method, n_groups, to_seed(random_state) % (1 << 32)))
+            group_members(B, group_labels(factors, B, method, n_groups, to_seed(random_state) % (1 << 32)))
         )
     ]
 
@@ -104,22 +109,44 @@ def _check_method(n_entities: int, method: str, n_groups: int | None) -> None:
             f"method='hierarchical' takes at most {MAX_ENTITIES_HIERARCHICAL} entities, got {n_entities}; "
             "use method='k-means'"
         )
-    if method == "hdbscan" and n_groups is not None:
-        raise InputError("method='hdbscan' finds the number of groups itself; leave n_groups out")
+    if method in ("roles", "hdbscan") and n_groups is not None:
+        raise InputError(f"method={method!r} finds the number of groups itself; leave n_groups out")
 
 
-def cluster(
+def group_labels(
+    factors: Factors,
     B: Matrix,
-    method: str = "k-means",
+    method: str = "auto",
     n_groups: int | None = None,
     random_state: int = 0,
     progress: Progress = silent,
 ) -> NDArray[np.int64]:
-    """The group of each row, −1 for rows in no group."""
+    """The group of each entity, −1 for entities in no group; B: their profiles."""
+    if method == "auto" and n_groups is not None:
+        method = "k-means"
+    if method in ("auto", "roles"):
+        types = types_by_role(factors, random_state)
+        if types is not None:
+            return types
+        if method == "roles":
+            return np.zeros(len(B), np.int64)
+        if len(B) <= MAX_ENTITIES_HDBSCAN:
+            labels = cluster(B, "hdbscan")
+            if labels.max() > 0 and np.mean(labels >= 0) > 0.5:
+                return labels
+        method = "k-means"
+    return cluster(B, method, n_groups, random_state, progress)
+
+
+def cluster(
+    B: Matrix, method: str, n_groups: int | None = None, random_state: int = 0, progress: Progress = silent
+) -> NDArray[np.int64]:
+    """The group of each row by similarity, −1 for rows in no group."""
     if method == "hdbscan":
         from sklearn.cluster import HDBSCAN
 
-        labels: NDArray[np.int64] = HDBSCAN(min_cluster_size=min(5, len(B)), copy=True).fit_predict(B).astype(np.int64)
+        size = min(max(5, round(len(B) ** 0.5)), len(B))
+        labels: NDArray[np.int64] = HDBSCAN(min_cluster_size=size, copy=True).fit_predict(B).astype(np.int64)
         return labels
     return _cluster_into(B, method, n_groups or _best_n_groups(B, method, random_state, progress), random_state)
 

@@ -41,13 +41,14 @@ def similar(model: Path, entity: str, k: int, as_json: bool) -> None:
 @model_argument
 @click.option(
     "--method",
-    type=click.Choice(["k-means", "hierarchical", "hdbscan"]),
-    default="k-means",
+    type=click.Choice(["auto", "roles", "k-means", "hierarchical", "hdbscan"]),
+    default="auto",
     show_default=True,
-    help="Clustering method.",
+    help="Clustering method: roles finds types, the others groups of similar entities; auto takes types if there are "
+    "any.",
 )
 @click.option(
-    "--groups", "n_groups", type=click.IntRange(min=1), help="Number of groups.  [default: chosen by silhouette]"
+    "--groups", "n_groups", type=click.IntRange(min=1), help="Number of groups.  [default: found]"
 )
 @top_option(5, "typical facts per group")
 @seed_option

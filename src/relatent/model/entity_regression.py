@@ -340,7 +340,8 @@ def fact_influences(
         for cell in strongest.tolist():
             fewer = cells._replace(x=np.where(np.arange(len(cells.x)) == cell, 0.0, cells.x))
             lost.append((best - minimise(loss.without(cell), solve.penalty(fewer), best)[0]) @ along)
-        chosen = EntityCells(*(column[strongest] for column in cells))
+        role, relation, partner, x, w = cells
+        chosen = EntityCells(role[strongest], relation[strongest], partner[strongest], x[strongest], w[strongest])
         V = loss.V[strongest]
         slope, curvature = loss.cell_slopes(V @ best + model.bias[chosen.relation], chosen.x, chosen.w)
         other_end = (1 - chosen.role, chosen.relation, np.zeros_like(chosen.relation))

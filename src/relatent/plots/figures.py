@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..analysis.groups import cluster, group_members
+from ..analysis.groups import group_labels, group_members
 from ..analysis.projection import MAX_ENTITIES_TSNE, Points, project
 from ..analysis.quality import score_rows
 from ..analysis.similarity import profiles
@@ -136,7 +136,7 @@ def entity_map(factors: Factors, title: str = "") -> Figure:
 
     B = profiles(factors)
     method = "tsne" if 3 < len(B) <= MAX_ENTITIES_TSNE else "pca"
-    points, groups = project(B, method), group_members(B, cluster(B))
+    points, groups = project(B, method), group_members(B, group_labels(factors, B))
     figure = Figure(figsize=(8, 8.6), layout="constrained", facecolor="white")
     axes = figure.add_subplot(aspect="equal", adjustable="datalim")
     axes.set_axis_off()
@@ -148,7 +148,7 @@ def entity_map(factors: Factors, title: str = "") -> Figure:
         x, y = points[members].T
         axes.scatter(x, y, s=size, color=colour, marker=marker, alpha=0.8, linewidths=0, label=label)
     _add_group_legend(figure, axes)
-    caption = f"{PROJECTIONS[method]} of the scores of each entity; colours: groups by k-means"
+    caption = f"{PROJECTIONS[method]} of the scores of each entity; colours: groups"
     text = f"{title}\n{caption}".strip()
     figure.suptitle(text, x=0.01, ha="left", fontsize=9, color=INK, wrap=True, parse_math=False)
     figure.draw_without_rendering()  # fixes the layout: labels are measured in it

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.groups import cluster, group_members, typical_facts
+from ..analysis.groups import group_labels, group_members, typical_facts
 from ..analysis.projection import MAX_ENTITIES_TSNE, Points, project, tsne_note
 from ..analysis.similarity import profile_basis, unit_rows
 from ..arrays import Ids, Matrix
@@ -102,7 +102,7 @@ class MapViews:
 
         B = self.profiles.wait()
         with one_thread():
-            return group_members(B, cluster(B, progress=progress))
+            return group_members(B, group_labels(self.factors, B, progress=progress))
 
     def _summarise(self, progress: Progress) -> list[GroupSummary]:
         summaries, groups = [], self._members.wait()
