@@ -86,7 +86,9 @@ def _grouped(fits: list[relatent.Factors], truth: list[str], number: int) -> dic
         for title, given in (("", None), (" given their number", number)):
             if method in ("auto", "roles", "hdbscan") and given is not None:
                 continue
-            labels = [group_labels(f, B, method, given, one) for one, (f, B) in enumerate(zip(fits, profiles, strict=True))]
+            labels = [
+                group_labels(f, B, method, given, one) for one, (f, B) in enumerate(zip(fits, profiles, strict=True))
+            ]
             found[method + title] = _told(truth, labels)
     for title, given in (("", None), (" given their number", number)):
         labels = [cluster(B, "k-means", given, one) for one, B in enumerate(plain)]

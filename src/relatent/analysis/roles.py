@@ -1,8 +1,9 @@
 """Types of entities by the roles they play: subject or object of which relations, as the model predicts.
 
-A person is born somewhere and acts in films; a city has people born in it and lies in a country. The expected number
-of facts of entity i as subject and as object of each relation, Σ_j p(i, k, j) and Σ_j p(j, k, i), divided by their sum,
-are a distribution over 2 K roles; entities of different types hardly share a role. Square roots of the shares are unit
+A person is born somewhere and acts in films; a city has people born in it and lies in a country. The facts predicted
+of entity i as subject and as object of each relation, Σ_j p(i, k, j)^1.5 and Σ_j p(j, k, i)^1.5, divided by their sum,
+are a distribution over 2 K roles; entities of different types hardly share a role. The exponent is above 1 because the
+many small probabilities of all other cells would add up to as much as the facts. Square roots of the shares are unit
 vectors, whose product is the Bhattacharyya coefficient of two distributions.
 """
 
@@ -14,11 +15,11 @@ from numpy.typing import NDArray
 from ..arrays import Matrix
 from ..model.factors import Factors
 
-MAX_PARTNERS = 512  # entities that the facts of a role are summed over, a random sample
+MAX_PARTNERS = 2048  # entities that the facts of a role are summed over, a random sample
 MIN_PARTNERS = 16
 MAX_CELLS = 1 << 29  # scores computed in all, about two seconds; above, fewer partners
 CELLS_PER_BLOCK = 1 << 22
-MIN_DISTANCE = 0.4  # mean distance of two types, 1 − product; genders in Kinships have .36, types of graphs .44 or more
+MIN_DISTANCE = 0.6  # mean distance of two types, 1 − product; genders in Kinships have .4, types of sparse graphs .8
 MIN_MEMBERS = 5  # of a type, in the sample that is clustered
 MAX_TYPES = 20
 MAX_ENTITIES_CLUSTERED = 2000  # a random sample; all other entities go to the nearest type
@@ -55,7 +56,7 @@ def types_by_role(factors: Factors, random_state: int = 0) -> NDArray[np.int64] 
 
 
 def role_profiles(factors: Factors, random_state: int = 0) -> Matrix:
-    """Square roots of the shares of each entity's expected facts in every role, (N, 2 K)."""
+    """Square roots of the shares of each entity's predicted facts in every role, (N, 2 K)."""
     A, n = factors.A, len(factors.A)
     n_partners = int(np.clip(MAX_CELLS // (2 * len(factors.R) * n), MIN_PARTNERS, MAX_PARTNERS))
     partners = A
@@ -68,7 +69,8 @@ def role_profiles(factors: Factors, random_state: int = 0) -> Matrix:
         columns = (partners @ (R_k if role % 2 else R_k.T)).T
         for low in range(0, n, rows_per_block):
             theta = A[low : low + rows_per_block] @ columns + bias
-            expected[low : low + rows_per_block, role] = factors.link.probability(theta).mean(axis=1)
+            predicted = np.clip(factors.link.response(theta, role // 2), 0, 1)
+            expected[low : low + rows_per_block, role] = (predicted**1.5).mean(axis=1)
     expected = np.maximum(expected, np.finfo(np.float32).tiny)
     return np.sqrt(expected / expected.sum(axis=1, keepdims=True))  # type: ignore[no-any-return]
 

@@ -47,9 +47,7 @@ def similar(model: Path, entity: str, k: int, as_json: bool) -> None:
     help="Clustering method: roles finds types, the others groups of similar entities; auto takes types if there are "
     "any.",
 )
-@click.option(
-    "--groups", "n_groups", type=click.IntRange(min=1), help="Number of groups.  [default: found]"
-)
+@click.option("--groups", "n_groups", type=click.IntRange(min=1), help="Number of groups.  [default: found]")
 @top_option(5, "typical facts per group")
 @seed_option
 @json_option
