@@ -99,9 +99,15 @@ def test_twenty_groups_have_different_styles():
     assert len({figures._group_style(number) for number in range(20)}) == 20
 
 
+def test_entities_in_no_group_are_on_the_map(world, monkeypatch):
+    monkeypatch.setattr(figures, "group_labels", lambda factors, B: np.where(np.arange(len(B)) < 30, 0, -1))
+    drawn = figures.entity_map(world[0]).axes[0].collections
+    assert sorted(len(points.get_offsets()) for points in drawn) == [12, 30]
+
+
 def test_the_map_has_a_caption_and_a_legend_of_its_groups(world):
     figure = figures.entity_map(world[0], "a title")
-    caption = "a title\nt-SNE of the scores of each entity; colours: groups by k-means"
+    caption = "a title\nt-SNE of the scores of each entity; colours: groups"
     assert figure.get_suptitle() == caption
     listed = [text.get_text() for text in figure.legends[0].get_texts()]
     groups = relatent.groups(world[0])

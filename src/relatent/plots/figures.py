@@ -136,12 +136,15 @@ def entity_map(factors: Factors, title: str = "") -> Figure:
 
     B = profiles(factors)
     method = "tsne" if 3 < len(B) <= MAX_ENTITIES_TSNE else "pca"
-    points, groups = project(B, method), group_members(B, group_labels(factors, B))
+    points, labels = project(B, method), group_labels(factors, B)
+    groups = group_members(B, labels)
     figure = Figure(figsize=(8, 8.6), layout="constrained", facecolor="white")
     axes = figure.add_subplot(aspect="equal", adjustable="datalim")
     axes.set_axis_off()
     axes.margins(0.1, 0.05)
     size = max(2, 60 - 12 * math.log10(len(points)))
+    x, y = points[labels < 0].T
+    axes.scatter(x, y, s=size, color=PALE, linewidths=0)  # entities in no group
     for number, members in enumerate(groups):
         colour, marker = _group_style(number)
         label = f"{number}: {len(members):,}, {_shorten(factors.entities[int(members[0])], 20)}"
