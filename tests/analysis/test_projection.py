@@ -46,7 +46,7 @@ def test_unknown_methods_and_too_many_entities_are_refused(monkeypatch):
 
 
 def test_the_note_gives_the_expected_duration():
-    assert projection.tsne_note(2034) == "computing t-SNE of 2,034 entities, about 12 s"
+    assert projection.tsne_note(2034) == "computing t-SNE of 2,034 entities, about 6 s"
     assert projection.tsne_note(5).endswith("about 1 s")
 
 
@@ -61,3 +61,7 @@ def test_tsne_runs_on_one_thread(monkeypatch):
     monkeypatch.setattr("sklearn.manifold.TSNE", Watched)
     project(clouds(), "tsne")
     assert set(threads) == {1}
+
+
+def test_maps_open_on_tsne_while_it_takes_a_few_seconds():
+    assert [projection.default_method(n) for n in (3, 4, 2500, 2501)] == ["pca", "tsne", "tsne", "pca"]

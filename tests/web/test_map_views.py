@@ -44,6 +44,7 @@ def test_tsne_is_refused_for_many_entities():
     with client_of(Explorer(factors)) as client:
         ways = get(client, "map")["ways"]
         assert [(way["method"], way["available"]) for way in ways] == [("pca", True), ("tsne", False)]
+        assert client.get("/api/map").json()["default"] == "pca"
         error = check_error(client.get("/api/map/points?method=tsne"), 422, "bad_value")
         assert error["message"] == f"tsne is limited to {MAX_ENTITIES_TSNE} entities; this model has {n}"
         assert error["remedy"] == "use method=pca"

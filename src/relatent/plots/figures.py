@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..analysis.groups import group_labels, group_members
-from ..analysis.projection import MAX_ENTITIES_TSNE, Points, project
+from ..analysis.projection import Points, default_method, project
 from ..analysis.quality import score_rows
 from ..analysis.similarity import profiles
 from ..errors import InputError
@@ -135,7 +135,7 @@ def entity_map(factors: Factors, title: str = "") -> Figure:
     from matplotlib.figure import Figure
 
     B = profiles(factors)
-    method = "tsne" if 3 < len(B) <= MAX_ENTITIES_TSNE else "pca"
+    method = default_method(len(B))
     points, labels = project(B, method), group_labels(factors, B)
     groups = group_members(B, labels)
     figure = Figure(figsize=(8, 8.6), layout="constrained", facecolor="white")

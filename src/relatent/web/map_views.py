@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.groups import group_labels, group_members, typical_facts
-from ..analysis.projection import MAX_ENTITIES_TSNE, Points, project, tsne_note
+from ..analysis.projection import MAX_ENTITIES_TSNE, Points, default_method, project, tsne_note
 from ..analysis.similarity import profile_basis, unit_rows
 from ..arrays import Ids, Matrix
 from ..backend.blas_threads import one_thread
@@ -79,6 +79,7 @@ class MapViews:
                     n <= MAX_ENTITIES_TSNE,
                 ),
             ],
+            default_method(n),
         )
 
     def points(self, method: str = "pca") -> bytes | InProgress:

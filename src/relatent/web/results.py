@@ -98,10 +98,11 @@ class MapLayout(NamedTuple):
 
 
 class MapInfo(NamedTuple):
-    """The number of entities on the map and the layouts to choose from."""
+    """The number of entities on the map, the layouts to choose from, and the method that the map opens on."""
 
     entities: int
     ways: list[MapLayout]
+    default: str
 
 
 class NamePage(NamedTuple):

@@ -56,6 +56,15 @@ def test_points_have_the_colours_of_their_groups_and_names_on_hover(page, url, e
     page.get_by_role("heading", level=1, name="Red").wait_for()
 
 
+def test_the_map_opens_on_tsne_with_names(page, url):
+    page.goto(f"{url}/map")
+    page.locator(".plane[data-coloured][data-method=tsne]").wait_for()
+    assert page.get_by_role("radio", name="Neighbours (t-SNE)").is_checked()
+    drawn = "canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(Boolean)"
+    page.wait_for_timeout(300)
+    assert page.locator(".plane canvas.labels").evaluate(drawn)
+
+
 def test_the_map_zooms_and_moves_by_wheel_buttons_and_keys(page, url):
     page.goto(f"{url}/map")
     page.locator(".plane[data-coloured]").wait_for()

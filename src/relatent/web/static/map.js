@@ -17,7 +17,7 @@ export default function map({ group = "", method = "" }, { signal, go }) {
     h("div", { class: "tools" }, tool("+", "Zoom in", () => scatter.zoom(1.5)), tool("−", "Zoom out", () => scatter.zoom(1 / 1.5)), tool("⤢", "Show all", () => scatter.reset())));
   const list = h("div", { class: "groups" }), methods = h("span", { class: "under" });
   const names = new NameCache(signal);
-  let chosen = group === "" ? null : Number(group);
+  let chosen = group === "" ? null : Number(group), wanted = "";
 
   const scatter = new Scatter(points, labels, {
     signal,
@@ -36,8 +36,10 @@ export default function map({ group = "", method = "" }, { signal, go }) {
   });
 
   async function place(chosenMethod) {
+    wanted = chosenMethod;
     status.textContent = "Computing the layout…";
     const coordinates = await wait("map/points", { method: chosenMethod }, signal, ({ note }) => { status.textContent = `${note}…`; });
+    if (wanted !== chosenMethod) return; // another was chosen meanwhile
     status.textContent = "";
     scatter.place(new Float32Array(coordinates));
     box.dataset.method = chosenMethod;
@@ -45,14 +47,15 @@ export default function map({ group = "", method = "" }, { signal, go }) {
   }
 
   async function start() {
-    const { ways, entities } = await get("map", {}, signal);
+    const { ways, entities, default: usual } = await get("map", {}, signal);
     const available = ways.filter((way) => way.available).map((way) => way.method);
     const radio = (value) => h("label", { class: "check" }, h("input", { type: "radio", name: "method", value, onchange: () => place(value).catch(showError) }), METHOD_LABELS[value]);
     if (available.length > 1) methods.append(...available.map(radio));
-    const first = available.includes(method) ? method : "pca";
+    const first = available.includes(method) ? method : usual;
     const button = methods.querySelector(`[value=${first}]`);
     if (button) button.checked = true;
-    await place(first);
+    await place("pca"); // at once
+    if (first !== "pca") await place(first);
     box.dataset.points = entities;
     const numbers = await wait("map/groups", {}, signal, ({ done, total, note }) => { status.textContent = `Finding groups: ${note}${total ? ` (${done} of ${total})` : ""}…`; });
     status.textContent = "";

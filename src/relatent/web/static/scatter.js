@@ -6,7 +6,8 @@ import { COLOURS, NO_GROUP, NO_GROUP_COLOUR } from "./format.js";
 const GRID_SIDE = 128; // cells per side of the grid that finds points by position
 const HOVER_PIXELS = 14; // largest distance of the pointer to the point it selects
 const MAX_LABELS = 70;
-const MAX_CANDIDATES = 3 * MAX_LABELS; // visible points above which no labels are drawn
+const MAX_CANDIDATES = 3 * MAX_LABELS; // visible points above which a part of them is labelled
+const MAX_NAMED = 24 * 512; // entities whose names may be fetched for that
 const DIMMED_ALPHA = 0.10, ALPHA = 0.82;
 
 const VERTEX = `#version 300 es
@@ -203,13 +204,12 @@ export class Scatter {
     this.context.putImageData(this.image, 0, 0);
   }
 
-  /** Draw the names of the visible points if they are few; a name that would overlap another is left out. */
+  /** Draw names of visible points; a name that would overlap another is left out. */
   label() {
     const context = this.labels.getContext("2d");
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     context.clearRect(0, 0, this.width, this.height);
     const visible = this.visible(MAX_CANDIDATES);
-    if (!visible) return;
     if (visible.some((id) => this.name(id) === null)) {
       this.fetchNames(visible);
       return;
@@ -250,7 +250,7 @@ export class Scatter {
     this.cells = { starts, ids };
   }
 
-  /** Ids of the visible points; null if there are more than `most`. */
+  /** Ids of the visible points; if there are more, about `most` of them, the same ones wherever the view moves. */
   visible(most) {
     const low = this.toData({ x: 0, y: this.height }), high = this.toData({ x: this.width, y: 0 });
     const found = [];
@@ -259,10 +259,10 @@ export class Scatter {
       for (let i = starts[row * GRID_SIDE + cell(low.x)]; i < starts[row * GRID_SIDE + cell(high.x) + 1]; i += 1) {
         const id = ids[i], x = this.points[2 * id], y = this.points[2 * id + 1];
         if (x >= low.x && x <= high.x && y >= low.y && y <= high.y) found.push(id);
-        if (found.length > most) return null;
       }
     }
-    return found.sort((a, b) => a - b);
+    const share = most / found.length, some = share < 1 ? found.filter((id) => id < MAX_NAMED && shuffled(id) < share) : found;
+    return some.sort((a, b) => a - b);
   }
 
   /** Id of the point nearest to a position on the screen; null if none is near. */
@@ -374,6 +374,11 @@ const PACKED = COLOURS.map(packed), PACKED_NO_GROUP = packed(NO_GROUP_COLOUR);
 /** Row or column of the grid. */
 function cell(value) {
   return Math.max(0, Math.min(GRID_SIDE - 1, Math.floor(((value + 1) / 2) * GRID_SIDE)));
+}
+
+/** A number from 0 to 1 that spreads consecutive ids evenly. */
+function shuffled(id) {
+  return (Math.imul(id + 1, 0x9e3779b1) >>> 0) / 2 ** 32;
 }
 
 function shortened(text) {
