@@ -57,7 +57,23 @@ def test_probabilities_are_calibrated_on_request(capsys, family, tmp_path):
     code, out, err = run(capsys, "fit", family, "-o", path, "--rank", 2, "--calibrate", "platt", "--json")
     assert code == 0, err
     assert json.loads(out)["calibration"]["method"] == "platt"
-    assert relatent.load(path).link.name == "platt"
+    assert relatent.load(path).link.name == "unlisted"
+
+
+@pytest.mark.parametrize("loss", ["softmax", "hinge"])
+def test_scores_that_are_no_probabilities_are_calibrated_unless_told_not_to(capsys, family, tmp_path, loss):
+    path = tmp_path / "model.relatent"
+    settings = ("--model", "rescal", "--loss", loss, "--l2-entities", 0.1, "--l2-relations", 0.1, "--max-iter", 5)
+    assert run(capsys, "fit", family, "-o", path, *settings)[0] == 0
+    assert relatent.load(path).has_probabilities
+    assert relatent.load(path).about["calibration"]["heldout_folds"] == 1
+    code, out, _ = run(capsys, "fit", family, "-o", path, *settings, "--no-calibrate")
+    assert code == 0
+    assert "are not probabilities" in " ".join(out.replace("│", " ").split())
+    assert not relatent.load(path).has_probabilities
+    code, _, err = run(capsys, "fit", family, "-o", path, *settings, "--no-calibrate", "--missing", 0.2)
+    assert code == 2
+    assert "--no-calibrate contradicts --calibrate and --missing" in err
 
 
 def test_clauses_and_groups_are_printed(capsys, family, tmp_path):

@@ -72,7 +72,6 @@ def test_ctrl_c_writes_no_model_for_models_without_intermediate_results(capsys, 
     "arguments",
     [
         ("cross-validate", "presidents", "--rank", 3, "--folds", 3, "--jobs", 1),
-        ("fit", "presidents", "--rank", 3, "--calibrate", "platt", "-o", "m.relatent"),
         ("table1", "--dataset", "presidents", "--model", "logit", "--jobs", 1),
     ],
     ids=lambda arguments: arguments[0],
@@ -84,6 +83,22 @@ def test_ctrl_c_in_one_of_several_fits_ends_all_of_them(capsys, tmp_path, monkey
     assert (code, out) == (130, "")
     assert err.endswith("interrupted\n")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("step", [3, 1000])
+def test_ctrl_c_in_a_calibrated_fit_writes_the_model_without_calibration(capsys, tmp_path, monkeypatch, step):
+    if step == 1000:  # after the fit to all facts
+
+        def interrupted(*arguments, **options):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("relatent.evaluation.calibration.heldout_ranks", interrupted)
+    press_ctrl_c_in_step(monkeypatch, step, LbfgsSearch)
+    path = tmp_path / "m.relatent"
+    code, out, err = run(capsys, "fit", "kinships", "--rank", 5, "--max-iter", 6, "--calibrate", "platt", "-o", path)
+    assert (code, out) == (130, "")
+    assert "the model so far is in" in err
+    assert relatent.load(path).link.name == "logistic"
 
 
 @pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGKILL])

@@ -22,7 +22,7 @@ def describe_probabilities(factors: Factors) -> str:
     found = factors.about.get("calibration")
     if not factors.has_probabilities:
         loss = factors.loss.name if factors.loss else "this"
-        return f"scores of a {loss} model rank answers but are not probabilities; calibrate it for those"
+        return f"scores of a {loss} model rank answers but are not probabilities; fit it with --calibrate for those"
     if found is None:
         return "probabilities are not calibrated"
     if found.get("calibrated_for") != "unlisted":

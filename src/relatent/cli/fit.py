@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import calibrate_option, is_given, make_estimator, missing_option, model_option, settings_options
+from .options import (
+    calibrate_option,
+    is_given,
+    make_estimator,
+    missing_option,
+    model_option,
+    settings_options,
+    with_probabilities,
+)
 from .output import FILE, json_option, model_output_option, print_result, seed_option
 
 if TYPE_CHECKING:
@@ -42,6 +50,11 @@ SLOW_EXACT_CELLS = 5e7  # an exact fit of more cells takes a minute or more
 @calibrate_option
 @missing_option
 @click.option(
+    "--no-calibrate",
+    is_flag=True,
+    help="Do not calibrate a softmax or hinge model, which otherwise takes one more fit; it has scores only.",
+)
+@click.option(
     "--distributed",
     is_flag=True,
     help="Run as one of several processes of one fit: torchrun --nproc-per-node 4 -m relatent fit … --distributed.",
@@ -54,6 +67,7 @@ def fit(
     model: str,
     calibrate: str | None,
     missing: float | None,
+    no_calibrate: bool,
     preset: str | None,
     validation: str | None,
     checkpoint: Path | None,
@@ -84,7 +98,11 @@ def fit(
     check_launch(distributed)
     if preset is not None and is_given("model"):
         raise click.UsageError("--preset chooses the model itself; leave --model out")
+    if no_calibrate and (calibrate or missing):
+        raise click.UsageError("--no-calibrate contradicts --calibrate and --missing; leave one out")
     estimator = make_estimator(model, settings, seed, calibrate, preset, missing)
+    if not no_calibrate and not distributed:
+        estimator = with_probabilities(estimator, seed)
     saved_state = None if checkpoint is None else Checkpoint(checkpoint, steps=checkpoint_steps)
     with join_workers(distributed, getattr(estimator, "device", "cpu")) as workers:
         with workers.raise_together():

@@ -26,7 +26,7 @@ model_option = click.option(
 calibrate_option = click.option(
     "--calibrate",
     type=click.Choice(["isotonic", "platt"]),
-    help="Calibrate the probabilities on cells held out from the training data.",
+    help="Calibrate the probabilities on cells held out from the training data; softmax and hinge have none otherwise.",
 )
 missing_option = click.option(
     "--missing",
@@ -205,6 +205,18 @@ def make_estimator(
     if calibrate is None and missing is None:
         return estimator
     return Calibrated(estimator, calibrate or "isotonic", random_state=seed, missing=missing)
+
+
+def with_probabilities(estimator: Estimator, seed: int) -> Estimator:
+    """The estimator, calibrated by one more fit if its scores are no probabilities."""
+    from ..evaluation.calibration import Calibrated
+    from ..fit import losses
+    from ..fit.estimators.rescal import Rescal
+    from ..model.factors import RANKING_LOSSES
+
+    if not isinstance(estimator, Rescal) or losses.resolve(estimator.loss).name not in RANKING_LOSSES:
+        return estimator
+    return Calibrated(estimator, folds=10, random_state=seed, heldout_folds=1)
 
 
 def search_grid(search: Sequence[str], prefix: str) -> list[dict[str, Any]] | None:

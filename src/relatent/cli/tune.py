@@ -73,6 +73,7 @@ def tune(
 
     Example: relatent tune kinships -o tuned.relatent --time 60
     """
+    from ..analysis.probabilities import describe_probabilities
     from ..evaluation.tuning import tune as search
     from ..model.storage import check_target
     from ..progress import bar
@@ -97,6 +98,8 @@ def tune(
         click.echo("search interrupted; fitting the best settings so far", err=True)
     interrupted = _fit(found, facts)
     found.factors_.save(output)
+    if not found.factors_.has_probabilities:
+        click.echo(f"note: {describe_probabilities(found.factors_)}", err=True)
     document = {"model": str(output), "data": data, **found.to_dict(), "stopped": interrupted}
     print_result(as_json, document, lambda: _tables(data, output, found))
     if interrupted:

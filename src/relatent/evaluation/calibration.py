@@ -10,13 +10,13 @@ from sklearn.base import clone
 
 from ..backend.memory import MemoryEstimate
 from ..data.facts import Facts
-from ..data.heldout import log_loss
+from ..data.heldout import HeldOut, log_loss
 from ..deprecation import renamed_arguments, renamed_property
 from ..errors import InputError
 from ..fit.estimators.base import Estimator, FitArguments
 from ..json_values import to_json
 from ..model.links import Link
-from ..progress import silent
+from ..progress import Progress, silent
 from ..random_state import RandomState
 from .cross_validation import cross_predict
 from .metrics import Predicted, pooled
@@ -106,11 +106,29 @@ class Calibrated(Estimator):
         super()._check_settings(facts)
 
     def _fit(self, arguments: FitArguments) -> None:
+        """Fit to all facts, then calibrate. What there is when an interrupt comes is kept, uncalibrated."""
         shard, validation, progress, checkpoint = arguments
-        facts = shard.facts
+        report = None if progress is silent else progress
+        given = {"validation": validation, "progress": report, "checkpoint": checkpoint}
+        options = {name: value for name, value in given.items() if value is not None}  # an estimator may lack others
+        self.estimator_ = clone(self.estimator)
+        try:
+            self.estimator_.fit(shard.facts, **options)
+        finally:
+            if hasattr(self.estimator_, "factors_"):
+                self.factors_, self.trace_ = self.estimator_.factors_, self.estimator_.trace_
+                self.n_iter_ = len(self.trace_)
+        link, record = self._calibrate(shard.facts, validation, progress)
+        about = {**self.factors_.about, "calibration": record}
+        self.factors_ = dataclasses.replace(self.factors_, link=link, about=about)
+
+    def _calibrate(
+        self, facts: Facts, validation: Facts | HeldOut | None, progress: Progress
+    ) -> tuple[Link, dict[str, Any]]:
+        """The link, and what the model file says about it."""
         is_unlisted = self.missing is not None or not len(facts.unobserved)
         default = UNLISTED_FOLDS if is_unlisted else UNOBSERVED_FOLDS
-        folds = min(default, max(2, len(facts))) if self.folds is None else self.folds
+        folds = default if self.folds is None else self.folds
         learn = heldout_ranks if is_unlisted else cross_predict
         heldout: Any = learn(
             self._inner(),
@@ -121,13 +139,8 @@ class Calibrated(Estimator):
             validation=validation,
             progress=progress,
         )
-        report = None if progress is silent else progress
-        given = {"validation": validation, "progress": report, "checkpoint": checkpoint}
-        options = {name: value for name, value in given.items() if value is not None}  # an estimator may lack others
-        self.estimator_ = clone(self.estimator).fit(facts, **options)
-        factors = self.estimator_.factors_
         link, figures = self._unlisted(heldout, facts) if is_unlisted else self._unobserved(pooled(heldout))
-        record = {
+        return link, {
             "method": self.method,
             "calibrated_for": "unlisted" if is_unlisted else "unobserved",
             "folds": int(folds),
@@ -135,9 +148,6 @@ class Calibrated(Estimator):
             "random_state": self.seed_,
             **figures,
         }
-        self.factors_ = dataclasses.replace(factors, link=link, about={**factors.about, "calibration": record})
-        self.trace_ = self.estimator_.trace_
-        self.n_iter_ = len(self.trace_)
 
     def _unlisted(self, ranks: Any, facts: Facts) -> tuple[Link, dict[str, Any]]:
         """The link for unlisted cells, and what the model file says about it."""

@@ -76,9 +76,9 @@ def heldout_ranks(
     """
     if isinstance(folds, bool) or folds < 2:
         raise InputError(f"folds must be at least 2, got {folds}")
-    if len(facts) < folds:
-        raise InputError(f"folds must not exceed the {len(facts)} facts, got {folds}")
-    n_heldout = len(facts) // folds
+    if len(facts) < 2:
+        raise InputError(f"calibration needs 2 facts or more, got {len(facts)}")
+    n_heldout = max(1, len(facts) // folds)
     n_fits = min(folds, -(-MIN_HELDOUT_FACTS // n_heldout)) if heldout_folds is None else heldout_folds
     if isinstance(n_fits, bool) or not isinstance(n_fits, (int, np.integer)) or not 1 <= n_fits <= folds:
         raise InputError(f"heldout_folds must be between 1 and {folds}, the number of folds, got {n_fits!r}")
