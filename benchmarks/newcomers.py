@@ -48,8 +48,8 @@ def _kinships(model: Any, seed: int, rounds: int) -> dict[str, Any]:
         stayed, given, cells = _left_out(facts, one)
         fitted = model.fit(_named(facts, stayed))
         newcomers = _named(facts, given)
-        fitted.factors_.fold_in(newcomers)  # warm
-        took, grown = timed(lambda: fitted.factors_.fold_in(newcomers))  # noqa: B023  (called at once)
+        fitted.factors_.fold_in(newcomers, others=1.0)  # warm
+        took, grown = timed(lambda: fitted.factors_.fold_in(newcomers, others=1.0))  # noqa: B023  (called at once)
         seconds.append(1e3 * took / (facts.n_entities // 10))
         scores.append(_auc_pr(grown, facts, cells))
         with_all = Facts.from_ids(np.concatenate([stayed, given]), facts.entities, facts.relations, unobserved=cells)
@@ -109,5 +109,5 @@ def _million(seed: int, n: int = 1_000_000, n_relations: int = 5, newcomers: int
         rng.integers(n_relations, size=newcomers * GIVEN).astype(str),
         rng.integers(n, size=newcomers * GIVEN).astype(str),
     )
-    seconds = [timed(lambda: factors.fold_in(facts))[0] for _ in range(3)]
+    seconds = [timed(lambda: factors.fold_in(facts, others=1.0))[0] for _ in range(3)]
     return {"newcomers": newcomers, "ms_an_entity": summary([1e3 * one / newcomers for one in seconds])}

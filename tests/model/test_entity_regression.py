@@ -56,7 +56,7 @@ def test_slopes_of_the_objective_agree_with_differences(loss, penalty, others):
 def test_the_influence_of_a_fact_on_least_squares_is_the_loss_of_score_without_it():
     f = random_factors(links.SmoothLink(), bias=1.0)
     rows = [("new", "likes", "e1"), ("e2", "knows", "new"), ("new", "knows", "e5"), ("e3", "likes", "new")]
-    grown = f.fold_in(Facts.from_arrays(*zip(*rows, strict=True)), l2_entities=1.0)
+    grown = f.fold_in(Facts.from_arrays(*zip(*rows, strict=True)), others=1.0, l2_entities=1.0)
     along = grown.R[1] @ grown.A[7]
     listed, pull, _ = regression.fact_influences(
         grown, 12, listed_of(grown, Facts.from_arrays(*zip(*rows, strict=True)), 12), along, 10
@@ -67,14 +67,14 @@ def test_the_influence_of_a_fact_on_least_squares_is_the_loss_of_score_without_i
         fact = (ends[role], grown.relations[k], ends[1 - role])
         fewer = [row for row in rows if row != fact]
         assert len(fewer) == 3
-        without = f.fold_in(Facts.from_arrays(*zip(*fewer, strict=True)), l2_entities=1.0)
+        without = f.fold_in(Facts.from_arrays(*zip(*fewer, strict=True)), others=1.0, l2_entities=1.0)
         assert value == pytest.approx((grown.A[12] - without.A[12]) @ along, rel=1e-8)
 
 
 def test_the_influence_of_a_fact_on_the_likelihood_is_the_loss_of_score_if_it_is_false():
     f = random_factors(links.LogisticLink(), bias=1.0)
     facts = new_facts()
-    grown = f.fold_in(facts, l2_entities=1.0)
+    grown = f.fold_in(facts, others=1.0, l2_entities=1.0)
     along = grown.R[1] @ grown.A[7]
     listed, pull, _ = regression.fact_influences(grown, 12, listed_of(grown, facts, 12), along, 3)
     assert len(pull) == 3
@@ -83,7 +83,7 @@ def test_the_influence_of_a_fact_on_the_likelihood_is_the_loss_of_score_if_it_is
         ends = ("new", grown.entities[partner])
         fewer = [row for row in facts.named() if row != (ends[role], grown.relations[relation], ends[1 - role])]
         assert len(fewer) == len(facts) - 1
-        without = f.fold_in(Facts.from_arrays(*zip(*fewer, strict=True)), l2_entities=1.0)
+        without = f.fold_in(Facts.from_arrays(*zip(*fewer, strict=True)), others=1.0, l2_entities=1.0)
         assert value == pytest.approx((grown.A[12] - without.A[12]) @ along, rel=1e-3, abs=1e-5)
 
 

@@ -51,11 +51,20 @@ def test_weights_and_unobserved_cells_count_as_in_a_fit(link):
         unobserved=[("new", "likes", "e4"), ("e5", "owes", "new")],
     )
     V, b, x, w = all_rows(factors, facts, "new", 1.0)
-    a = factors.fold_in(facts, l2_entities=0.7).A[-1]
+    a = factors.fold_in(facts, others=1.0, l2_entities=0.7).A[-1]
     theta = V @ a + b
     slope = w * (1 / (1 + np.exp(-theta)) - x) if link.name == "logistic" else 2 * w * (theta - x)
     np.testing.assert_allclose(V.T @ slope + 2 * 0.7 * a, 0, atol=1e-3)
     assert sorted(set(w.tolist())) == [0.0, 0.5, 1.0, 2.0]
+
+
+def test_a_few_of_many_facts_are_expected_unless_told_otherwise():
+    factors, facts = random_factors(links.LogisticLink(), bias=1.0), new_facts()
+    by_default, few, complete = (
+        factors.fold_in(facts, **given).A[-1] for given in ({}, {"others": 0.1}, {"others": 1})
+    )
+    np.testing.assert_array_equal(by_default, few)
+    assert not np.allclose(by_default, complete)
 
 
 def test_other_vectors_relations_and_biases_are_unchanged():
@@ -135,7 +144,7 @@ def test_a_copy_of_an_entity_gets_nearly_its_vector(loss, penalty):
     for name in ("person3", "person50"):
         own = [row for row in facts.named() if name in row and row[0] != row[2]]
         copied = [tuple("copy" if part == name else part for part in row) for row in own]
-        grown = factors.fold_in(Facts.from_arrays(*zip(*copied, strict=True)))
+        grown = factors.fold_in(Facts.from_arrays(*zip(*copied, strict=True)), others=1.0)
         wanted = factors.A[factors.entities.id(name)]
         assert np.linalg.norm(grown.A[-1] - wanted) < 0.05 * np.linalg.norm(wanted)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ..model.objective_term import FOLD_IN_OTHERS
 from .output import json_option, model_argument, model_output_option, print_result, seed_option
 
 
@@ -18,10 +19,10 @@ from .output import json_option, model_argument, model_output_option, print_resu
 )
 @click.option(
     "--others",
-    default=1.0,
+    default=FOLD_IN_OTHERS,
     show_default=True,
     type=click.FloatRange(0, 1),
-    help="Weight of the cells that DATA does not list: 1 counts them as false, 0 as unobserved.",
+    help="Weight of the cells that DATA does not list, as false: 1 if all true facts are listed, near 0 if few are.",
 )
 @seed_option
 @json_option

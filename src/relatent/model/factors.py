@@ -27,7 +27,7 @@ from . import fold_in as folding
 from . import storage
 from .entity_prior import EntityPrior, entity_prior
 from .links import Link, LogisticLink, UnlistedLink
-from .objective_term import CATEGORICAL, ObjectiveTerm
+from .objective_term import CATEGORICAL, FOLD_IN_OTHERS, ObjectiveTerm
 
 RANKING_LOSSES = ("softmax", "hinge")  # whose θ is not a log-odds
 CELLS_PER_BLOCK = 1 << 16  # cells scored together: two (cells, r) arrays of gathered rows stay in the cache
@@ -191,7 +191,7 @@ class Factors:
         facts: Facts,
         *,
         entities: Sequence[str] | None = None,
-        others: float = 1.0,
+        others: float = FOLD_IN_OTHERS,
         l2_entities: float | None = None,
         random_state: int = 0,
     ) -> Factors:
@@ -209,7 +209,7 @@ class Factors:
             Whose vectors to find. None: those the model does not know. A known entity gets a new vector from these
             facts alone, so give its old facts as well.
         others : float
-            Weight of an unlisted cell as a zero: 1 as in a fit, 0 if nothing is known beside the listed facts.
+            Weight of an unlisted cell as a zero: 1 if all true facts are listed, as in a fit, near 0 if few are.
         l2_entities : float or None
             Replace the penalty of the fit and the prior by this weight times |a|².
         random_state : int

@@ -8,6 +8,7 @@ from typing import Any
 from ..analysis.answers import Answers
 from ..analysis.explain import Explanation
 from ..analysis.projection import METHODS
+from ..model.objective_term import FOLD_IN_OTHERS
 from .errors import ParameterError
 from .openapi import MAX_NAME_CHARACTERS, Arguments, Endpoint, Parameter
 from .results import (
@@ -82,7 +83,7 @@ NEW_ENTITY: dict[str, Any] = {
             "type": "number",
             "minimum": 0,
             "maximum": 1,
-            "default": 0.1,
+            "default": FOLD_IN_OTHERS,
             "description": "Weight of facts that are not listed, as false: 1 if all true facts are listed, "
             "near 0 if few are.",
         },
@@ -110,7 +111,7 @@ def read_new_entity(body: Any) -> Arguments:
             raise ParameterError(message, "give subject or object")
         relation, partner = (_text(fact[key], f"fact {number}: {key}") for key in ("relation", "partner"))
         new_facts.append(NewFact(relation, fact["role"], partner))
-    others = _number(body.get("others", 0.1), "others", 0, 1)
+    others = _number(body.get("others", FOLD_IN_OTHERS), "others", 0, 1)
     tops = [int(_number(body[key], key, 1, MAX_PREDICTIONS, whole=True)) for key in ("top", "limit") if key in body]
     return {"name": name, "facts": new_facts, "others": others, "k": tops[0] if tops else 5}
 

@@ -15,6 +15,7 @@ from ..analysis.similarity import nearest
 from ..data.facts import Facts
 from ..model.entity_regression import can_fold
 from ..model.factors import Factors
+from ..model.objective_term import FOLD_IN_OTHERS
 from ..progress import Progress
 from .background import BackgroundResult, InProgress
 from .errors import NotFoundError, ParameterError, UnavailableError
@@ -133,7 +134,7 @@ class Explorer:
         i, B = self._id(name), self.map.profiles.wait()
         return SimilarEntities(name, nearest(self.factors, B, B[i], k, exclude=i))
 
-    def fold_in(self, name: str, facts: list[NewFact], others: float = 0.1, k: int = 5) -> NewEntityPage:
+    def fold_in(self, name: str, facts: list[NewFact], others: float = FOLD_IN_OTHERS, k: int = 5) -> NewEntityPage:
         """Predicted facts of an entity that is not in the model, from a few facts about it; nothing is stored."""
         if not can_fold(self.factors):
             raise UnavailableError("this kind of model cannot add entities", USE_RESCAL)
