@@ -60,6 +60,11 @@ BENCHMARKS = {  # name: (module, function, what it measures)
         "several",
         "1, 2 and 4 Gloo processes: objective, bytes sent, seconds per step (2 min)",
     ),
+    "without-options": (
+        "without_options",
+        "without_options",
+        "quality and time of fits without options on 4 kinds of sparse graphs and 6 data sets (15 min)",
+    ),
     "tune": ("tuning", "tune", "settings found in two minutes on Kinships, judged on other folds (9 min)"),
     "groups": (
         "grouping",

@@ -144,8 +144,8 @@ CELLS = [
     ),
     (
         "markdown",
-        "## Groups\n\n`groups` clusters entities with similar scores. It chooses the number of groups itself; nothing "
-        "above says that there are five towns.",
+        "## Groups\n\n`groups` finds the kinds of entities by the relations they take part in. Nothing above says who "
+        "is a person and what is a town.",
     ),
     (
         "code",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         InputError,
         LostWorkerError,
         ModelFileError,
+        PoorFitWarning,
         RelatentError,
         RelatentWarning,
         UnknownNameError,
@@ -69,7 +70,8 @@ __all__ = [
     "MRC", "MarkovLogic", "Factors", "load", "answers", "duplicates", "similar", "groups", "explain", "cross_validate",
     "evaluate", "plot_reliability", "tune", "CellClassifier", "Calibrated", "Workers", "RelatentError",
     "ConvergenceWarning", "DataWarning", "InputError", "UnknownNameError", "DataError", "ModelFileError",
-    "DownloadError", "FitError", "LostWorkerError", "RelatentWarning", "VanishedWarning", "CheckpointWarning",
+    "DownloadError", "FitError", "LostWorkerError", "RelatentWarning", "VanishedWarning", "PoorFitWarning",
+    "CheckpointWarning",
     "Checkpoint", "Top", "SimilarEntity", "EntityGroup", "TypicalFact", "Explanation", "Reason", "LatentComponent",
     "Duplicates", "DuplicatePair", "Merge", "Report", "Fold", "Metrics", "Reliability", "Ranking", "RankSummary",
     "Tuned", "Trial", "Candidate", "load_negatives", "truth_test", "TruthTest", "TruthFigures", "Answers", "Answer",
@@ -107,7 +109,8 @@ _EXPORTS = {  # module: its public names
     ".evaluation.calibration": "Calibrated",
     ".distributed.workers": "Workers",
     ".errors": "RelatentError ConvergenceWarning DataWarning InputError UnknownNameError DataError "
-    "ModelFileError DownloadError FitError LostWorkerError RelatentWarning VanishedWarning CheckpointWarning",
+    "ModelFileError DownloadError FitError LostWorkerError RelatentWarning VanishedWarning PoorFitWarning "
+    "CheckpointWarning",
     ".fit.checkpoint": "Checkpoint",
     ".evaluation.report": "Report Fold",
     ".evaluation.metrics": "Metrics",

@@ -67,6 +67,10 @@ class VanishedWarning(RelatentWarning):
     )
 
 
+class PoorFitWarning(RelatentWarning):
+    """The factors explain little of the data; another model would do better."""
+
+
 class ConvergenceWarning(RelatentWarning):
     """A fit stopped before it converged."""
 

@@ -32,7 +32,8 @@ def test_fit_summarises_the_fit_in_json(capsys, family, tmp_path):
     found = json.loads(out)
     assert code == 0
     assert found["data"] == {"facts": 5, "entities": 3, "relations": 2}
-    assert found["settings"]["l2_entities"] == 10.0
+    assert found["settings"]["l2_entities"] == found["chosen"]["settings"]["l2_entities"] > 0
+    assert "facts per entity" in found["chosen"]["reason"]
     assert found["converged"] is True
 
 
@@ -185,15 +186,15 @@ def test_a_model_too_large_for_the_disk_is_refused_before_the_fit(capsys, family
     assert err.endswith("are free: free some space first\n")
 
 
-def test_fit_reports_that_zeros_are_sampled(tmp_path, monkeypatch, capsys):
-    from relatent.fit.estimators import rescal as estimators
-
-    monkeypatch.setattr(estimators, "MAX_EXACT_FLOP", 1.0)
-    arguments = ("fit", "kinships", "-o", tmp_path / "m.relatent", "--rank", 2, "--max-iter", 2)
+def test_fit_says_which_settings_were_chosen_and_why(tmp_path, capsys):
+    arguments = ("fit", "presidents", "-o", tmp_path / "m.relatent", "--max-iter", 2)
     code, out, err = run(capsys, *arguments, "--json")
     assert code == 0, err
-    assert json.loads(out)["method"] == "sampled"
-    assert "zeros are sampled: there are 2.8e+05 cells" in err
+    found = json.loads(out)
+    assert found["chosen"]["settings"]["structure"] == found["settings"]["structure"] == "complex"
+    assert "max_iter" not in found["chosen"]["settings"]
+    code, out, _ = run(capsys, *arguments)
+    assert "the data is sparse: 209 facts" in " ".join(out.split())
 
 
 def test_torchrun_without_distributed_is_wrong_usage(capsys, family, tmp_path, monkeypatch):

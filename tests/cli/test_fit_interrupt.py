@@ -71,7 +71,7 @@ def test_ctrl_c_writes_no_model_for_models_without_intermediate_results(capsys, 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("cross-validate", "presidents", "--rank", 3, "--folds", 3, "--jobs", 1),
+        ("cross-validate", "presidents", "--rank", 3, "--l2-entities", 0.1, "--folds", 3, "--jobs", 1),
         ("table1", "--dataset", "presidents", "--model", "logit", "--jobs", 1),
     ],
     ids=lambda arguments: arguments[0],

@@ -15,7 +15,6 @@ from relatent.cli.signatures import MODEL_CLASSES, class_defaults, import_class
 from relatent.data.catalog import load_dataset
 from relatent.errors import InputError
 from relatent.evaluation.registry import MODELS
-from relatent.fit.init import DEFAULT_RANK
 from relatent.fit.losses import LOSSES
 
 
@@ -64,9 +63,10 @@ def test_help_names_the_models_that_take_a_setting_and_their_defaults(command, o
             assert type(default)(value) == default
 
 
-def test_the_help_of_rank_names_the_default_rank():
-    rank = next(option for option in cli.commands["fit"].params if option.name == "rank")
-    assert rank.none == f"{DEFAULT_RANK}, or the number of entities if smaller,"
+@pytest.mark.parametrize("name", ["rank", "l2_entities", "penalty", "optimiser", "init", "max_iter", "structure"])
+def test_help_says_that_a_setting_is_chosen_from_the_data(name):
+    option = next(option for option in cli.commands["fit"].params if option.name == name)
+    assert "chosen from the data for" in option.get_help_record(click.Context(cli.commands["fit"]))[1]
 
 
 @pytest.mark.parametrize("name", ["penalty", "optimiser"])

@@ -11,7 +11,7 @@ from relatent.cli.sources import open_facts
 from relatent.cli.tune import _tables, _validation
 from relatent.evaluation.search_space import Candidate
 from relatent.evaluation.tuning_report import Trial, Tuned
-from relatent.fit.solvers.lbfgs import LbfgsSearch
+from relatent.fit.solvers.adam import AdamSearch
 
 
 def test_the_model_is_written_and_the_choice_reported_in_json(capsys, family, tmp_path):
@@ -110,7 +110,7 @@ def test_ctrl_c_fits_the_best_settings_so_far_and_exits_with_130(
 
 def test_a_second_ctrl_c_writes_the_model_so_far(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("relatent.evaluation.tuning.ROUNDS", ())  # no search: straight to the fit
-    press_ctrl_c_in_step(monkeypatch, 2, LbfgsSearch)
+    press_ctrl_c_in_step(monkeypatch, 2, AdamSearch)
     code, _, err = run(capsys, "tune", "presidents", "-o", tmp_path / "m.relatent", "--trials", 1)
     assert code == 130
     assert "interrupted before the end" in err

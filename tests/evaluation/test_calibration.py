@@ -371,7 +371,7 @@ def test_anything_but_facts_is_refused():
 def test_factors_that_have_shrunk_to_zero_give_the_base_rate(method):
     facts = relatent.load_dataset("presidents")
     with pytest.warns(RelatentWarning, match="shrunk to zero"):
-        model = Calibrated(relatent.RescalALS(rank=5), method=method, folds=3, heldout_folds=1).fit(facts).factors_
+        model = Calibrated(relatent.RescalALS(5, 10, 10), method=method, folds=3, heldout_folds=1).fit(facts).factors_
     p = model.probability(np.arange(90)[:, None], 0, np.arange(90))
     assert np.ptp(p) < 1e-6
     n = facts.counts()[0]

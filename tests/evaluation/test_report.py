@@ -59,7 +59,7 @@ def test_the_old_method_draws_the_reliability_diagram_and_warns(report, tmp_path
 
 def test_folds_whose_factors_have_shrunk_to_zero_are_counted_in_a_warning():
     with pytest.warns(RelatentWarning, match="in 3 of 3 fits all factors have shrunk to zero: .* lower l2_entities"):
-        report = relatent.cross_validate(relatent.RescalALS(rank=2), relatent.load_dataset("presidents"), folds=3)
+        report = relatent.cross_validate(relatent.RescalALS(2, 10, 10), relatent.load_dataset("presidents"), folds=3)
     assert report.to_dict()["folds"][0]["vanished"] is True
 
 

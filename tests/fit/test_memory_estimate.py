@@ -25,7 +25,9 @@ def peak(model, facts):
         tracemalloc.stop()
 
 
-@pytest.mark.filterwarnings("ignore:stopped at max_iter", "ignore:all factors have shrunk to zero")
+@pytest.mark.filterwarnings(
+    "ignore:stopped at max_iter", "ignore:all factors have shrunk to zero", "ignore:the factors explain"
+)
 @pytest.mark.parametrize(
     ("model", "facts"),
     [
@@ -56,7 +58,9 @@ def test_attributes_count_too():
     assert relatent.RescalALS(4).estimate_memory(random_facts(50, 2, 200, attributes=300)).memory > 4 * 8 * 50 * 300
 
 
-@pytest.mark.filterwarnings("ignore:stopped at max_iter", "ignore:all factors have shrunk to zero")
+@pytest.mark.filterwarnings(
+    "ignore:stopped at max_iter", "ignore:all factors have shrunk to zero", "ignore:the factors explain"
+)
 @pytest.mark.parametrize("named", [False, True])
 def test_the_size_of_a_model_file_is_told(tmp_path, named):
     names = [f"a name of some length, number {i}" for i in range(2000)] if named else None

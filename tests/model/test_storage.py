@@ -284,7 +284,7 @@ def forged(path: Path, arrays: dict | None = None, **changes: object) -> None:
     ("changes", "message"),
     [
         ({"format": "other"}, "is not a relatent model; give a file written by Factors.save"),
-        ({"format_version": 4}, "has format version 4, this relatent reads up to 3; upgrade relatent"),
+        ({"format_version": 5}, "has format version 5, this relatent reads up to 4; upgrade relatent"),
         ({"format_version": 3}, "is damaged: its loss has no name or no parameters"),
         ({"format_version": 3, "loss": {"name": "squared"}}, "is damaged: its loss has no name or no parameters"),
         ({"format_version": 3, "loss": ["squared"]}, "is damaged: its loss has no name or no parameters"),

@@ -92,7 +92,7 @@ def explain(
     >>> model = relatent.RescalALS(rank=10, l2_entities=0.1, l2_relations=0.1).fit(facts).factors_
     >>> found = relatent.explain(model, "Al Gore", "party", "Democratic", facts, k=2)
     >>> sorted(reason.relation for reason in found.reasons)
-    ['president', 'vicePresident']
+    ['party', 'vicePresident']
     """
     if k < 1:
         raise InputError(f"k must be at least 1, got {k}")

@@ -26,6 +26,7 @@ from ..data.facts import Facts
 from ..data.shard import Shard
 from ..distributed.workers import Workers
 from ..model.factors import scores
+from ..model.structure import transposed
 from .cell_list import ACTIVE_ZERO, global_firsts, listed_facts, with_cells
 from .cell_sum import CellKeys, CellMemory, PartialGradient, Reduction, n_listed_cells
 from .logistic_sampled_kernels import (
@@ -157,7 +158,7 @@ class SampledLogisticSum:
         rows, columns = self.drawn
         batch = (self.listed.starts, self._firsts, self.n_batches, self._batch)
         tasks, edges = divide_into_tasks(*batch, rows.starts, columns.starts, self.n_threads)
-        model = SampledModel(A, R, np.ascontiguousarray(R.transpose(0, 2, 1)), b)
+        model = SampledModel(A, R, np.ascontiguousarray(transposed(R)), b)
         cells = SampledCells(self.listed, self.n_batches, rows, columns)
         if self._dA.shape[1:] != A.shape:
             self._dA = np.empty((self.n_threads, *A.shape), self.dtype)

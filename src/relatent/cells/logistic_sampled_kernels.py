@@ -15,6 +15,7 @@ from ..arrays import Ids, Matrix, Slices, Vector
 from . import sigmoid
 from .cell_list import CellList, id_range, lower_bound
 from .sparse.prefetch import LINE, PREFETCH_ROWS, prefetch
+from .structured_products import add_outer, times
 from .zero_draw import DrawnSide
 
 STRIP = 512  # rows of a block, and columns of a tile of it
@@ -29,8 +30,8 @@ class SampledModel(NamedTuple):
     """The parameters as the kernels read them."""
 
     A: Matrix
-    R: Slices
-    R_t: Slices  # (K, r, r) each R_k transposed
+    R: Slices  # (K, r, r), or (K, r) parameters of a structure
+    R_t: Slices  # the parameters of R_kᵀ
     b: Vector
 
 
@@ -57,7 +58,7 @@ class SampleScratch(NamedTuple):
     scores: Vector  # (STRIP · STRIP,)
     rows: Slices  # (4, CHUNK, r)
     ids: Ids  # (CHUNK,)
-    dR: Matrix  # noqa: N815
+    dR: Matrix  # noqa: N815  as one relation of R
 
 
 @njit(nogil=True, cache=True)
@@ -96,7 +97,7 @@ def sum_tasks(tasks, model, cells, gradient, found):  # type: ignore[no-untyped-
         np.empty(STRIP * STRIP, dtype),
         np.empty((4, CHUNK, r), dtype),
         np.empty(CHUNK, np.int64),
-        np.empty((r, r), dtype),
+        np.empty_like(model.R[0]),
     )
     total = 0.0
     for task in range(len(tasks)):
@@ -136,7 +137,7 @@ def _sum_listed(k, low, high, model, cells, gradient, scratch):  # type: ignore[
             for p in range(r):
                 A_s[row, p] = a[p]
                 dQ[row, p] = 0
-        np.dot(A_s, model.R[k], Q)
+        times(A_s, model.R[k], Q)
         row = 0
         for c in range(low, end, n_batches):
             coming = np.int64(objects[min(c + PREFETCH_ROWS * n_batches, high - 1)])
@@ -160,10 +161,8 @@ def _sum_listed(k, low, high, model, cells, gradient, scratch):  # type: ignore[
                 dq[p] += slope * a[p]
             for p in range(r):
                 d[p] += slope * q[p]
-        np.dot(A_s.T, dQ, scratch.dR)
-        dR_k = gradient.dR[k]
-        dR_k += scratch.dR
-        np.dot(dQ, model.R_t[k], dA_s)
+        add_outer(A_s, dQ, gradient.dR[k], scratch.dR)
+        times(dQ, model.R_t[k], dA_s)
         for row in range(m):
             d = dA[ids[row]]
             for p in range(r):
@@ -186,7 +185,8 @@ def _sum_block(k, low, high, model, cells, gradient, scratch, found):  # type: i
     for row in range(m):
         A_I[row] = A[rows[row]]
         begin[row], end[row] = id_range(listed.subjects, listed.starts[k], listed.starts[k + 1], rows[row])
-    Q = np.dot(A_I, model.R[k])
+    Q = np.empty_like(A_I)
+    times(A_I, model.R[k], Q)
     Q_u = np.empty_like(Q)
     for row in range(m):
         for p in range(r):
@@ -217,10 +217,9 @@ def _sum_block(k, low, high, model, cells, gradient, scratch, found):  # type: i
     for row in range(m):
         for p in range(r):
             dQ[row, p] *= u[row]
-    np.dot(A_I.T, dQ, scratch.dR)
-    dR_k = gradient.dR[k]
-    dR_k += scratch.dR
-    dA_I = np.dot(dQ, model.R_t[k])
+    add_outer(A_I, dQ, gradient.dR[k], scratch.dR)
+    dA_I = np.empty_like(A_I)
+    times(dQ, model.R_t[k], dA_I)
     total = 0.0
     for row in range(m):
         d = dA[rows[row]]

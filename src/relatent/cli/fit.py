@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 DISTRIBUTED_MODELS = ("als", "logit", "rescal")
 REPORTED_MEMORY_BYTES = 1 << 30  # the memory of larger fits is reported
-SLOW_EXACT_CELLS = 5e7  # an exact fit of more cells takes a minute or more
 
 
 @click.command()
@@ -127,7 +126,9 @@ def fit(
         as_json,
         summary | learned,
         lambda: [
-            tables.values(title, [*tables.details(summary), ("probabilities", describe_probabilities(factors))]),
+            tables.values(
+                title, [*tables.details(_readable(summary)), ("probabilities", describe_probabilities(factors))]
+            ),
             *tables.learned(factors.about),
         ],
     )
@@ -146,7 +147,16 @@ def _summary(factors: Factors, output: Path) -> dict[str, Any]:
         **({"method": record["method"]} if "method" in record else {}),
         **{name: record[name] for name in ("objective", "steps", "seconds", "converged", "verdict")},
         "settings": factors.about["settings"],
+        **({"chosen": factors.about["chosen"]} if factors.about.get("chosen", {}).get("settings") else {}),
     }
+
+
+def _readable(summary: dict[str, Any]) -> dict[str, Any]:
+    """The summary for a table: names and reason in place of the chosen settings, which are among all settings."""
+    if "chosen" not in summary:
+        return summary
+    chosen = summary["chosen"]
+    return {**summary, "chosen": f"{', '.join(chosen['settings'])} ({chosen['reason']})"}
 
 
 def _read_and_fit(
@@ -168,7 +178,6 @@ def _read_and_fit(
         heldout = None if heldout is None else with_names_of(heldout, facts)
         if workers.rank == 0:
             _check_memory_and_disk(estimator, facts, output)
-            _report_method(estimator, facts)
     if workers.rank > 0:
         estimator.fit(facts, heldout, checkpoint=checkpoint, workers=workers)
         return
@@ -188,21 +197,6 @@ def _check_memory_and_disk(estimator: Estimator, facts: Facts, output: Path) -> 
     free = memory.available()
     if needs.memory > REPORTED_MEMORY_BYTES and free is not None and free >= needs.memory:
         click.echo(f"needs about {memory.size(needs.memory)} of memory, {memory.size(free)} are free", err=True)
-
-
-def _report_method(estimator: Estimator, facts: Facts) -> None:
-    """Say what method="auto" chose if it samples, or if exact sums take long."""
-    from ..fit import losses
-    from ..fit.estimators.rescal import Rescal
-
-    if not isinstance(estimator, Rescal) or estimator.method != "auto" or estimator.device != "cpu":
-        return
-    if estimator.method_for(facts) == "sampled":
-        message = f"zeros are sampled: there are {facts.n_cells:.1e} cells (--method exact sums over all of them)"
-        click.echo(message, err=True)
-    elif facts.n_cells > SLOW_EXACT_CELLS and losses.resolve(estimator.loss).can_be_sampled:
-        message = f"every step sums over all {facts.n_cells:.1e} cells (--method sampled is about as good and faster)"
-        click.echo(message, err=True)
 
 
 def _save_interrupted(estimator: Estimator, output: Path, checkpoint: Path | None) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ..model.objective_term import FOLD_IN_OTHERS
+from ..model.defaults import FOLD_IN_OTHERS
 from .output import json_option, model_argument, model_output_option, print_result, seed_option
 
 

@@ -106,28 +106,32 @@ def _named_object(context: click.Context, option: click.Parameter, text: str | N
         raise click.BadParameter(f"{name} takes a number, got {number!r}") from None
 
 
+CHOSEN = "chosen from the data"
+
+
 def _setting(*names: str, help: str, cls: type[SettingOption] = SettingOption, **kwargs: Any) -> Callable[..., Any]:
     return click.option(*names, cls=cls, help=help, **kwargs)
 
 
 SETTINGS = (
-    _setting("--rank", type=int, none="50, or the number of entities if smaller,", help="Number of latent components."),
+    _setting("--rank", type=int, none=CHOSEN, help="Number of latent components."),
     _setting(
         "--loss",
         type=click.Choice(["logistic", "squared", "hinge", "poisson", "categorical", "softmax"]),
         help="Loss per cell.",
     ),
-    _setting("--l2-entities", type=float, help="L2 penalty λ_A on the entity vectors."),
-    _setting("--l2-relations", type=float, help="L2 penalty λ_R on the relation matrices."),
+    _setting("--l2-entities", type=float, none=CHOSEN, help="L2 penalty λ_A on the entity vectors."),
+    _setting("--l2-relations", type=float, none=CHOSEN, help="L2 penalty λ_R on the relation matrices."),
     _setting("--l2-attributes", type=float, help="L2 penalty λ_V on the attribute vectors."),
-    _setting("--max-iter", type=int, help="Maximum number of steps."),
+    _setting("--max-iter", type=int, none=CHOSEN, help="Maximum number of steps."),
     _setting("--tol", type=float, help="Relative change of the objective at which the fit stops."),
     _setting(
         "--init",
+        none=CHOSEN,
         type=click.Choice(["als", "eigen", "random", "small"]),
         help="Start of the fit; als and small are for logit and rescal, eigen is not for nonnegative.",
     ),
-    _setting("--bias/--no-bias", default=None, help="Learn a bias per relation."),
+    _setting("--bias/--no-bias", default=None, none=CHOSEN, help="Learn a bias per relation."),
     _setting(
         "--dtype",
         type=click.Choice(["float32", "float64", "tf32"]),
@@ -138,13 +142,19 @@ SETTINGS = (
         type=click.Choice(["auto", "exact", "sampled"]),
         help="Sum over all cells, or estimate the sum over the zeros from a sample.",
     ),
+    _setting(
+        "--structure",
+        type=click.Choice(["full", "complex"]),
+        none=CHOSEN,
+        help="Relation matrices with r² numbers each, or r numbers (ComplEx).",
+    ),
     _setting("--device", metavar="cpu|cuda", help="Where to compute."),
     _setting(
         "--penalty",
         cls=NamedObjectOption,
         classes={"dura": ("fit.penalties:Dura", "weight"), "n3": ("fit.penalties:N3", "weight")},
         metavar="dura[=WEIGHT]|n3[=WEIGHT]",
-        none="L2",
+        none=CHOSEN,
         help="Penalty in place of L2, with its weight per fact.",
     ),
     _setting(
@@ -152,7 +162,7 @@ SETTINGS = (
         cls=NamedObjectOption,
         classes={"adam": ("fit.optimisers:Adam", "lr"), "lbfgs": ("fit.optimisers:Lbfgs", None)},
         metavar="adam[=RATE]|lbfgs",
-        none="lbfgs",
+        none=CHOSEN,
         help="Optimiser for exact sums, Adam with its learning rate.",
     ),
     click.option(

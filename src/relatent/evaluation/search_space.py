@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from ..data.facts import Facts
+from ..fit.automatic import DataSummary
 from ..fit.estimators.als import RescalALS
 from ..fit.estimators.base import Estimator
 from ..fit.estimators.rescal import Rescal, RescalLogit
@@ -32,6 +33,7 @@ class SearchSpace:
     fixed: Mapping[str, Any] = field(default_factory=dict)  # settings that are not searched
     first_round_steps: int = 40  # iterations of the fits in the first round
     ranking_only: bool = False  # the model gives no probabilities
+    even_rank: bool = False
 
     @property
     def folds_in(self) -> bool:
@@ -43,6 +45,7 @@ class SearchSpace:
         u_rank, u_penalty, u_bias = point
         max_rank = min(self.rank[1], n_entities)
         rank = round(_log_interpolate(min(self.rank[0], max_rank), max_rank, u_rank))
+        rank -= rank % 2 if self.even_rank and rank > 1 else 0
         weight = float(f"{_log_interpolate(*self.penalty, u_penalty):.2g}")
         penalty = {"penalty": Dura(weight)} if self.dura else {"l2_entities": weight, "l2_relations": weight}
         return {**self.fixed, "rank": rank, **penalty, **({"bias": u_bias < 0.5} if self.bias else {})}
@@ -62,6 +65,8 @@ SPACES = {
         ranking_only=True,
     ),
 }
+# On sparse data logit chooses a complex structure, Adam and samples by itself; the rest is searched.
+SPARSE_LOGIT = SearchSpace("logistic", (0.01, 0.4), (32, 256), bias=False, dura=True, even_rank=True)
 ESTIMATORS = {"logit": RescalLogit, "als": RescalALS}  # the others are Rescal with their loss
 FOLD_IN_MODELS = tuple(model for model, space in SPACES.items() if space.folds_in)
 
@@ -100,14 +105,15 @@ def candidates(facts: Facts, models: Sequence[str], random_state: int) -> Iterat
     """Endless candidates, the models in turn: first the defaults of each, then a Halton sequence of its space."""
     for model in models:
         yield Candidate(model, dict(SPACES[model].fixed))
-    sequences = [_halton_sequence(model, facts.n_entities, random_state) for model in models]
+    sequences = [_halton_sequence(model, facts, random_state) for model in models]
     yield from itertools.chain.from_iterable(zip(*sequences, strict=True))
 
 
-def _halton_sequence(model: str, n_entities: int, random_state: int) -> Iterator[Candidate]:
+def _halton_sequence(model: str, facts: Facts, random_state: int) -> Iterator[Candidate]:
+    space = SPARSE_LOGIT if model == "logit" and DataSummary.of(facts).is_sparse else SPACES[model]
     halton = qmc.Halton(3, rng=np.random.default_rng([random_state, list(SPACES).index(model)]))
     while True:
-        yield Candidate(model, SPACES[model].settings(halton.random(1)[0].tolist(), n_entities))
+        yield Candidate(model, space.settings(halton.random(1)[0].tolist(), facts.n_entities))
 
 
 def _log_interpolate(low: float, high: float, u: float) -> float:

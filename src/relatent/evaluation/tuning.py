@@ -228,7 +228,9 @@ def _run_round(number: int, state: _SearchState, judge: _Judge, random_state: in
     round_ = ROUNDS[number - 1]
     n_folds = min(round_.folds, judge.n_folds)
     entered = [trial for trial in state.ranked() if trial.round == number - 1 and (number == 1 or trial.judged)]
-    trials = entered if number == 1 else entered[: -(-len(entered) // REDUCTION_FACTOR)]
+    kept = len(entered) if number == 1 else -(-len(entered) // REDUCTION_FACTOR)
+    # The settings of a fit without options stay in every round: its whole fit competes with the others' whole fits.
+    trials = entered[:kept] + [trial for trial in entered[kept:] if trial is state.trials[0]]
     longest = max((trial.longest for trial in trials), default=0.0)
     deadline = state.deadline(round_.time_share, reserved=1.5 * longest if number == len(ROUNDS) else 0.0)
     # The scores of complete fits count on in the next round; round one runs few steps, so its scores do not.
@@ -282,7 +284,8 @@ def _try(
 
     estimator = candidate.estimator(random_state)
     if not complete:
-        estimator.set_params(max_iter=min(estimator.max_iter, SPACES[candidate.model].first_round_steps))
+        steps = SPACES[candidate.model].first_round_steps
+        estimator.set_params(max_iter=min(candidate.settings.get("max_iter", steps), steps))
     try:
         check_time()
         with captured_warnings() as categories, fit_threads(threads_for(judge.facts)):

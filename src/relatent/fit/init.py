@@ -17,6 +17,7 @@ from ..data.facts import Facts
 from ..data.shard import Shard
 from ..errors import InputError
 from ..model.factors import Factors
+from ..model.structure import FULL, parameter_shape
 
 DEFAULT_RANK = 50
 _ARPACK_TAKES_RNG = "rng" in inspect.signature(scipy.sparse.linalg.eigsh).parameters  # SciPy 1.17 on
@@ -136,18 +137,21 @@ def uniform(facts: Facts | Shard, rank: int, random_state: int) -> Matrix:
     return np.random.default_rng(random_state).random((facts.n_entities, rank))
 
 
-def normal(facts: Facts | Shard, rank: int, random_state: int | list[int]) -> tuple[Matrix, Slices]:
-    """Small normal numbers for A and R, so that every θ starts near the bias."""
+def normal(
+    facts: Facts | Shard, rank: int, random_state: int | list[int], structure: str = FULL
+) -> tuple[Matrix, Slices]:
+    """Small normal numbers for A and the parameters of R, so that every θ starts near the bias."""
     rng = np.random.default_rng(random_state)
     scale = rank**-0.5
-    return rng.normal(scale=scale, size=(facts.n_entities, rank)), rng.normal(
-        scale=scale, size=(facts.n_relations, rank, rank)
+    A = rng.normal(scale=scale, size=(facts.n_entities, rank))
+    return A, rng.normal(
+        scale=scale if structure == FULL else 1.0, size=parameter_shape(structure, facts.n_relations, rank)
     )
 
 
-def small(facts: Facts | Shard, rank: int, random_state: int) -> tuple[Matrix, Slices]:
+def small(facts: Facts | Shard, rank: int, random_state: int, structure: str = FULL) -> tuple[Matrix, Slices]:
     """Numbers so small that relations with few facts, which Adam hardly moves, add no noise to θ."""
-    A, R = normal(facts, rank, random_state)
+    A, R = normal(facts, rank, random_state, structure)
     return A, R / 10
 
 

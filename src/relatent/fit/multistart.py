@@ -42,7 +42,7 @@ def lowest_start(objective: PenalisedLikelihood, begin: Parameters, facts: Shard
 
 def _random_starts(layout: Layout, b: Vector, facts: Shard, random_state: int) -> Iterator[Parameters]:
     for trial in range(RANDOM_STARTS):
-        yield Parameters(*init.normal(facts, layout.r, [random_state, trial]), b)
+        yield Parameters(*init.normal(facts, layout.r, [random_state, trial], layout.structure), b)
 
 
 def _after_trial(search: LbfgsSearch, x: Vector) -> float:

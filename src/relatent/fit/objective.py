@@ -5,14 +5,17 @@ Exact and sampled sums stand behind it alike. Sums over workers happen here, and
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import Matrix, Slices, Vector
 from ..backend.protocol import Backend
-from ..cells.cell_sum import CellSum, Parameters, Reduction, SampledSum
+from ..cells.cell_sum import CellMemory, CellSum, Parameters, Reduction, SampledSum
+from ..data.facts import Facts
 from ..distributed.workers import ALONE, Workers
+from ..model.structure import FULL, contracted, expanded, parameter_shape
 from .penalties import BoundPenalty
 
 
@@ -22,6 +25,7 @@ class Layout(NamedTuple):
     n: int
     k: int
     r: int
+    structure: str = FULL
 
     def pack(self, A: Matrix, R: Slices, b: Vector, dtype: Any) -> Vector:
         """One vector of all three."""
@@ -29,10 +33,28 @@ class Layout(NamedTuple):
 
     def views(self, x: Vector) -> Parameters:
         """All three, as views of the vector."""
-        n, k, r = self
-        return Parameters(
-            x[: n * r].reshape(n, r), x[n * r : n * r + k * r * r].reshape(k, r, r), x[n * r + k * r * r :]
-        )
+        n, k, r, structure = self
+        shape = parameter_shape(structure, k, r)
+        of_entities, of_relations = n * r, math.prod(shape)
+        A, R = x[:of_entities], x[of_entities : of_entities + of_relations]
+        return Parameters(A.reshape(n, r), R.reshape(shape), x[of_entities + of_relations :])
+
+
+class ExpandedSum:
+    """A sum over cells that needs whole matrices R_k, as a function of the parameters of a structure."""
+
+    def __init__(self, cells: CellSum, backend: Backend):
+        self.cells, self.backend = cells, backend
+
+    @classmethod
+    def memory(cls, facts: Facts, rank: int, dtype: Any) -> CellMemory:
+        """Two arrays of whole matrices, beside the memory of the sum itself."""
+        return CellMemory(0, 2 * facts.n_relations * rank * rank * np.dtype(dtype).itemsize)
+
+    def __call__(self, A: Any, R: Any, b: Any, *, value: bool = True) -> Reduction:
+        """The sum and its derivatives in A, the parameters R and b."""
+        loss, dA, dR, db = self.cells(A, expanded(R, lambda shape: self.backend.zeros(shape, R)), b, value=value)
+        return Reduction(loss, dA, contracted(dR, self.backend.zeros(R.shape, R)), db)
 
 
 class PenalisedLikelihood:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..arrays import Matrix, Slices
 from ..backend.protocol import Backend
@@ -18,6 +20,7 @@ from ..cells.sparse.by_row import RelationRows, rows_memory
 from ..data.facts import Facts
 from ..data.shard import Shard
 from ..errors import InputError
+from ..model.structure import FULL
 from .estimators.base import check_penalty
 
 BoundPenalty = Callable[[Matrix, Slices, Matrix, Slices], float]  # A, R, dA, dR → value
@@ -48,10 +51,34 @@ class L2:
 
         def add(A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> float:
             backend.add_scaled(dA, 2 * self.entities, A)
-            backend.add_scaled(dR, 2 * self.relations, R)
-            return self.entities * backend.dot(A, A) + self.relations * backend.dot(R, R)
+            relations = self.relations * (1 if R.ndim == 3 else 2)  # a complex R_k holds each parameter twice
+            backend.add_scaled(dR, 2 * relations, R)
+            return self.entities * backend.dot(A, A) + relations * backend.dot(R, R)
 
         return add
+
+
+class RelationEntities:
+    """How often each entity occurs in the facts of each relation, by weight, as sums in both directions."""
+
+    def __init__(self, facts: Facts | Shard, backend: Backend):
+        facts = Shard.of(facts).facts
+        s, k, o = facts.triples.T.astype(np.int64)
+        keys = np.concatenate([s, o]) * facts.n_relations + np.concatenate([k, k])
+        counts = sp.csr_matrix(
+            (np.tile(facts.confidences, 2), np.divmod(keys, facts.n_relations)),
+            shape=(facts.n_entities, facts.n_relations),
+        )
+        self.backend = backend
+        self.by_entity = backend.segment_sums(counts.indptr, counts.indices, counts.data)
+        turned = counts.T.tocsr()
+        self.by_relation = backend.segment_sums(turned.indptr, turned.indices, turned.data)
+
+
+def _squared_moduli(X: Matrix) -> Matrix:
+    """|x|² of the complex numbers whose real and imaginary parts are the halves of each row."""
+    d = X.shape[1] // 2
+    return X[:, :d] ** 2 + X[:, d:] ** 2
 
 
 @dataclass(frozen=True)
@@ -68,11 +95,14 @@ class Dura:
 
     def bound(self, facts: Facts | Shard, backend: Backend) -> BoundPenalty:
         """The penalty over the rows of both sides that occur in these facts."""
-        sides = RelationRows.of_facts(facts, backend)
+        rows = cache(partial(RelationRows.of_facts, facts, backend))
+        counts = cache(partial(RelationEntities, facts, backend))
 
         def add(A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> float:
+            if R.ndim == 2:
+                return self._add_complex(counts(), A, R, dA, dR)
             total = 0.0
-            for side in sides:
+            for side in rows():
                 X = side.own(A)
                 Q = side.times(X, R)
                 weighted = 2 * self.weight * side.totals
@@ -84,9 +114,21 @@ class Dura:
 
         return add
 
-    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
-        """Bytes of the rows that occur in facts."""
-        return rows_memory(facts, rank, dtype.itemsize)
+    def _add_complex(self, counts: RelationEntities, A: Matrix, P: Matrix, dA: Matrix, dP: Matrix) -> float:
+        """|a p|² = Σ_d |a_d|² |p_d|²: a sum over the entities of each relation, whatever the number of its facts."""
+        a, p = _squared_moduli(A), _squared_moduli(P)
+        of_entities, of_relations = counts.by_entity(p + 1), counts.by_relation(a)  # (N, r/2), (K, r/2)
+        d = a.shape[1]
+        for x, dx, slope in ((A, dA, of_entities), (P, dP, of_relations)):
+            dx[:, :d] += 2 * self.weight * slope * x[:, :d]
+            dx[:, d:] += 2 * self.weight * slope * x[:, d:]
+        return self.weight * counts.backend.dot(of_entities, a)
+
+    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], structure: str = FULL) -> int:
+        """Bytes of the rows that occur in facts, or of the entities of each relation."""
+        if structure == FULL:
+            return rows_memory(facts, rank, dtype.itemsize)
+        return 50 * len(facts) + 3 * dtype.itemsize * facts.n_entities * rank
 
 
 @dataclass(frozen=True)
@@ -103,11 +145,12 @@ class N3:
         n, (s, k, o), w = facts.n_entities, facts.triples.T, facts.confidences
         degree = np.bincount(s, w, n) + np.bincount(o, w, n)
         of_entities = backend.from_numpy(degree[:, None])
-        of_relations = backend.from_numpy(np.bincount(k, w, facts.n_relations)[:, None, None])
+        of_relations = backend.from_numpy(np.bincount(k, w, facts.n_relations)[:, None])
 
         def add(A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> float:
             total = 0.0
-            for x, dx, count in ((A, dA, of_entities), (R, dR, of_relations)):
+            per_relation = of_relations if R.ndim == 2 else of_relations[..., None]
+            for x, dx, count in ((A, dA, of_entities), (R, dR, per_relation)):
                 slope = 3 * self.weight * count * x * abs(x)
                 dx += slope
                 total += backend.dot(x, slope) / 3
@@ -115,7 +158,7 @@ class N3:
 
         return add
 
-    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
+    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], structure: str = FULL) -> int:
         """Bytes of the temporary arrays."""
         return 3 * dtype.itemsize * facts.n_entities * rank
 
@@ -133,7 +176,7 @@ def resolve(penalty: Penalty | None, l2_entities: float, l2_relations: float) ->
     return penalty
 
 
-def memory(penalty: Penalty, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
+def memory(penalty: Penalty, facts: Facts, rank: int, dtype: np.dtype[Any], structure: str) -> int:
     """Bytes that a penalty takes beyond the gradient; 0 for one that does not say."""
     estimate = getattr(penalty, "memory", None)
-    return 0 if estimate is None else int(estimate(facts, rank, dtype))
+    return 0 if estimate is None else int(estimate(facts, rank, dtype, structure))

@@ -25,9 +25,11 @@ from ..data.names import Names
 from ..errors import InputError
 from . import fold_in as folding
 from . import storage
+from .defaults import FOLD_IN_OTHERS
 from .entity_prior import EntityPrior, entity_prior
 from .links import Link, LogisticLink, UnlistedLink
-from .objective_term import CATEGORICAL, FOLD_IN_OTHERS, ObjectiveTerm
+from .objective_term import CATEGORICAL, ObjectiveTerm
+from .structure import times
 
 RANKING_LOSSES = ("softmax", "hinge")  # whose θ is not a log-odds
 CELLS_PER_BLOCK = 1 << 16  # cells scored together: two (cells, r) arrays of gathered rows stay in the cache
@@ -246,7 +248,7 @@ def best_first(theta: Vector, k: int) -> Ids:
 
 
 def scores(A: Matrix, R: Slices, b: Vector, s: Ids, k: Ids, o: Ids) -> Vector:
-    """θ of the cells with these ids, in the shape of the ids."""
+    """θ of the cells with these ids, in the shape of the ids; R may be the parameters of a structure."""
     theta = np.empty(s.shape, np.result_type(A, b))
     flat, s, k, o = theta.reshape(-1), s.reshape(-1), k.reshape(-1), o.reshape(-1)
     order = np.argsort(k, kind="stable")
@@ -254,7 +256,7 @@ def scores(A: Matrix, R: Slices, b: Vector, s: Ids, k: Ids, o: Ids) -> Vector:
     for relation, (start, stop) in enumerate(pairwise(edges.tolist())):
         for low in range(start, stop, CELLS_PER_BLOCK):
             rows = order[low : min(low + CELLS_PER_BLOCK, stop)]
-            flat[rows] = np.einsum("nr,nr->n", A[s[rows]] @ R[relation], A[o[rows]]) + b[relation]
+            flat[rows] = np.einsum("nr,nr->n", times(A[s[rows]], R[relation]), A[o[rows]]) + b[relation]
     return theta
 
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from ..json_values import to_json
 
-FOLD_IN_OTHERS = 0.1  # weight of an unlisted cell of a new entity as a zero: a few of many facts are given
-
 
 @dataclass(frozen=True)
 class ObjectiveTerm:

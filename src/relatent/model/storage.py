@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,15 +25,17 @@ from safetensors.numpy import save_file
 from .. import __version__
 from ..arrays import Matrix, Slices, Vector
 from ..atomic_write import check_writable, replacing
+from ..backend.memory import check_memory
 from ..data.names import Names
 from ..errors import FitError, InputError, ModelFileError
 from ..json_values import parse_json
 from .links import LINKS, Link
 from .objective_term import CATEGORICAL, ObjectiveTerm
 from .old_files import terms_from_settings
+from .structure import compact, expanded
 
 FORMAT = "relatent"
-VERSION = 3  # the highest version this relatent reads; a file has the lowest version that can express its contents
+VERSION = 4  # the highest version this relatent reads; a file has the lowest version that can express its contents
 HEADER_LIMIT = 8 << 20  # bytes; the header is read before anything in it is checked
 TENSORS = ("A", "R", "bias", "entity_names", "entity_offsets", "relation_names", "relation_offsets")  # digest order
 DTYPES = {"F32": "float32", "F64": "float64", "I64": "int64", "U8": "uint8"}
@@ -94,7 +97,7 @@ def looks_like_a_model(path: str | Path) -> bool:
 def _arrays_of(contents: ModelContents) -> Arrays:
     """The tensors of the file, in digest order."""
     arrays: Arrays = {}
-    for name, array in (("A", contents.A), ("R", contents.R), ("bias", contents.bias)):
+    for name, array in (("A", contents.A), ("R", compact(contents.R)), ("bias", contents.bias)):
         if array.dtype.name not in ("float32", "float64"):
             raise InputError(f"{name} must be float32 or float64 to be saved, got {array.dtype}; use astype")
         if not array.size:
@@ -123,16 +126,17 @@ def _packed(names: Names) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 def _document_text(contents: ModelContents, arrays: Arrays) -> str:
     """The JSON document of the header with its digest filled in."""
     has_terms = contents.loss is not None or contents.penalty is not None
+    version = 4 if arrays["R"].ndim == 2 else 3 if has_terms else 1
     document = {
         "sha256": NO_DIGEST,
         "format": FORMAT,
-        "format_version": VERSION if has_terms else 1,
+        "format_version": version,
         "relatent_version": __version__,
         "tensors": {name: {"dtype": a.dtype.name, "shape": list(a.shape)} for name, a in arrays.items()},
         "link": _link_document(contents.link),
         "about": dict(contents.about),
     }
-    if has_terms:
+    if version >= 3:
         document |= {"loss": _term_document(contents.loss), "penalty": _term_document(contents.penalty)}
     try:
         text = json.dumps(document, allow_nan=False)
@@ -163,7 +167,7 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
         digest = executor.submit(_digest, file.unsigned, arrays) if verify else None  # hashing releases the GIL
         contents = ModelContents(
             arrays["A"],
-            arrays["R"],
+            _whole_R(arrays["R"]),
             arrays["bias"],
             _unpacked(arrays, "entity", file.shape("A")[0]),
             _unpacked(arrays, "relation", file.shape("R")[0]),
@@ -298,17 +302,29 @@ def _check_tensors(file: _ModelFile) -> None:
     if set(file.handle.keys()) != set(listed) or not {"A", "R", "bias"} <= set(listed) <= set(TENSORS):
         raise _RefusedError("is damaged: it does not hold the tensors of a model; get a fresh copy")
     shapes = {name: file.shape(name) for name in listed}
-    if len(shapes["A"]) != 2 or len(shapes["R"]) != 3:
+    dimensions = 2 if file.document["format_version"] >= 4 else 3  # of R: parameters of a structure, or matrices
+    if len(shapes["A"]) != 2 or len(shapes["R"]) != dimensions:
         raise _RefusedError(f"is damaged: A has shape {shapes['A']} and R {shapes['R']}; get a fresh copy")
     (n, rank), k = shapes["A"], shapes["R"][0]
     if not (n and k and rank):
         raise _RefusedError(f"is damaged: {n} entities, {k} relations, rank {rank}; get a fresh copy")
-    fixed = {"R": (k, rank, rank), "bias": (k,), "entity_offsets": (n + 1,), "relation_offsets": (k + 1,)}
+    fixed = {"R": (k, rank, rank)[:dimensions], "bias": (k,), "entity_offsets": (n + 1,), "relation_offsets": (k + 1,)}
     for name, shape in shapes.items():
         dtype = DTYPES.get(file.handle.get_slice(name).get_dtype(), "of another type")
         fits = shape == fixed.get(name, shape) and dtype in _allowed(name)
         if not fits or listed[name] != {"dtype": dtype, "shape": list(shape)}:
             raise _RefusedError(f"is damaged: {name} is {dtype} of shape {shape}; get a fresh copy")
+
+
+def _whole_R(R: NDArray[Any]) -> Slices:
+    """The relation matrices, also of a file that holds their parameters."""
+    if R.ndim == 2:
+        k, r = R.shape
+        if r % 2:
+            raise _RefusedError(f"is damaged: a complex structure has an even rank, got {r}; get a fresh copy")
+        check_memory(R.itemsize * k * r * r, f"relation matrices of {k} relations and rank {r}", "free some memory")
+    whole: Slices = expanded(R, partial(np.zeros, dtype=R.dtype))
+    return whole
 
 
 def _allowed(name: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 from ..analysis.answers import Answers
 from ..analysis.explain import Explanation
 from ..analysis.projection import METHODS
-from ..model.objective_term import FOLD_IN_OTHERS
+from ..model.defaults import FOLD_IN_OTHERS
 from .errors import ParameterError
 from .openapi import MAX_NAME_CHARACTERS, Arguments, Endpoint, Parameter
 from .results import (

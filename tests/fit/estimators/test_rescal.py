@@ -10,7 +10,7 @@ import relatent
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells.reference import dense_tensors, logistic, squared
 from relatent.errors import RelatentWarning
-from relatent.fit.estimators import rescal
+from relatent.fit import automatic
 from relatent.fit.objective import Layout, PenalisedLikelihood
 from relatent.fit.penalties import L2, N3, Dura
 from relatent.model.links import LogisticLink, SmoothLink
@@ -93,14 +93,14 @@ def test_a_fit_of_the_likelihood_ends_where_its_gradient_is_zero(bias):
 
 def test_an_unpenalised_bias_makes_the_probabilities_add_up_to_the_facts():
     facts = random_facts(20, 3, 150)
-    f = relatent.RescalLogit(4, 0.5, 0.5, tol=1e-7, max_iter=5000, dtype="float64").fit(facts).factors_
+    f = relatent.RescalLogit(4, 0.5, 0.5, bias=True, tol=1e-7, max_iter=5000, dtype="float64").fit(facts).factors_
     p = f.probability(np.arange(20)[:, None, None], np.arange(3)[:, None], np.arange(20)).sum(axis=(0, 2))
     np.testing.assert_allclose(p, facts.counts(), rtol=1e-3)
 
 
 def test_scipy_finds_nothing_lower():
     """From the fitted factors SciPy's L-BFGS, on the plain objective in double precision, gains next to nothing."""
-    f = relatent.RescalLogit(4, 0.1, 0.2, tol=1e-6, max_iter=5000).fit(FACTS).factors_
+    f = relatent.RescalLogit(4, 0.1, 0.2, bias=True, tol=1e-6, max_iter=5000).fit(FACTS).factors_
     layout = Layout(20, 3, 4)
 
     def objective(x):
@@ -171,7 +171,7 @@ def test_a_vector_is_laid_out_and_read_back():
         assert part.base is not None, "views, not copies"
 
 
-@pytest.mark.parametrize("model", [relatent.RescalALS(2), relatent.RescalLogit(2)])
+@pytest.mark.parametrize("model", [relatent.RescalALS(2, 10, 10), relatent.RescalLogit(2, 1, 1)])
 def test_factors_that_shrink_to_nothing_are_warned_about_with_the_remedy(model):
     facts = relatent.Facts.from_arrays([0, 1], [0, 0], [1, 2])
     with pytest.warns(RelatentWarning, match="shrunk to zero: .* lower l2_entities and l2_relations"):
@@ -184,7 +184,8 @@ def test_factors_that_shrink_to_nothing_are_warned_about_with_the_remedy(model):
 def test_auto_is_exact_if_that_is_affordable_and_the_model_says_so(monkeypatch):
     model = relatent.RescalLogit(rank=2, max_iter=20, tol=0.1)
     assert model.fit(blocks()).method_ == model.factors_.about["fit"]["method"] == "exact"
-    monkeypatch.setattr(rescal, "MAX_EXACT_FLOP", 100.0)
+    monkeypatch.setattr(automatic, "MAX_EXACT_CELLS", 1)
+    monkeypatch.setattr(automatic, "SAMPLED_CELLS_PER_FACT", 0.1)
     assert model.fit(blocks()).method_ == model.factors_.about["fit"]["method"] == "sampled"
     other = relatent.Rescal(rank=2, loss="squared", max_iter=20, tol=0.1)
     assert other.fit(blocks()).method_ == "exact", "only the logistic loss is sampled"

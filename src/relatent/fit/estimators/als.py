@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,22 @@ from ...backend.protocol import Backend
 from ...cells.sparse.layout import layout_bytes
 from ...data.facts import Facts
 from ...data.shard import Shard
-from ...errors import InputError
+from ...errors import InputError, PoorFitWarning
 from ...model.factors import Factors
 from ...model.links import SmoothLink
 from ...model.objective_term import ObjectiveTerm
 from ...random_state import RandomState
+from .. import automatic
 from .. import init as start
+from ..automatic import ChosenSettings, DataSummary
 from ..loop import run
 from ..memory_estimate import gpu_fit_memory
 from ..solvers.als import Als
 from .base import FitArguments
 from .ranked import Ranked, blank, gpu, least_squares_watch
+
+MIN_EXPLAINED = 0.5  # share of Σ x² that the factors explain, penalty included
+MIN_JUDGED_FACTS = 1000  # of fewer facts the share says little
 
 
 class RescalALS(Ranked):
@@ -36,7 +42,8 @@ class RescalALS(Ranked):
     Parameters
     ----------
     rank : number of latent components; None is 50, or the number of entities if that is less
-    l2_entities, l2_relations, l2_attributes : λ_A, λ_R, λ_V
+    l2_entities, l2_relations : λ_A, λ_R; None: in proportion to the facts per entity, or as the other one
+    l2_attributes : λ_V
     max_iter, tol : maximum number of sweeps; stop when the relative change of the objective, or of the part of it that
         the factors explain, is at most tol per sweep
     init : "eigen", "random", or Factors to start from
@@ -52,11 +59,15 @@ class RescalALS(Ranked):
     array([ True, False])
     """
 
+    settings_: ChosenSettings
+    l2_entities: float  # None is replaced before the fit
+    l2_relations: float
+
     def __init__(
         self,
         rank: int | None = None,
-        l2_entities: float = 10.0,
-        l2_relations: float = 10.0,
+        l2_entities: float | None = None,
+        l2_relations: float | None = None,
         max_iter: int = 500,
         tol: float = 1e-4,
         init: str | Factors = "eigen",
@@ -68,8 +79,8 @@ class RescalALS(Ranked):
         device: str = "cpu",
     ):
         self.rank = rank
-        self.l2_entities = l2_entities
-        self.l2_relations = l2_relations
+        self.l2_entities = l2_entities  # type: ignore[assignment]
+        self.l2_relations = l2_relations  # type: ignore[assignment]
         self.max_iter = max_iter
         self.tol = tol
         self.init = init
@@ -78,6 +89,9 @@ class RescalALS(Ranked):
         self.l2_attributes = l2_attributes
         self.patience = patience
         self.device = device
+
+    def _choose(self, data: DataSummary) -> ChosenSettings:
+        return automatic.for_least_squares(self.get_params(deep=False), data)
 
     def _fit(self, arguments: FitArguments) -> None:
         shard, validation, progress, _ = arguments
@@ -113,10 +127,20 @@ class RescalALS(Ranked):
         A, R = backend.to_numpy(state.A), backend.to_numpy(state.R)
         self.attribute_factors_ = state.V if facts.attributes is not None else None
         self._warn_if_vanished(A, R)
+        self._warn_if_poor(1 - trace[-1].objective / max(solver.zero_objective, 1e-300), DataSummary.of(shard))
         loss = ObjectiveTerm("squared")
         penalty = ObjectiveTerm("l2", {"entities": self.l2_entities, "relations": self.l2_relations})
         b = np.zeros(facts.n_relations)
         self._finish(shard, A, R, b, SmoothLink(), trace, loss=loss, penalty=penalty)
+
+    def _warn_if_poor(self, explained: float, data: DataSummary) -> None:
+        """Warn if the factors explain little of sparse data: then other entities rank above the right ones."""
+        if explained < MIN_EXPLAINED and data.is_sparse and data.facts >= MIN_JUDGED_FACTS:
+            message = (
+                f"the factors explain {max(explained, 0):.0%} of the facts: least squares suits dense data, and "
+                "RescalLogit (--model logit) ranks sparse data far better"
+            )
+            warnings.warn(message, PoorFitWarning, stacklevel=4)
 
     def _backend(self, dtype: np.dtype[Any]) -> Backend:
         """The backend of the fit's arrays."""

@@ -50,6 +50,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     trace_ : objective, seconds and held-out loss per step
     n_iter_ : number of steps
     seed_ : seed that the fit used: `random_state`, or the number drawn for it
+    settings_ : what was chosen of the settings that were not given, and why (RescalLogit, Rescal, RescalALS)
     """
 
     factors_: Factors
@@ -84,12 +85,22 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         for name in self._unsupported:
             if given[name] is not None:
                 raise InputError(f"{type(self).__name__}.fit does not support {name}; leave it out")
-        self._check_inputs(facts, group)
-        self.seed_ = int(group.agree_on_text(str(to_seed(self.random_state))))
+        _check_facts(facts, group)
         shard = Shard.of(facts, group)
-        self._check_memory(shard)
-        with reporting(progress if group.rank == 0 else None, f"fitting {type(self).__name__}", at_most=True) as report:
-            self._fit(FitArguments(shard, validation, report, checkpoint))
+        chosen = self._with_chosen_settings(shard)
+        chosen._check_inputs(facts, group)
+        chosen.seed_ = int(group.agree_on_text(str(to_seed(self.random_state))))
+        chosen._check_memory(shard)
+        label = f"fitting {type(self).__name__}"
+        try:
+            with reporting(progress if group.rank == 0 else None, label, at_most=True) as report:
+                chosen._fit(FitArguments(shard, validation, report, checkpoint))
+        finally:
+            self.__dict__.update((name, value) for name, value in vars(chosen).items() if name.endswith("_"))
+        return self
+
+    def _with_chosen_settings(self, facts: Facts | Shard) -> Self:
+        """This estimator, or a copy in which settings that were not given are chosen for these facts."""
         return self
 
     def _fit(self, arguments: FitArguments) -> None:
@@ -155,6 +166,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
                 **({} if method is None else {"method": method}),
             },
         }
+        if hasattr(self, "settings_"):
+            about["chosen"] = self.settings_.to_dict()
         if learned:
             about["learned"] = learned
         arrays = (A, R.astype(A.dtype), b.astype(A.dtype))
@@ -169,19 +182,15 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _check_inputs(self, facts: Facts, workers: Workers) -> None:
         with workers.raise_together():
-            if not isinstance(facts, Facts):
-                raise InputError(
-                    f"fit takes Facts, got {type(facts).__name__}; see relatent.read and Facts.from_arrays"
-                )
             self._check_settings(facts)
-        if not workers.any(len(facts) > 0):
-            raise InputError("there are no facts to learn from")
         if workers.size > 1:
             workers.check_same(str(self._settings()), "the settings of the fit")
 
     def _check_settings(self, facts: Facts) -> None:
         """Raise InputError for a parameter out of range; subclasses add checks of their own parameters."""
         for name, value in self.get_params(deep=False).items():
+            if value is None:
+                continue
             if name in COUNT_PARAMETERS:
                 check_count(name, value)
             if name.startswith(("l1_", "l2_")) or name == "tol":
@@ -206,6 +215,14 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         checkpoint = dataclasses.replace(chosen, fit_id=" ".join(map(str, parts)), workers=shard.workers)
         checkpoint.check()
         return checkpoint
+
+
+def _check_facts(facts: Facts, workers: Workers) -> None:
+    with workers.raise_together():
+        if not isinstance(facts, Facts):
+            raise InputError(f"fit takes Facts, got {type(facts).__name__}; see relatent.read and Facts.from_arrays")
+    if not workers.any(len(facts) > 0):
+        raise InputError("there are no facts to learn from")
 
 
 def validation_id(validation: Facts | HeldOut) -> str:

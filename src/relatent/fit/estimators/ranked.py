@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,7 +18,9 @@ from ...data.shard import Shard
 from ...errors import InputError
 from ...model.factors import Factors
 from ...model.links import SmoothLink
+from ...model.structure import FULL, parameter_shape
 from .. import init as start
+from ..automatic import ChosenSettings, DataSummary
 from ..loop import Watch
 from ..memory_estimate import model_file_size
 from ..solvers.als import AlsState
@@ -31,11 +34,34 @@ class Ranked(Estimator):
     rank: int | None
     init: str | Factors
     dtype: str
+    settings_: ChosenSettings
 
     def estimate_memory(self, facts: Facts) -> MemoryEstimate:
         """Approximate memory of a fit beyond the facts, and size of the model file, in bytes."""
-        rank, dtype = self._size(facts)
-        return MemoryEstimate(self._memory(facts, rank, dtype), model_file_size(facts, rank, dtype))
+        chosen = self._with_chosen_settings(facts)
+        rank, dtype = chosen._size(facts)
+        return MemoryEstimate(chosen._memory(facts, rank, dtype), model_file_size(facts, rank, dtype))
+
+    def choose_settings(self, facts: Facts | Shard) -> ChosenSettings | None:
+        """What a fit of these facts chooses for the settings that were not given; None if the model chooses nothing."""
+        settings = self._choose(DataSummary.of(facts))
+        if settings is not None and isinstance(self.init, Factors):
+            settings.values.pop("rank", None)
+        return settings
+
+    def _with_chosen_settings(self, facts: Facts | Shard) -> Self:
+        settings = self.choose_settings(facts)
+        if settings is None:
+            return self
+        chosen = copy(self)
+        for name, value in settings.values.items():
+            setattr(chosen, name, value)
+        chosen.settings_ = settings
+        return chosen
+
+    def _choose(self, data: DataSummary) -> ChosenSettings | None:
+        """Values for the settings that were not given; None if the model chooses nothing."""
+        return None
 
     def _size(self, facts: Facts) -> tuple[int, np.dtype[Any]]:
         """The rank and the floating-point type; InputError if they are not valid."""
@@ -65,10 +91,10 @@ def gpu(name: str, *, half: bool = True) -> Backend:
     return torch_backend.TorchBackend(name, half=half)
 
 
-def blank(facts: Facts, rank: int) -> Parameters:
+def blank(facts: Facts, rank: int, structure: str = FULL) -> Parameters:
     """A placeholder start for a fit that resumes from a checkpoint."""
     n, k = facts.n_entities, facts.n_relations
-    return Parameters(np.zeros((n, rank)), np.zeros((k, rank, rank)), np.zeros(k))
+    return Parameters(np.zeros((n, rank)), np.zeros(parameter_shape(structure, k, rank)), np.zeros(k))
 
 
 def least_squares_watch(

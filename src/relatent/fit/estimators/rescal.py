@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ...arrays import Vector
+from ...arrays import Slices, Vector
 from ...backend.blas_threads import one_blas_thread
 from ...backend.numpy_backend import NumpyBackend
 from ...backend.protocol import Backend
-from ...cells.cell_sum import Parameters
+from ...cells.cell_sum import CellSum, Parameters
 from ...cells.sparse.layout import layout_bytes
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
@@ -19,21 +20,22 @@ from ...data.shard import Shard
 from ...errors import InputError
 from ...model.factors import Factors
 from ...model.objective_term import ObjectiveTerm
+from ...model.structure import FULL, check_structure, contracted, expanded
 from ...random_state import RandomState
+from .. import automatic, losses, optimisers, penalties
 from .. import init as start
-from .. import losses, optimisers, penalties
+from ..automatic import ChosenSettings, DataSummary
 from ..loop import Watch, run
 from ..losses import Loss, ResolvedLoss
 from ..memory_estimate import gpu_fit_memory
 from ..multistart import is_tiny, lowest_start
-from ..objective import Layout, PenalisedLikelihood
+from ..objective import ExpandedSum, Layout, PenalisedLikelihood
 from ..optimisers import SAMPLED_ADAM, Lbfgs, Optimiser
 from ..penalties import Penalty
 from .als import ALS_SWEEPS, least_squares_start
 from .base import FitArguments, held_out
 from .ranked import Ranked, blank, gpu
 
-MAX_EXACT_FLOP = 2e11  # of one sum over all cells: one or two seconds on two cores
 VALIDATION_INTERVAL = 5  # steps
 
 
@@ -59,17 +61,26 @@ class Rescal(Ranked):
     True
     """
 
+    settings_: ChosenSettings
+    # None in these is replaced before the fit, by `_with_chosen_settings`.
+    l2_entities: float
+    l2_relations: float
+    bias: bool
+    max_iter: int
+    init: str | Factors
+    structure: str
+
     def __init__(
         self,
         rank: int | None = None,
         loss: str | Loss = "logistic",
-        l2_entities: float = 1.0,
-        l2_relations: float = 1.0,
-        bias: bool = True,
+        l2_entities: float | None = None,
+        l2_relations: float | None = None,
+        bias: bool | None = None,
         method: str = "auto",
-        max_iter: int = 500,
+        max_iter: int | None = None,
         tol: float = 1e-5,
-        init: str | Factors = "als",
+        init: str | Factors | None = None,
         device: str = "cpu",
         dtype: str = "float32",
         random_state: RandomState = 0,
@@ -78,16 +89,17 @@ class Rescal(Ranked):
         patience: int = 10,
         penalty: Penalty | None = None,
         optimiser: Optimiser | None = None,
+        structure: str | None = None,
     ):
         self.rank = rank
         self.loss = loss
-        self.l2_entities = l2_entities
-        self.l2_relations = l2_relations
-        self.bias = bias
+        self.l2_entities = l2_entities  # type: ignore[assignment]
+        self.l2_relations = l2_relations  # type: ignore[assignment]
+        self.bias = bias  # type: ignore[assignment]
         self.method = method
-        self.max_iter = max_iter
+        self.max_iter = max_iter  # type: ignore[assignment]
         self.tol = tol
-        self.init = init
+        self.init = init  # type: ignore[assignment]
         self.device = device
         self.dtype = dtype
         self.random_state = random_state
@@ -95,20 +107,24 @@ class Rescal(Ranked):
         self.patience = patience
         self.penalty = penalty
         self.optimiser = optimiser
+        self.structure = structure  # type: ignore[assignment]
+
+    def _choose(self, data: DataSummary) -> ChosenSettings:
+        return automatic.for_likelihood(self.get_params(deep=False), data, losses.resolve(self.loss))
 
     def _fit(self, arguments: FitArguments) -> None:
         shard, validation, progress, _ = arguments
         loss, facts = losses.resolve(self.loss), shard.facts
-        self.method_ = self.method_for(facts)
+        self.method_ = self.method
         rank, dtype = self._size(facts)
-        layout = Layout(facts.n_entities, facts.n_relations, rank)
+        layout = Layout(facts.n_entities, facts.n_relations, rank, self.structure)
         kept = self._checkpoint(arguments)
         started = time.perf_counter()
         backend = self._backend(dtype)
         with one_blas_thread(), backend.memory_guard():
             resumed = kept is not None and kept.exists()
             # A list that gives its only item away: the arrays of the start are not held during the fit.
-            begin = [blank(facts, rank) if resumed else self._start(loss, shard)]
+            begin = [blank(facts, rank, self.structure) if resumed else self._start(loss, shard)]
             objective = self._objective(loss, shard, layout, backend)
             if not resumed and self.init in ("als", "eigen") and self.method_ == "exact" and is_tiny(layout):
                 alone = shard.workers.size == 1  # several workers each try all starts: that is quicker than to talk
@@ -129,20 +145,14 @@ class Rescal(Ranked):
                 workers=shard.workers,
             )
         A, R, b = (np.array(part) for part in layout.views(backend.to_numpy(state.x)))
+        R = expanded(R, partial(np.zeros, dtype=R.dtype))
         self._warn_if_vanished(A, R)
         term, penalty = losses.describe(self.loss), ObjectiveTerm.of(self._penalty(), penalties.PENALTIES)
         self._finish(shard, A, R, b, loss.link, trace, loss=term, penalty=penalty, method=self.method_)
 
     def method_for(self, facts: Facts) -> str:
-        """How these facts are fitted: "auto" is "exact" if one sum over all cells takes at most a second or two."""
-        if self.method != "auto":
-            return self.method
-        if self.device != "cpu" or self.optimiser is not None or self.penalty is not None:
-            return "exact"
-        if not losses.resolve(self.loss).can_be_sampled:
-            return "exact"
-        flop = 6.0 * facts.n_cells * self._size(facts)[0]
-        return "exact" if flop <= MAX_EXACT_FLOP and self.zeros == "all" else "sampled"
+        """How these facts are fitted: "auto" is "exact" where a sample of the cells would cost as much."""
+        return self._with_chosen_settings(facts).method
 
     # --- settings
 
@@ -156,6 +166,7 @@ class Rescal(Ranked):
         if not isinstance(self.bias, (bool, np.bool_)):
             raise InputError(f"bias must be True or False, got {self.bias!r}")
         self._check_method(loss)
+        check_structure(self.structure, self._size(facts)[0])
         if self.optimiser is not None:
             optimisers.check(self.optimiser)
         self._penalty()
@@ -195,11 +206,11 @@ class Rescal(Ranked):
             begin = max(start.eigenvectors_memory(facts, wide), layout_bytes(facts, wide, np.float32))
         if self.device != "cpu":
             return begin + gpu_fit_memory(facts, rank)
-        method = self.method_for(facts)
+        method = self.method
         numbers = facts.n_entities * rank + facts.n_relations * (rank * rank + 1)
         cells = losses.resolve(self.loss).memory(facts, rank, dtype, sampled=method == "sampled")
         fit = cells.held + optimisers.solver_memory(self._optimiser(method), numbers, dtype.itemsize)
-        return max(begin, cells.building, fit + penalties.memory(self._penalty(), facts, rank, dtype))
+        return max(begin, cells.building, fit + penalties.memory(self._penalty(), facts, rank, dtype, self.structure))
 
     # --- the parts of a fit
 
@@ -212,17 +223,22 @@ class Rescal(Ranked):
         b = loss.bias(ones, zeros) if self.bias else np.zeros(shard.n_relations)
         if isinstance(self.init, Factors):
             given = start.checked_factors(self.init, shard, self.rank)
-            return Parameters(given.A, given.R, given.bias if self.bias else b)
+            return Parameters(given.A, self._relation_parameters(given.R), given.bias if self.bias else b)
         rank = start.resolve_rank(self.rank, shard.n_entities)
         if self.init in ("random", "small"):
             numbers = start.normal if self.init == "random" else start.small
-            return Parameters(*numbers(shard, rank, self.seed_), b)
+            return Parameters(*numbers(shard, rank, self.seed_, self.structure), b)
         if self.init not in ("als", "eigen"):
             raise InputError(f"init must be 'als', 'eigen', 'random', 'small' or Factors, got {self.init!r}")
         sweeps = ALS_SWEEPS if self.init == "als" else 0
         means = ones / np.maximum(ones + zeros, 1) if self.bias else None
         A, R = least_squares_start(shard, rank, self.seed_, sweeps=sweeps, means=means)
-        return Parameters(*start.balanced(A, R * loss.steepness, self.l2_entities, self.l2_relations), b)
+        A, R = start.balanced(A, R * loss.steepness, self.l2_entities or 1.0, self.l2_relations or 1.0)
+        return Parameters(A, self._relation_parameters(R), b)
+
+    def _relation_parameters(self, R: Slices) -> Slices:
+        """The parameters whose matrices are closest to R."""
+        return R if self.structure == FULL else contracted(R, np.zeros(R.shape[:2], R.dtype)) / 2
 
     def _objective(self, loss: ResolvedLoss, shard: Shard, layout: Layout, backend: Backend) -> PenalisedLikelihood:
         """The penalised likelihood, exact or of a sample."""
@@ -233,7 +249,7 @@ class Rescal(Ranked):
             if not redraws:
                 sample.draw(0, find=False)
         return PenalisedLikelihood(
-            sample or loss.cell_sum(shard, backend, typed=typed),
+            sample or self._exact_sum(loss, shard, backend),
             layout,
             penalty.bound(shard, backend),
             bias=self.bias,
@@ -242,6 +258,10 @@ class Rescal(Ranked):
             over_facts=penalty.over_facts,
             sample=sample,
         )
+
+    def _exact_sum(self, loss: ResolvedLoss, shard: Shard, backend: Backend) -> CellSum:
+        cells = loss.cell_sum(shard, backend, typed=self.zeros == "typed")
+        return cells if self.structure == FULL else ExpandedSum(cells, backend)
 
     def _watch(
         self,
@@ -255,7 +275,7 @@ class Rescal(Ranked):
         if validation is None:
             return None
         heldout = held_out(validation, shard, self.seed_)
-        cells = loss.cell_sum(heldout.facts(shard.facts), backend) if loss.ranks_only else None
+        cells = self._exact_sum(loss, Shard.of(heldout.facts(shard.facts)), backend) if loss.ranks_only else None
         term = losses.describe(self.loss)
 
         def validation_loss(state: Any) -> float:
@@ -263,6 +283,7 @@ class Rescal(Ranked):
             if cells is not None:
                 return cells(*layout.views(x)).value
             A, R, b = layout.views(backend.to_numpy(x))
+            R = expanded(R, partial(np.zeros, dtype=R.dtype))
             return heldout.log_loss(Factors(A, R, b, shard.entities, shard.relations, loss.link, loss=term))
 
         return Watch(validation_loss, every=VALIDATION_INTERVAL, patience=self.patience)
@@ -307,13 +328,13 @@ class RescalLogit(Rescal):
     def __init__(
         self,
         rank: int | None = None,
-        l2_entities: float = 1.0,
-        l2_relations: float = 1.0,
-        bias: bool = True,
+        l2_entities: float | None = None,
+        l2_relations: float | None = None,
+        bias: bool | None = None,
         method: str = "auto",
-        max_iter: int = 500,
+        max_iter: int | None = None,
         tol: float = 1e-5,
-        init: str | Factors = "als",
+        init: str | Factors | None = None,
         device: str = "cpu",
         dtype: str = "float32",
         random_state: RandomState = 0,
@@ -322,6 +343,7 @@ class RescalLogit(Rescal):
         patience: int = 10,
         penalty: Penalty | None = None,
         optimiser: Optimiser | None = None,
+        structure: str | None = None,
     ):
         super().__init__(
             rank,
@@ -340,4 +362,5 @@ class RescalLogit(Rescal):
             patience=patience,
             penalty=penalty,
             optimiser=optimiser,
+            structure=structure,
         )

@@ -6,6 +6,7 @@ is the only criterion for convergence.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -86,9 +87,8 @@ class AdamSearch:
         """The learning rates of A, R and b."""
         if self.lr is not None:
             return self.lr, self.lr, self.lr
-        n, k, r = self.layout
         A, R, _ = self.layout.views(x)
-        sizes = (np.sqrt(self.backend.dot(A, A) / (n * r)), np.sqrt(self.backend.dot(R, R) / (k * r * r)))
+        sizes = [np.sqrt(self.backend.dot(part, part) / math.prod(part.shape)) for part in (A, R)]
         return RELATIVE_STEP * sizes[0], RELATIVE_STEP * sizes[1], BIAS_STEP
 
     def _descend(self, x: Vector, state: AdamState, rates: tuple[float, ...], t: int, *, value: bool) -> float:

@@ -84,7 +84,7 @@ class LbfgsSearch:
         s -= state.x
         y -= state.gradient
         state.curvature[pair], y_squared = self.workers.agree(self.backend.dot(s, y), self.backend.dot(y, y))
-        usable = state.curvature[pair] > self.backend.eps(x) * y_squared
+        usable = state.curvature[pair] > max(self.backend.eps(x) * y_squared, np.finfo(np.float64).tiny)
         return state._replace(
             x=x,
             objective=value,

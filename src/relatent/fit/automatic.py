@@ -1,0 +1,189 @@
+"""Settings that are not given, chosen from the data alone: its density, its facts per entity and its size.
+
+docs/design.md compares the rules with searches on data of very different kinds. A choice costs nothing and is the same
+on every machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..data.facts import Facts
+from ..data.shard import Shard
+from ..model.structure import COMPLEX, FULL
+from .losses import ResolvedLoss
+from .optimisers import Adam
+from .penalties import Dura
+
+MIN_DENSITY = 0.01  # share of cells that are facts, from which on data is dense
+SAMPLED_CELLS_PER_FACT = 80.0  # the cost of a sampled pass, in cells per fact: 64 zeros, and the fact itself
+MAX_EXACT_CELLS = 2e6  # a sum over so few cells costs less than the overhead of a sample
+DENSE_RANK = 50
+MAX_BIAS_DENSITY = 0.1  # beyond, no background level is left to a bias, and a free number per relation overfits
+DENSE_STEPS = {"exact": 500, "sampled": 200}
+L2_PER_FACT = 0.012  # λ per fact of an entity
+L2_LIMITS = (0.05, 3.0)
+ALS_L2_PER_FACT = 0.05
+ALS_L2_LIMITS = (0.1, 10.0)
+SPARSE_RANKS = (512, 256, 128, 64, 32)
+SPARSE_ROUNDS = 100
+ENTITIES_PER_COMPONENT = 3  # at least
+DURA_PER_DEGREE = 0.8  # the weight of DURA times the facts per entity
+DURA_LIMITS = (0.005, 0.1)
+COMPLEX_RATE, FULL_RATE = 0.1, 0.05  # learning rates of Adam
+MAX_ENTITY_NUMBERS = 4e7  # of A
+MAX_RELATION_NUMBERS = 1e8  # of R
+
+
+@dataclass(frozen=True)
+class DataSummary:
+    """What the rules look at."""
+
+    entities: int
+    relations: int
+    facts: int
+
+    @classmethod
+    def of(cls, facts: Facts | Shard) -> DataSummary:
+        """The summary of some facts, of all workers."""
+        n_facts = facts.n_facts if isinstance(facts, Shard) else len(facts)
+        return cls(facts.n_entities, facts.n_relations, n_facts)
+
+    @property
+    def cells(self) -> float:
+        """The number of cells."""
+        return float(self.entities) ** 2 * self.relations
+
+    @property
+    def density(self) -> float:
+        """The share of cells that are facts."""
+        return self.facts / max(self.cells, 1.0)
+
+    @property
+    def degree(self) -> float:
+        """Facts per entity, as subject or object."""
+        return 2 * self.facts / max(self.entities, 1)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether nearly all cells are false, and most of those never considered."""
+        return self.density < MIN_DENSITY
+
+
+@dataclass(frozen=True)
+class ChosenSettings:
+    """The settings of a fit that were not given, and why they were chosen."""
+
+    values: dict[str, Any]
+    reason: str
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.values.items())
+        return f"{shown} ({self.reason})" if self.values else "all settings were given"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        values = {name: value if _is_plain(value) else repr(value) for name, value in self.values.items()}
+        return {"settings": values, "reason": self.reason}
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+def for_likelihood(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> ChosenSettings:
+    """The settings that `Rescal` was not given."""
+    by_l2 = given["l2_entities"] is not None or given["l2_relations"] is not None
+    if data.is_sparse and not by_l2 and (loss.can_be_sampled or loss.ranks_only):
+        chosen, why = _sparse(given, data, loss), "the data is sparse"
+    else:
+        chosen, why = _dense(given, data, loss), "the data is dense"
+        if by_l2:  # the model of the paper, with a bias
+            chosen["bias"], why = not loss.ranks_only, "an L2 penalty was given"
+    values = {name: value for name, value in chosen.items() if given[name] in (None, "auto")}
+    numbers = f"{data.facts:,} facts are {_percent(data.density)} of the cells, {data.degree:.3g} per entity"
+    return ChosenSettings(values, f"{why}: {numbers}")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"
+
+
+def _sparse(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> dict[str, Any]:
+    """Few facts per entity: relations with few parameters, and a penalty in proportion to the facts."""
+    structure = given["structure"] or (COMPLEX if _may_be_complex(given, loss) else FULL)
+    low, high = DURA_LIMITS
+    return {
+        "structure": structure,
+        "rank": _sparse_rank(data),
+        "penalty": Dura(_rounded(np.clip(DURA_PER_DEGREE / data.degree, low, high))),
+        "optimiser": Adam(COMPLEX_RATE if structure == COMPLEX else FULL_RATE),
+        "method": method_for(data, given, loss),
+        "init": "small",
+        "max_iter": SPARSE_ROUNDS,
+        "bias": not loss.ranks_only,
+    }
+
+
+def _may_be_complex(given: dict[str, Any], loss: ResolvedLoss) -> bool:
+    """Whether nothing that was given needs whole matrices R_k."""
+    even = given["rank"] is None or (isinstance(given["rank"], int) and given["rank"] % 2 == 0)
+    return even and loss.can_be_sampled and given["device"] == "cpu" and given["init"] in (None, "small", "random")
+
+
+def _sparse_rank(data: DataSummary) -> int:
+    """More components where entities have many facts; even, and far fewer than entities."""
+    wanted = 128 if data.degree < 16 else 256 if data.facts < 100_000 else 512
+    room = min(MAX_ENTITY_NUMBERS / data.entities, np.sqrt(MAX_RELATION_NUMBERS / max(data.relations, 1)))
+    rank = next((rank for rank in SPARSE_RANKS if rank <= min(wanted, room)), SPARSE_RANKS[-1])
+    limit = data.entities // ENTITIES_PER_COMPONENT
+    return int(min(rank, max(limit - limit % 2, 2, min(10, data.entities // 2 * 2)), data.entities))
+
+
+def _dense(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> dict[str, Any]:
+    """Many facts per entity: whole relation matrices, and the penalty of the paper."""
+    method = method_for(data, given, loss)
+    l2 = l2_for(data)
+    return {
+        "structure": FULL,
+        "rank": min(DENSE_RANK, data.entities),
+        "l2_entities": l2 if given["l2_relations"] is None else given["l2_relations"],
+        "l2_relations": l2 if given["l2_entities"] is None else given["l2_entities"],
+        "method": method,
+        "init": "als",
+        "max_iter": DENSE_STEPS[method],
+        "bias": not loss.ranks_only and data.density < MAX_BIAS_DENSITY,
+    }
+
+
+def l2_for(data: DataSummary, per_fact: float = L2_PER_FACT, limits: tuple[float, float] = L2_LIMITS) -> float:
+    """λ in proportion to the facts per entity: the loss of an entity's cells grows with them."""
+    return _rounded(np.clip(per_fact * data.degree, *limits))
+
+
+def for_least_squares(given: dict[str, Any], data: DataSummary) -> ChosenSettings:
+    """The settings that `RescalALS` was not given."""
+    l2 = l2_for(data, ALS_L2_PER_FACT, ALS_L2_LIMITS)
+    chosen = {
+        "rank": min(DENSE_RANK, data.entities),
+        "l2_entities": l2 if given["l2_relations"] is None else given["l2_relations"],
+        "l2_relations": l2 if given["l2_entities"] is None else given["l2_entities"],
+    }
+    values = {name: value for name, value in chosen.items() if given[name] is None}
+    return ChosenSettings(values, f"{data.degree:.3g} facts per entity")
+
+
+def method_for(data: DataSummary, given: dict[str, Any], loss: ResolvedLoss) -> str:
+    """Whether all cells are summed: always if a sample of them would cost as much."""
+    if not loss.can_be_sampled or given["device"] != "cpu":
+        return "exact"
+    exact = data.cells <= max(MAX_EXACT_CELLS, SAMPLED_CELLS_PER_FACT * data.facts)
+    return "exact" if exact and given["zeros"] == "all" else "sampled"
+
+
+def _rounded(value: float) -> float:
+    """Two significant digits."""
+    return float(f"{value:.2g}")

@@ -1,0 +1,122 @@
+"""Settings that are not given are chosen from the data; those that are given are kept."""
+
+import numpy as np
+import pytest
+
+import relatent
+from relatent import Adam, Dura, Facts, PoorFitWarning, RescalALS, RescalLogit, evaluate, load_dataset, split
+from relatent.fit.automatic import DataSummary, l2_for
+from sparse_graphs import sparse_graph
+
+QUICK = {"max_iter": 3}
+
+
+@pytest.fixture(scope="module")
+def films() -> Facts:
+    return sparse_graph("films", 0)
+
+
+def test_sparse_and_dense_data_get_different_settings(films: Facts) -> None:
+    sparse, dense = (RescalLogit().choose_settings(facts) for facts in (films, load_dataset("kinships")))
+    assert sparse is not None
+    assert dense is not None
+    assert sparse.values["structure"] == "complex"
+    assert isinstance(sparse.values["penalty"], Dura)
+    assert sparse.values["method"] == "sampled"
+    assert dense.values["structure"] == "full"
+    assert 1 < dense.values["l2_entities"] < 3
+    assert dense.values["method"] == "exact"
+    assert "sparse" in sparse.reason
+    assert "dense" in dense.reason
+
+
+def test_what_is_given_is_kept_and_the_rest_is_chosen(films: Facts) -> None:
+    model = RescalLogit(rank=10, penalty=Dura(0.3), max_iter=2).fit(films)
+    assert (model.rank, model.penalty, model.max_iter) == (10, Dura(0.3), 2)
+    assert model.structure is None  # parameters stay as they were given
+    assert model.factors_.rank == 10
+    assert model.settings_.values.keys() == {"structure", "optimiser", "method", "init", "bias"}
+    assert model.factors_.about["settings"]["structure"] == "complex"
+    assert model.factors_.about["chosen"]["reason"] == model.settings_.reason
+
+
+def test_an_l2_penalty_alone_sets_both_weights(films: Facts) -> None:
+    chosen = RescalLogit(l2_entities=0.2).choose_settings(films)
+    assert chosen is not None
+    assert chosen.values["l2_relations"] == 0.2
+    assert chosen.values["structure"] == "full"
+    assert "penalty" not in chosen.values
+
+
+def test_an_odd_rank_is_fitted_with_whole_matrices(films: Facts) -> None:
+    chosen = RescalLogit(rank=7).choose_settings(films)
+    assert chosen is not None
+    assert chosen.values["structure"] == "full"
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 12, 40])
+def test_the_smallest_data_can_be_fitted_without_options(n: int) -> None:
+    ids = np.arange(n)
+    facts = Facts.from_arrays(ids, np.zeros(n, int), (ids + 1) % n)
+    for estimator in (RescalLogit(**QUICK), RescalALS(max_iter=2)):
+        with pytest.warns() if n == 1 else _no_check():
+            factors = estimator.fit(facts).factors_
+        assert 1 <= factors.rank <= n
+        assert np.isfinite(factors.A).all()
+
+
+class _no_check:  # noqa: N801
+    def __enter__(self) -> None:
+        import warnings
+
+        self._catch = warnings.catch_warnings()
+        self._catch.__enter__()
+        warnings.simplefilter("ignore", relatent.RelatentWarning)
+
+    def __exit__(self, *exception: object) -> None:
+        self._catch.__exit__(None, None, None)
+
+
+def test_the_penalty_grows_with_the_facts_per_entity() -> None:
+    few, many = (l2_for(DataSummary(100, 1, facts)) for facts in (500, 5_000))
+    assert few < many
+    assert l2_for(DataSummary(100, 1, 10**9)) == l2_for(DataSummary(100, 1, 10**8))
+
+
+def test_the_same_seed_gives_the_same_model(films: Facts) -> None:
+    first, second, other = (RescalLogit(max_iter=2, random_state=seed).fit(films).factors_ for seed in (1, 1, 2))
+    assert np.array_equal(first.A, second.A)
+    assert not np.array_equal(first.A, other.A)
+
+
+def test_without_options_a_sparse_graph_is_ranked_far_above_frequency() -> None:
+    facts = sparse_graph("biology", 3)
+    train, test = split(facts, test_size=0.1, random_state=3)
+    ranking = evaluate(RescalLogit(max_iter=40).fit(train).factors_, test, known=[train])
+    assert ranking.baseline is not None
+    assert ranking.mrr > max(0.35, 3 * ranking.baseline.mrr)
+
+
+def test_least_squares_on_a_sparse_graph_warns_and_is_above_frequency(films: Facts) -> None:
+    train, test = split(films, test_size=0.1, random_state=0)
+    with pytest.warns(PoorFitWarning, match="RescalLogit"):
+        factors = RescalALS().fit(train).factors_
+    ranking = evaluate(factors, test, known=[train])
+    assert ranking.baseline is not None
+    assert ranking.mrr > ranking.baseline.mrr
+
+
+def test_a_structure_that_does_not_fit_is_refused(films: Facts) -> None:
+    with pytest.raises(relatent.InputError, match="even rank, got 7; use rank=8"):
+        RescalLogit(rank=7, structure="complex").fit(films)
+    with pytest.raises(relatent.InputError, match="'full' or 'complex', got 'ring'"):
+        RescalLogit(structure="ring").fit(films)
+
+
+@pytest.mark.filterwarnings("ignore::relatent.ConvergenceWarning")
+def test_every_optimiser_and_penalty_takes_a_complex_structure(films: Facts) -> None:
+    for penalty in (None, Dura(0.1), relatent.N3(0.1)):
+        for optimiser in (Adam(0.1), relatent.Lbfgs()):
+            model = RescalLogit(8, structure="complex", penalty=penalty, optimiser=optimiser, **QUICK)
+            _, steps = model.fit(films).factors_, model.trace_.objective
+            assert steps[-1] < steps[0]
