@@ -31,9 +31,10 @@ ALS_L2_LIMITS = (0.1, 10.0)
 SPARSE_RANKS = (512, 256, 128, 64, 32)
 SPARSE_ROUNDS = 100
 ENTITIES_PER_COMPONENT = 3  # at least
-DURA_PER_DEGREE = 0.8  # the weight of DURA times the facts per entity
+DURA_PER_DEGREE, LARGE_DURA_PER_DEGREE = 0.8, 1.5  # the weight of DURA times the facts per entity
+LARGE_DATA = 100_000  # facts
 DURA_LIMITS = (0.005, 0.1)
-COMPLEX_RATE, FULL_RATE = 0.1, 0.05  # learning rates of Adam
+COMPLEX_RATE, LARGE_RATE, FULL_RATE = 0.1, 0.05, 0.05  # learning rates of Adam; at rank 512, .1 diverges
 MAX_ENTITY_NUMBERS = 4e7  # of A
 MAX_RELATION_NUMBERS = 1e8  # of R
 
@@ -115,12 +116,14 @@ def _percent(share: float) -> str:
 def _sparse(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> dict[str, Any]:
     """Few facts per entity: relations with few parameters, and a penalty in proportion to the facts."""
     structure = given["structure"] or (COMPLEX if _may_be_complex(given, loss) else FULL)
-    low, high = DURA_LIMITS
+    is_large = data.facts >= LARGE_DATA
+    per_degree = LARGE_DURA_PER_DEGREE if is_large else DURA_PER_DEGREE
+    complex_rate = LARGE_RATE if is_large else COMPLEX_RATE
     return {
         "structure": structure,
         "rank": _sparse_rank(data),
-        "penalty": Dura(_rounded(np.clip(DURA_PER_DEGREE / data.degree, low, high))),
-        "optimiser": Adam(COMPLEX_RATE if structure == COMPLEX else FULL_RATE),
+        "penalty": Dura(_rounded(np.clip(per_degree / data.degree, *DURA_LIMITS))),
+        "optimiser": Adam(complex_rate if structure == COMPLEX else FULL_RATE),
         "method": method_for(data, given, loss),
         "init": "small",
         "max_iter": SPARSE_ROUNDS,
@@ -136,7 +139,7 @@ def _may_be_complex(given: dict[str, Any], loss: ResolvedLoss) -> bool:
 
 def _sparse_rank(data: DataSummary) -> int:
     """More components where entities have many facts; even, and far fewer than entities."""
-    wanted = 128 if data.degree < 16 else 256 if data.facts < 100_000 else 512
+    wanted = 128 if data.degree < 16 else 256 if data.facts < LARGE_DATA else 512
     room = min(MAX_ENTITY_NUMBERS / data.entities, np.sqrt(MAX_RELATION_NUMBERS / max(data.relations, 1)))
     rank = next((rank for rank in SPARSE_RANKS if rank <= min(wanted, room)), SPARSE_RANKS[-1])
     limit = data.entities // ENTITIES_PER_COMPONENT
