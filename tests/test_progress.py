@@ -56,14 +56,37 @@ def test_the_time_left_is_known_however_long_a_step_takes(seconds_a_step):
 # --- without a terminal
 
 
+class Clock:
+    """Simulated time, for `time.monotonic` and `threading.Event`; it starts when the work has reported everything."""
+
+    Thread = threading.Thread
+
+    def __init__(self, seconds):
+        self.now, self.end, self._reported = 0.0, seconds, threading.Event()
+
+    def monotonic(self):
+        return self.now
+
+    def Event(self):
+        return self
+
+    def set(self):
+        self._reported.set()
+
+    def wait(self, pause):
+        self._reported.wait()
+        self.now += pause
+        return self.now > self.end
+
+
 def written(reports, seconds, monkeypatch, **settings):
     """The lines of work without a terminal that reports, then takes some seconds."""
-    out = io.StringIO()
-    monkeypatch.setattr("relatent.progress.SECONDS_BETWEEN_LINES", 0.05)
+    out, clock = io.StringIO(), Clock(seconds)
+    for module in ("time", "threading"):
+        monkeypatch.setattr(f"relatent.progress.{module}", clock)
     with bar("fitting [als]", console=Console(file=out), **settings) as progress:
         for report in reports:
             progress(*report)
-        time.sleep(seconds)
     return out.getvalue().splitlines()
 
 
@@ -75,22 +98,22 @@ def test_without_a_terminal_work_that_ends_soon_writes_nothing():
 
 
 def test_without_a_terminal_a_line_now_and_then_tells_what_is_done(monkeypatch):
-    lines = written([(1, 5000, "objective 9"), (1200, 5000, "objective 7 [x]")], 0.5, monkeypatch)
-    assert 2 <= len(lines) <= 10  # a line also while nothing is reported, at most one per pause
-    assert lines[-1] == "fitting [als]: 1,200 of 5,000, objective 7 [x], 0:00:00 elapsed"
+    lines = written([(1, 5000, "objective 9"), (1200, 5000, "objective 7 [x]")], 35, monkeypatch)
+    assert len(lines) == 3  # a line every ten seconds, also while nothing is reported
+    assert lines[-1] == "fitting [als]: 1,200 of 5,000, objective 7 [x], 0:00:30 elapsed"
 
 
 def test_lines_say_at_most_count_bytes_and_tell_what_goes_on_before_the_first_report(monkeypatch):
-    assert "3 of at most 500" in written([(3, 500, "")], 0.2, monkeypatch, at_most=True)[-1]
-    reading = written([(500_000_000, 2_000_000_000, "7 facts")], 0.2, monkeypatch, in_bytes=True)
+    assert "3 of at most 500" in written([(3, 500, "")], 12, monkeypatch, at_most=True)[-1]
+    reading = written([(500_000_000, 2_000_000_000, "7 facts")], 12, monkeypatch, in_bytes=True)
     assert "500 MB of 2,000 MB, 7 facts" in reading[-1]
-    starting = written([], 0.2, monkeypatch, note="computing the start")
-    assert starting[-1] == "fitting [als]: computing the start, 0:00:00 elapsed"
+    starting = written([], 12, monkeypatch, note="computing the start")
+    assert starting[-1] == "fitting [als]: computing the start, 0:00:10 elapsed"
 
 
 def test_lines_become_rarer_the_longer_the_work_takes(monkeypatch):
     monkeypatch.setattr("relatent.progress.MAX_LINE_RATE", 1.0)
-    assert len(written([], 0.75, monkeypatch)) <= 4  # about at 0.05, 0.1, 0.2 and 0.4 seconds
+    assert len(written([], 150, monkeypatch)) == 4  # after 10, 20, 40 and 80 seconds
 
 
 def test_the_writer_ends_with_the_work_and_when_nobody_reads(monkeypatch):

@@ -1,7 +1,7 @@
 """Limits on the time of a request and on the number of waiting requests."""
 
 import dataclasses
-import time
+import threading
 
 import pytest
 from api_client import check_error, client_of
@@ -13,17 +13,20 @@ from relatent.web.request_pool import RequestPool
 
 @pytest.fixture
 def slow_model(monkeypatch):
+    ended = threading.Event()
     endpoints = tuple(
-        dataclasses.replace(endpoint, call=lambda explorer: time.sleep(0.5))
+        dataclasses.replace(endpoint, call=lambda explorer: ended.wait(60))
         if endpoint.path == "/api/model"
         else endpoint
         for endpoint in ENDPOINTS
     )
     monkeypatch.setattr(app_module, "ENDPOINTS", endpoints)
+    yield
+    ended.set()
 
 
 def test_a_request_that_takes_too_long_is_abandoned(explorer, slow_model):
-    with client_of(explorer, seconds=0.05) as client:
+    with client_of(explorer, seconds=1.0) as client:
         response = client.get("/api/model")
         check_error(response, 503, "timeout")
         assert response.headers["retry-after"] == "1"
