@@ -1,5 +1,7 @@
 """Settings that are not given are chosen from the data; those that are given are kept."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -48,33 +50,30 @@ def test_an_l2_penalty_alone_sets_both_weights(films: Facts) -> None:
     assert "penalty" not in chosen.values
 
 
+def test_the_number_of_steps_is_that_of_the_given_method() -> None:
+    steps = {
+        method: RescalLogit(method=method).choose_settings(load_dataset("kinships")).values["max_iter"]
+        for method in ("auto", "exact", "sampled")
+    }
+    assert steps["auto"] == steps["exact"] > steps["sampled"]
+
+
 def test_an_odd_rank_is_fitted_with_whole_matrices(films: Facts) -> None:
     chosen = RescalLogit(rank=7).choose_settings(films)
     assert chosen is not None
     assert chosen.values["structure"] == "full"
 
 
+@pytest.mark.filterwarnings("ignore::relatent.RelatentWarning")
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 12, 40])
 def test_the_smallest_data_can_be_fitted_without_options(n: int) -> None:
     ids = np.arange(n)
     facts = Facts.from_arrays(ids, np.zeros(n, int), (ids + 1) % n)
     for estimator in (RescalLogit(**QUICK), RescalALS(max_iter=2)):
-        with pytest.warns() if n == 1 else _no_check():
+        with pytest.warns() if n == 1 else nullcontext():
             factors = estimator.fit(facts).factors_
         assert 1 <= factors.rank <= n
         assert np.isfinite(factors.A).all()
-
-
-class _no_check:  # noqa: N801
-    def __enter__(self) -> None:
-        import warnings
-
-        self._catch = warnings.catch_warnings()
-        self._catch.__enter__()
-        warnings.simplefilter("ignore", relatent.RelatentWarning)
-
-    def __exit__(self, *exception: object) -> None:
-        self._catch.__exit__(None, None, None)
 
 
 def test_the_penalty_grows_with_the_facts_per_entity() -> None:

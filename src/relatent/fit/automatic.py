@@ -14,6 +14,7 @@ import numpy as np
 from ..data.facts import Facts
 from ..data.shard import Shard
 from ..model.structure import COMPLEX, FULL
+from .init import resolve_rank
 from .losses import ResolvedLoss
 from .optimisers import Adam
 from .penalties import Dura
@@ -21,9 +22,8 @@ from .penalties import Dura
 MIN_DENSITY = 0.01  # share of cells that are facts, from which on data is dense
 SAMPLED_CELLS_PER_FACT = 80.0  # the cost of a sampled pass, in cells per fact: 64 zeros, and the fact itself
 MAX_EXACT_CELLS = 2e6  # a sum over so few cells costs less than the overhead of a sample
-DENSE_RANK = 50
 MAX_BIAS_DENSITY = 0.1  # beyond, no background level is left to a bias, and a free number per relation overfits
-DENSE_STEPS = {"exact": 500, "sampled": 200}
+EXACT_STEPS, SAMPLED_STEPS = 500, 200  # of dense data
 L2_PER_FACT = 0.012  # λ per fact of an entity
 L2_LIMITS = (0.05, 3.0)
 ALS_L2_PER_FACT = 0.05
@@ -104,9 +104,26 @@ def for_likelihood(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss)
         chosen, why = _dense(given, data, loss), "the data is dense"
         if by_l2:  # the model of the paper, with a bias
             chosen["bias"], why = not loss.ranks_only, "an L2 penalty was given"
-    values = {name: value for name, value in chosen.items() if given[name] in (None, "auto")}
+    values = _not_given(given, chosen)
     numbers = f"{data.facts:,} facts are {_percent(data.density)} of the cells, {data.degree:.3g} per entity"
     return ChosenSettings(values, f"{why}: {numbers}")
+
+
+def _not_given(given: dict[str, Any], chosen: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in chosen.items() if _is_open(given[name])}
+
+
+def _is_open(value: object) -> bool:
+    return value is None or (isinstance(value, str) and value == "auto")
+
+
+def _l2_pair(given: dict[str, Any], l2: float) -> dict[str, float]:
+    """λ_A and λ_R: where one is given, the other is the same."""
+    entities, relations = given["l2_entities"], given["l2_relations"]
+    return {
+        "l2_entities": l2 if relations is None else relations,
+        "l2_relations": l2 if entities is None else entities,
+    }
 
 
 def _percent(share: float) -> str:
@@ -148,16 +165,14 @@ def _sparse_rank(data: DataSummary) -> int:
 
 def _dense(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> dict[str, Any]:
     """Many facts per entity: whole relation matrices, and the penalty of the paper."""
-    method = method_for(data, given, loss)
-    l2 = l2_for(data)
+    method = method_for(data, given, loss) if _is_open(given["method"]) else given["method"]
     return {
         "structure": FULL,
-        "rank": min(DENSE_RANK, data.entities),
-        "l2_entities": l2 if given["l2_relations"] is None else given["l2_relations"],
-        "l2_relations": l2 if given["l2_entities"] is None else given["l2_entities"],
+        "rank": resolve_rank(None, data.entities),
+        **_l2_pair(given, l2_for(data)),
         "method": method,
         "init": "als",
-        "max_iter": DENSE_STEPS[method],
+        "max_iter": SAMPLED_STEPS if method == "sampled" else EXACT_STEPS,
         "bias": not loss.ranks_only and data.density < MAX_BIAS_DENSITY,
     }
 
@@ -171,12 +186,10 @@ def for_least_squares(given: dict[str, Any], data: DataSummary) -> ChosenSetting
     """The settings that `RescalALS` was not given."""
     l2 = l2_for(data, ALS_L2_PER_FACT, ALS_L2_LIMITS)
     chosen = {
-        "rank": min(DENSE_RANK, data.entities),
-        "l2_entities": l2 if given["l2_relations"] is None else given["l2_relations"],
-        "l2_relations": l2 if given["l2_entities"] is None else given["l2_entities"],
+        "rank": resolve_rank(None, data.entities),
+        **_l2_pair(given, l2),
     }
-    values = {name: value for name, value in chosen.items() if given[name] is None}
-    return ChosenSettings(values, f"{data.degree:.3g} facts per entity")
+    return ChosenSettings(_not_given(given, chosen), f"{data.degree:.3g} facts per entity")
 
 
 def method_for(data: DataSummary, given: dict[str, Any], loss: ResolvedLoss) -> str:

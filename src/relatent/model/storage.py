@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -308,6 +307,8 @@ def _check_tensors(file: _ModelFile) -> None:
     (n, rank), k = shapes["A"], shapes["R"][0]
     if not (n and k and rank):
         raise _RefusedError(f"is damaged: {n} entities, {k} relations, rank {rank}; get a fresh copy")
+    if dimensions == 2 and rank % 2:
+        raise _RefusedError(f"is damaged: a complex structure has an even rank, got {rank}; get a fresh copy")
     fixed = {"R": (k, rank, rank)[:dimensions], "bias": (k,), "entity_offsets": (n + 1,), "relation_offsets": (k + 1,)}
     for name, shape in shapes.items():
         dtype = DTYPES.get(file.handle.get_slice(name).get_dtype(), "of another type")
@@ -320,10 +321,8 @@ def _whole_R(R: NDArray[Any]) -> Slices:
     """The relation matrices, also of a file that holds their parameters."""
     if R.ndim == 2:
         k, r = R.shape
-        if r % 2:
-            raise _RefusedError(f"is damaged: a complex structure has an even rank, got {r}; get a fresh copy")
         check_memory(R.itemsize * k * r * r, f"relation matrices of {k} relations and rank {r}", "free some memory")
-    whole: Slices = expanded(R, partial(np.zeros, dtype=R.dtype))
+    whole: Slices = expanded(R)
     return whole
 
 

@@ -36,12 +36,12 @@ def check_structure(structure: object, rank: int) -> None:
         raise InputError(f"structure='complex' needs an even rank, got {rank}; use rank={rank + 1}")
 
 
-def expanded(P: Any, zeros: Any) -> Any:
-    """R of these parameters; `zeros` makes an array of a shape, on the device of P."""
+def expanded(P: Any, zeros: Any = None) -> Any:
+    """R of these parameters; `zeros` makes an array of a shape on the device of P, by default with NumPy."""
     if P.ndim == 3:
         return P
     k, r = P.shape
-    d, R = r // 2, zeros((k, r, r))
+    d, R = r // 2, np.zeros((k, r, r), P.dtype) if zeros is None else zeros((k, r, r))
     first, second = np.arange(d), np.arange(d, r)
     R[:, first, first] = R[:, second, second] = P[:, :d]
     R[:, first, second] = P[:, d:]
@@ -58,13 +58,18 @@ def contracted(dR: Any, out: Any) -> Any:
     return out
 
 
+def nearest_parameters(R: Any) -> Any:
+    """The parameters of the complex matrices that are closest to R."""
+    return contracted(R, np.zeros(R.shape[:2], R.dtype)) / 2
+
+
 def compact(R: Any) -> Any:
     """The parameters of matrices that all have the complex structure exactly; other matrices as they are."""
-    k, r = R.shape[:2]
+    r = R.shape[1]
     if R.ndim == 2 or r % 2 or not R.size or R[0, 0, 0] != R[0, r // 2, r // 2]:
         return R
-    P = contracted(R, np.zeros((k, r), R.dtype)) / 2
-    return P if np.array_equal(expanded(P, lambda shape: np.zeros(shape, R.dtype)), R) else R
+    P = nearest_parameters(R)
+    return P if np.array_equal(expanded(P), R) else R
 
 
 def transposed(P: Any) -> Any:

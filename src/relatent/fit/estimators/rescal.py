@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from ...data.shard import Shard
 from ...errors import InputError
 from ...model.factors import Factors
 from ...model.objective_term import ObjectiveTerm
-from ...model.structure import FULL, check_structure, contracted, expanded
+from ...model.structure import FULL, check_structure, expanded, nearest_parameters
 from ...random_state import RandomState
 from .. import automatic, losses, optimisers, penalties
 from .. import init as start
@@ -145,7 +144,7 @@ class Rescal(Ranked):
                 workers=shard.workers,
             )
         A, R, b = (np.array(part) for part in layout.views(backend.to_numpy(state.x)))
-        R = expanded(R, partial(np.zeros, dtype=R.dtype))
+        R = expanded(R)
         self._warn_if_vanished(A, R)
         term, penalty = losses.describe(self.loss), ObjectiveTerm.of(self._penalty(), penalties.PENALTIES)
         self._finish(shard, A, R, b, loss.link, trace, loss=term, penalty=penalty, method=self.method_)
@@ -238,7 +237,7 @@ class Rescal(Ranked):
 
     def _relation_parameters(self, R: Slices) -> Slices:
         """The parameters whose matrices are closest to R."""
-        return R if self.structure == FULL else contracted(R, np.zeros(R.shape[:2], R.dtype)) / 2
+        return R if self.structure == FULL else nearest_parameters(R)
 
     def _objective(self, loss: ResolvedLoss, shard: Shard, layout: Layout, backend: Backend) -> PenalisedLikelihood:
         """The penalised likelihood, exact or of a sample."""
@@ -283,7 +282,7 @@ class Rescal(Ranked):
             if cells is not None:
                 return cells(*layout.views(x)).value
             A, R, b = layout.views(backend.to_numpy(x))
-            R = expanded(R, partial(np.zeros, dtype=R.dtype))
+            R = expanded(R)
             return heldout.log_loss(Factors(A, R, b, shard.entities, shard.relations, loss.link, loss=term))
 
         return Watch(validation_loss, every=VALIDATION_INTERVAL, patience=self.patience)
