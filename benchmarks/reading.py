@@ -27,7 +27,7 @@ from timing import bar, summary, timed
 
 import relatent
 from relatent.data.read import rdf
-from relatent.data.read.formats import identify
+from relatent.data.read.file_formats import identify
 from relatent.data.read.string_table import Spans, StringTable
 from relatent.progress import silent
 

@@ -21,34 +21,50 @@ from relatent.atomic_write import replacing
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "tests"))  # the generator of planted graphs lives there
 BENCHMARKS = {  # name: (module, function, what it measures)
-    "exact-kinships": ("exact", "kinships", "exact objective and gradient of Kinships, r = 50, and dense NumPy"),
-    "exact-large": ("exact", "large", "the same for 8·10⁸ cells, r = 64, as a share of the matrix rate; memory"),
-    "logit-kinships": ("fits", "logit_kinships", "a fit of 150 steps, and dense NumPy with SciPy's L-BFGS-B"),
-    "lbfgs": ("fits", "lbfgs", "our L-BFGS and SciPy's on the same objective"),
-    "exact-optimisers": ("fits", "exact_optimisers", "L-BFGS and Adam on the exact sum of CoDEx-S (10 min)"),
-    "als-rescal": ("sweeps", "als_rescal", "an ALS sweep, and one of the PyPI package rescal 0.4"),
-    "als-yago": ("sweeps", "als_yago", "the same for 3 M entities and 70 M facts: seconds, memory, gathers (15 min)"),
-    "als-growth": ("sweeps", "als_growth", "seconds per sweep by size, up to 70 M facts (10 min)"),
+    "exact-kinships": (
+        "exact_likelihood",
+        "kinships",
+        "exact objective and gradient of Kinships, r = 50, and dense NumPy",
+    ),
+    "exact-large": (
+        "exact_likelihood",
+        "large",
+        "the same for 8·10⁸ cells, r = 64, as a share of the matrix rate; memory",
+    ),
+    "logit-kinships": ("exact_fits", "logit_kinships", "a fit of 150 steps, and dense NumPy with SciPy's L-BFGS-B"),
+    "lbfgs": ("exact_fits", "lbfgs", "our L-BFGS and SciPy's on the same objective"),
+    "exact-optimisers": ("exact_fits", "exact_optimisers", "L-BFGS and Adam on the exact sum of CoDEx-S (10 min)"),
+    "als-rescal": ("als_sweeps", "als_rescal", "an ALS sweep, and one of the PyPI package rescal 0.4"),
+    "als-yago": (
+        "als_sweeps",
+        "als_yago",
+        "the same for 3 M entities and 70 M facts: seconds, memory, gathers (15 min)",
+    ),
+    "als-growth": ("als_sweeps", "als_growth", "seconds per sweep by size, up to 70 M facts (10 min)"),
     "logit-yago": (
-        "scale",
+        "sampled_likelihood",
         "logit_yago",
         "the sampled likelihood for 3 M entities and 70 M facts: seconds, memory",
     ),
-    "logit-growth": ("scale", "logit_growth", "seconds per pass by size, up to 70 M facts, and by rank"),
+    "logit-growth": ("sampled_likelihood", "logit_growth", "seconds per pass by size, up to 70 M facts, and by rank"),
     "planted": (
-        "scale",
+        "sampled_likelihood",
         "planted_truth",
         "precision on 7 M facts of planted groups: the planted factors, ALS, the likelihood (12 min)",
     ),
-    "planted-fine": ("scale", "planted_fine", "the same where only log-odds are of low rank (25 min)"),
-    "sampled-exact": ("scale", "sampled_exact", "the sampled and the exact fit on CoDEx-S and arXiv (20 min)"),
-    "pykeen": ("scale", "beside_pykeen", "PyKEEN's RESCAL and ours on CoDEx-S"),
+    "planted-fine": ("sampled_likelihood", "planted_fine", "the same where only log-odds are of low rank (25 min)"),
+    "sampled-exact": (
+        "sampled_likelihood",
+        "sampled_exact",
+        "the sampled and the exact fit on CoDEx-S and arXiv (20 min)",
+    ),
+    "pykeen": ("sampled_likelihood", "beside_pykeen", "PyKEEN's RESCAL and ours on CoDEx-S"),
     "gpu-exact": ("gpu", "exact", "exact objective and gradient on a GPU: seconds, rate, accuracy, memory (2 min)"),
     "gpu-presets": ("gpu", "presets", "ranking quality and time of every preset on a GPU (4 min)"),
     "gpu-als": ("gpu", "als", "ALS sweeps of FB15k-237 at rank 128: on a GPU, and on the CPU over all rows"),
-    "ranking": ("answers", "ranking", "filtered ranks of the test facts of WN18RR, rank 64"),
-    "fold-in": ("newcomers", "fold_in", "fold-in of new entities and a refit; fold-in among a million entities"),
-    "duplicates": ("twins", "duplicates", "duplicates of split entities found, CoDEx-S and Kinships (3 min)"),
+    "ranking": ("ranking_and_help", "ranking", "filtered ranks of the test facts of WN18RR, rank 64"),
+    "fold-in": ("fold_in", "fold_in", "fold-in of new entities and a refit; fold-in among a million entities"),
+    "duplicates": ("duplicates", "duplicates", "duplicates of split entities found, CoDEx-S and Kinships (3 min)"),
     "reading": ("reading", "reading", "70 M named facts from TSV.gz to sorted ids; other formats, polars, each step"),
     "ntriples": (
         "reading",
@@ -56,7 +72,7 @@ BENCHMARKS = {  # name: (module, function, what it measures)
         "2 M triples from N-Triples: our scanner beside pyoxigraph, equal facts (5 min)",
     ),
     "several": (
-        "several",
+        "several_processes",
         "several",
         "1, 2 and 4 Gloo processes: objective, bytes sent, seconds per step (2 min)",
     ),
@@ -67,12 +83,12 @@ BENCHMARKS = {  # name: (module, function, what it measures)
     ),
     "tune": ("tuning", "tune", "settings found in two minutes on Kinships, judged on other folds (9 min)"),
     "groups": (
-        "grouping",
+        "groups",
         "groups",
         "groups of Kinships and Nations and their true groups: adjusted Rand index",
     ),
     "calibration": (
-        "calibrating",
+        "calibration",
         "calibration",
         "expected and true numbers of missing facts on sparse graphs, by probability (40 min, 2 on a GPU)",
     ),
@@ -81,7 +97,7 @@ BENCHMARKS = {  # name: (module, function, what it measures)
         "serving",
         "the server: latency at 100 questions per second, 10,000 mixed requests, memory, search",
     ),
-    "help": ("answers", "help_text", "time of `relatent --help`"),
+    "help": ("ranking_and_help", "help_text", "time of `relatent --help`"),
 }
 
 
@@ -93,7 +109,7 @@ def main() -> int:
     arguments = _arguments()
     if arguments.task is not None:  # of a benchmark that runs each side in its own process
         task = json.loads(arguments.task)
-        print(json.dumps(import_module(task.get("module", "sweeps")).do(task)))
+        print(json.dumps(import_module(task.get("module", "als_sweeps")).do(task)))
         return 0
     if arguments.list or arguments.name is None:
         for name, (_, _, about) in BENCHMARKS.items():

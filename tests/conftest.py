@@ -1,4 +1,4 @@
-"""pytest puts this folder on the path of imports, so that tests can say `import worlds`."""
+"""pytest puts this folder on the path of imports, so that tests can say `import small_graphs`."""
 
 import signal
 from functools import cache

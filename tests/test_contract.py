@@ -11,13 +11,13 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import relatent
-from relatent.cells.reference import cellwise, dense_tensors
+from relatent.cells.reference_sums import cellwise, dense_tensors
 from relatent.data.heldout import HeldOut
 from relatent.errors import ConvergenceWarning, FitError, InputError
 from relatent.fit.losses import Squared, resolve
 from relatent.model.entity_regression import can_fold
-from relatent.model.objective_term import ObjectiveTerm
-from worlds import all_scores, blocks, chain, permuted, politics, random_facts, relative_error
+from relatent.model.objective_description import ObjectiveTerm
+from small_graphs import all_scores, blocks, chain, permuted, politics, random_facts, relative_error
 
 ESTIMATORS = {
     "als": relatent.RescalALS(rank=4, l2_entities=0.1, l2_relations=0.1, tol=1e-3),

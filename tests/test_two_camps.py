@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import relatent
-from worlds import two_camps
+from small_graphs import two_camps
 
 pytestmark = pytest.mark.numerical
 SEEDS = range(20)

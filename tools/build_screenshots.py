@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 import relatent
 from relatent.analysis.known_facts import KnownFacts
 from relatent.web.app import create_app
-from relatent.web.views import Explorer
+from relatent.web.explorer import Explorer
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 UNOBSERVED = ("George H. W. Bush",)  # the party of these is unobserved

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .data.catalog import datasets, load_dataset, load_negatives, load_splits
     from .data.facts import Facts
     from .data.heldout import HeldOut
-    from .data.read.dispatch import read
+    from .data.read.read import read
     from .data.split import presidents_folds, split
     from .distributed.workers import Workers
     from .errors import (
@@ -81,7 +81,7 @@ __all__ = [
 _EXPORTS = {  # module: its public names
     ".data.facts": "Facts",
     ".data.heldout": "HeldOut",
-    ".data.read.dispatch": "read",
+    ".data.read.read": "read",
     ".data.catalog": "datasets load_dataset load_splits load_negatives",
     ".data.split": "split presidents_folds",
     ".fit.estimators.als": "RescalALS",

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 import relatent
-import worlds
+import small_graphs
 from relatent.analysis.answers import answers, entity_sections, one_fact
 from relatent.analysis.known_facts import KnownFacts
 from relatent.analysis.probabilities import base_rates, describe_probabilities
 from relatent.data.names import Names
 from relatent.errors import InputError
 from relatent.model.links import PlattLink
-from relatent.model.objective_term import ObjectiveTerm
+from relatent.model.objective_description import ObjectiveTerm
 
 
 def world(exclusive=False):
-    facts = worlds.random_facts(n=12, n_relations=3, count=50)
-    A, R, b = worlds.random_parameters(facts, rank=4)
+    facts = small_graphs.random_facts(n=12, n_relations=3, count=50)
+    A, R, b = small_graphs.random_parameters(facts, rank=4)
     names = Names([f"e{i}" for i in range(12)]), Names(["likes", "knows", "owes"], what="relation")
     named = relatent.Facts.from_ids(facts.triples, *names)
     return relatent.Factors(A, R, b, *names, exclusive=exclusive), named

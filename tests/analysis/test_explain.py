@@ -7,7 +7,7 @@ import relatent
 from relatent import Facts, explain
 from relatent.analysis.known_facts import KnownFacts
 from relatent.errors import InputError, UnknownNameError
-from worlds import random_facts
+from small_graphs import random_facts
 
 
 def test_components_and_bias_add_up_to_the_score(random_factors):

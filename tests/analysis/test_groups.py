@@ -4,9 +4,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from relatent import Facts, RescalALS, RescalLogit, groups
 from relatent.analysis import groups as groups_module
-from relatent.analysis import roles
+from relatent.analysis import types_by_role as roles
 from relatent.analysis.groups import METHODS
-from relatent.analysis.roles import types_by_role
+from relatent.analysis.types_by_role import types_by_role
 from relatent.errors import InputError
 
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 import relatent
-import worlds
+import small_graphs
 from relatent import Factors
 from relatent.analysis.known_facts import KnownFacts
 from relatent.data.names import Names
@@ -13,8 +13,8 @@ from relatent.model import entity_regression
 
 
 def world():
-    facts = worlds.random_facts(n=12, n_relations=3, count=50)
-    A, R, b = worlds.random_parameters(facts, rank=4)
+    facts = small_graphs.random_facts(n=12, n_relations=3, count=50)
+    A, R, b = small_graphs.random_parameters(facts, rank=4)
     names = Names([f"e{i}" for i in range(12)]), Names(["likes", "knows", "owes"], what="relation")
     named = relatent.Facts.from_ids(facts.triples, *names)
     return relatent.Factors(A, R, b, *names), named
@@ -60,7 +60,7 @@ def test_several_sources_keep_their_weights_and_unobserved_cells():
 
 
 def test_the_listed_cells_of_an_entity_are_those_of_a_pass_over_all_facts():
-    facts = worlds.random_facts(n=12, n_relations=3, count=90, unobserved=40, weighted=True)
+    facts = small_graphs.random_facts(n=12, n_relations=3, count=90, unobserved=40, weighted=True)
     f = Factors(np.ones((12, 1)), np.ones((3, 1, 1)), np.zeros(3), facts.entities, facts.relations)
     for given in (facts, dataclasses.replace(facts, weights=None)):
         known = KnownFacts(given, f)

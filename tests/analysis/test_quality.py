@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import relatent
-import worlds
+import small_graphs
 from relatent.analysis import quality as module
 from relatent.analysis.known_facts import KnownFacts
 from relatent.analysis.quality import quality
@@ -12,8 +12,8 @@ from relatent.evaluation.reliability import expected_calibration_error
 
 
 def world(n=15):
-    facts = worlds.random_facts(n=n, n_relations=2, count=80)
-    A, R, b = worlds.random_parameters(facts, rank=3)
+    facts = small_graphs.random_facts(n=n, n_relations=2, count=80)
+    A, R, b = small_graphs.random_parameters(facts, rank=3)
     train, test = relatent.split(facts, test_size=20, keep_covered=False)
     return relatent.Factors(A, R, b, facts.entities, facts.relations), train, test
 

@@ -3,7 +3,7 @@ import pytest
 
 from relatent import arrays
 from relatent.backend import gram_matrix as gram
-from worlds import all_scores
+from small_graphs import all_scores
 
 
 @pytest.fixture

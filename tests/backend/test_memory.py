@@ -7,7 +7,7 @@ import pytest
 import relatent
 from relatent.backend import memory
 from relatent.errors import InputError
-from worlds import random_facts
+from small_graphs import random_facts
 
 FACTS = random_facts(20, 3, 150)
 MB, GB = 10**6, 10**9

@@ -12,12 +12,12 @@ from interruptions import InterruptedFitError, assert_same_fit, interrupt_at
 from relatent.baselines import block_model, block_moves
 from relatent.baselines.irm import IRM
 from relatent.baselines.partitions import bilinear, by_size, n_components
-from relatent.cells.reference import dense_tensors
+from relatent.cells.reference_sums import dense_tensors
 from relatent.errors import InputError
 from relatent.fit.checkpoint import Checkpoint
 from relatent.fit.estimators import base
-from worlds import all_scores, permuted, random_facts
-from worlds import blocks as block_world
+from small_graphs import all_scores, permuted, random_facts
+from small_graphs import blocks as block_world
 
 SMALL = random_facts(12, 2, 60, unobserved=30, weighted=True)
 NOBODY = np.empty(0, np.int64)

@@ -17,7 +17,7 @@ from relatent.data.names import Names
 from relatent.errors import ConvergenceWarning, InputError
 from relatent.fit.checkpoint import Checkpoint
 from relatent.fit.estimators import base
-from worlds import blocks, marriages, random_facts
+from small_graphs import blocks, marriages, random_facts
 
 RULE = "parent(x,z) ∧ parent(z,y) ⇒ grandparent(x,y)"
 

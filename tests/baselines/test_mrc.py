@@ -8,12 +8,12 @@ import relatent
 from interruptions import InterruptedFitError, assert_same_fit, interrupt_at
 from relatent.baselines import mrc, relational_clustering
 from relatent.baselines.mrc import MRC
-from relatent.cells.reference import dense_tensors
+from relatent.cells.reference_sums import dense_tensors
 from relatent.data.heldout import HeldOut
 from relatent.errors import InputError
 from relatent.fit.checkpoint import Checkpoint
 from relatent.fit.estimators import base
-from worlds import all_scores, blocks, permuted, random_facts
+from small_graphs import all_scores, blocks, permuted, random_facts
 
 SMALL = random_facts(12, 3, 60, unobserved=30, weighted=True)
 

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from relatent.cells import categorical
-from relatent.cells import reference as plain
+from relatent.cells import reference_sums as plain
 from relatent.cells.categorical import CategoricalSum
 from relatent.data.facts import Facts
-from worlds import assert_same_sums as assert_same
-from worlds import random_facts, random_parameters
+from small_graphs import assert_same_sums as assert_same
+from small_graphs import random_facts, random_parameters
 
 pytestmark = pytest.mark.usefixtures("single_blas")
 

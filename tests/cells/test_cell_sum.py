@@ -1,4 +1,4 @@
-"""Every way to sum a loss over all cells satisfies the protocol `CellSum` and gives the sum of `reference`."""
+"""Every way to sum a loss over all cells satisfies the protocol `CellSum` and gives the sum of `reference_sums`."""
 
 import inspect
 
@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from relatent.backend.numpy_backend import NumpyBackend
-from relatent.cells import reference
+from relatent.cells import reference_sums as reference
 from relatent.cells.categorical import CategoricalSum
 from relatent.cells.cell_sum import CellMemory, CellSum, SampledSum
 from relatent.cells.cellwise_tiled import TiledCellwiseSum
-from relatent.cells.gram import SquaredSum
 from relatent.cells.logistic_sampled import SampledLogisticSum
 from relatent.cells.logistic_tiled import TiledLogisticSum
 from relatent.cells.softmax import SoftmaxSum
-from worlds import assert_same_sums, random_facts, random_parameters
+from relatent.cells.squared import SquaredSum
+from small_graphs import assert_same_sums, random_facts, random_parameters
 
 pytestmark = pytest.mark.usefixtures("single_blas")
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from relatent.cells import logistic_sampled
-from relatent.cells import reference as plain
+from relatent.cells import reference_sums as plain
 from relatent.cells.logistic_sampled import SampledLogisticSum
 from relatent.data.cell_keys import cell_keys, cells_of
 from relatent.data.facts import Facts
 from relatent.model.factors import scores
-from worlds import random_facts
+from small_graphs import random_facts
 
 EVERYTHING = 1e9  # zeros per fact: every entity is drawn on both sides
 NOTHING = np.empty(0, np.int64)

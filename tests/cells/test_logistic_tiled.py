@@ -4,12 +4,12 @@ import sys
 import numpy as np
 import pytest
 
-from relatent.cells import reference as plain
+from relatent.cells import reference_sums as plain
 from relatent.cells import tiling
 from relatent.cells.logistic_tiled import TiledLogisticSum
 from relatent.cells.tiling import block_and_row, row_blocks
 from relatent.data.facts import Facts
-from worlds import NO_FACTS, random_facts, random_parameters, relative_error
+from small_graphs import NO_FACTS, random_facts, random_parameters, relative_error
 
 pytestmark = pytest.mark.usefixtures("single_blas")
 

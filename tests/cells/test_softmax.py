@@ -3,13 +3,13 @@ import pytest
 
 from relatent.backend import numpy_backend as host
 from relatent.backend.numpy_backend import NumpyBackend
-from relatent.cells import reference as plain
+from relatent.cells import reference_sums as plain
 from relatent.cells import relation_softmax
 from relatent.cells.softmax import SoftmaxSum, answer_weights
 from relatent.cells.sparse.by_row import RelationRows
 from relatent.data.facts import Facts
-from worlds import assert_same_sums as assert_same
-from worlds import random_facts, random_parameters
+from small_graphs import assert_same_sums as assert_same
+from small_graphs import random_facts, random_parameters
 
 pytestmark = pytest.mark.usefixtures("single_blas")
 

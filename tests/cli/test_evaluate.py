@@ -8,7 +8,7 @@ import pytest
 
 from commands import run
 from relatent import Factors, Facts, load_splits
-from relatent.cli.sources import validation_sources
+from relatent.cli.data_argument import validation_sources
 
 MIRROR = Path(__file__).resolve().parents[3] / "shared" / "mirror"
 needs_mirror = pytest.mark.skipif(not MIRROR.is_dir(), reason="needs the downloaded data sets in ../shared/mirror")

@@ -9,12 +9,12 @@ import pytest
 
 import relatent
 from commands import run
+from relatent.cli.estimator_defaults import MODEL_CLASSES, class_defaults, import_class
 from relatent.cli.main import cli
 from relatent.cli.options import NamedObjectOption, SettingOption
-from relatent.cli.signatures import MODEL_CLASSES, class_defaults, import_class
 from relatent.data.catalog import load_dataset
 from relatent.errors import InputError
-from relatent.evaluation.registry import MODELS
+from relatent.evaluation.model_names import MODELS
 from relatent.fit.losses import LOSSES
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import relatent
-import worlds
+import small_graphs
 from commands import run
 from relatent.cli.plot import KINDS, MEASURED
 from relatent.plots import figures
@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib", reason="needs relatent[plot]")
 
 @pytest.fixture(scope="module")
 def world():
-    facts = worlds.politics()
+    facts = small_graphs.politics()
     train, test = relatent.split(facts, test_size=0.2)
     return relatent.RescalLogit(8, 0.1, 0.1).fit(train).factors_, train, test
 

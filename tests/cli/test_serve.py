@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 
 import relatent
-import worlds
+import small_graphs
 from commands import run
 
 pytest.importorskip("starlette", reason="needs relatent[serve]")
@@ -30,7 +30,7 @@ def test_other_hosts_are_not_loopback(host):
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """A model file and a file of its facts."""
-    folder, facts = tmp_path_factory.mktemp("politics"), worlds.politics()
+    folder, facts = tmp_path_factory.mktemp("politics"), small_graphs.politics()
     model, data = folder / "politics.relatent", folder / "politics.tsv"
     relatent.RescalLogit(8, 0.1, 0.1).fit(facts).factors_.save(model)
     data.write_text("".join("\t".join(fact) + "\n" for fact in facts.named()))

@@ -7,7 +7,7 @@ import pytest
 
 import relatent
 from commands import press_ctrl_c_in_step, run
-from relatent.cli.sources import open_facts
+from relatent.cli.data_argument import open_facts
 from relatent.cli.tune import _tables, _validation
 from relatent.evaluation.search_space import Candidate
 from relatent.evaluation.tuning_report import Trial, Tuned
@@ -79,7 +79,7 @@ def test_validation_facts_can_be_given(capsys, family, tmp_path):
 def test_the_validation_split_of_a_benchmark_is_the_default(monkeypatch):
     asked = []
     facts = open_facts("presidents")
-    monkeypatch.setattr("relatent.cli.sources.open_facts", lambda name, **_: asked.append(name) or facts)
+    monkeypatch.setattr("relatent.cli.data_argument.open_facts", lambda name, **_: asked.append(name) or facts)
     assert _validation("codex-s", None, facts) is not None
     assert _validation("codex-s:train", None, facts) is not None
     assert _validation("codex-s:all", None, facts) is None

@@ -22,7 +22,7 @@ from relatent.fit.checkpoint import Checkpoint
 from relatent.fit.solvers.adam import AdamSearch
 from relatent.fit.solvers.als import Als
 from relatent.fit.solvers.lbfgs import LbfgsSearch
-from worlds import random_facts
+from small_graphs import random_facts
 
 SOLVERS = {"als": Als, "logit": LbfgsSearch, "sampled": AdamSearch}
 

@@ -12,7 +12,7 @@ import numpy as np
 import relatent
 from relatent.data.heldout import HeldOut
 from relatent.distributed.workers import Workers
-from worlds import random_facts
+from small_graphs import random_facts
 
 warnings.simplefilter("ignore")
 

@@ -17,7 +17,7 @@ from relatent.evaluation.reliability import expected_calibration_error
 from relatent.evaluation.score_maps import MAX_KNOTS, fit_isotonic, fit_platt
 from relatent.model.factors import load
 from relatent.model.links import IsotonicLink, SmoothLink
-from worlds import cliques, random_facts
+from small_graphs import cliques, random_facts
 
 ALS = relatent.RescalALS(rank=3, l2_entities=0.1, l2_relations=0.1, tol=1e-2)
 LOGIT = relatent.RescalLogit(rank=3, l2_entities=0.1, l2_relations=0.1, tol=1e-3)

@@ -7,7 +7,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 import relatent
 from relatent.errors import InputError, UnknownNameError
 from relatent.evaluation import cell_classifier as classifier
-from worlds import blocks
+from small_graphs import blocks
 
 FACTS = blocks(18, groups=3)
 CELLS = np.stack(np.unravel_index(np.arange(FACTS.n_cells), (18, 2, 18)), axis=1)

@@ -13,7 +13,7 @@ from relatent.evaluation.folds import cell_folds
 from relatent.evaluation.parallel import fit_threads
 from relatent.model.factors import Factors
 from relatent.model.links import SmoothLink
-from worlds import blocks, politics, random_facts, relative_error
+from small_graphs import blocks, politics, random_facts, relative_error
 
 ALS = relatent.RescalALS(rank=3, l2_entities=0.1, l2_relations=0.1, tol=1e-2)
 LOGIT = relatent.RescalLogit(rank=3, l2_entities=0.1, l2_relations=0.1, tol=1e-3)

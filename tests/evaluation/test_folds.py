@@ -10,7 +10,7 @@ from relatent.errors import InputError
 from relatent.evaluation import folds as folds_module
 from relatent.evaluation.cross_validation import cross_validate
 from relatent.evaluation.folds import cell_folds, stratified_folds
-from worlds import blocks, cliques, marriages, random_facts
+from small_graphs import blocks, cliques, marriages, random_facts
 
 ALS = relatent.RescalALS(rank=3, l2_entities=0.1, l2_relations=0.1, tol=1e-2)
 

@@ -10,7 +10,7 @@ import relatent
 from relatent.errors import ConvergenceWarning, InputError
 from relatent.evaluation import parallel
 from relatent.evaluation.parallel import captured_warnings, fit_threads, n_processes, run_tasks, threads_for
-from worlds import blocks, random_facts
+from small_graphs import blocks, random_facts
 
 
 def test_small_and_large_data_run_in_one_process(monkeypatch):

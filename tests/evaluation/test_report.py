@@ -8,7 +8,7 @@ from relatent.errors import RelatentWarning
 from relatent.evaluation import folds as folds_module
 from relatent.evaluation.cross_validation import cross_validate
 from relatent.evaluation.reliability import expected_calibration_error
-from worlds import random_facts
+from small_graphs import random_facts
 
 ALS = relatent.RescalALS(rank=3, l2_entities=0.1, l2_relations=0.1, tol=1e-2)
 

@@ -6,7 +6,7 @@ import relatent
 from relatent.evaluation.search_space import SPACES, Candidate, candidates
 from relatent.evaluation.tuning import models_to_try
 from relatent.model.entity_regression import can_fold
-from worlds import blocks
+from small_graphs import blocks
 
 pytestmark = pytest.mark.filterwarnings("ignore::relatent.errors.RelatentWarning")
 

@@ -12,7 +12,7 @@ from relatent import DataWarning, Factors, Facts, InputError, truth_test
 from relatent.data.names import Names
 from relatent.evaluation.reliability import expected_calibration_error
 from relatent.model.links import UnlistedLink
-from relatent.model.objective_term import ObjectiveTerm
+from relatent.model.objective_description import ObjectiveTerm
 
 RNG = np.random.default_rng(0)
 N = 40

@@ -13,7 +13,7 @@ from relatent.evaluation import tuning
 from relatent.evaluation.search_space import SPACES, Candidate, candidates
 from relatent.evaluation.tuning_report import METRICS, Trial, Tuned
 from relatent.fit.solvers.als import Als
-from worlds import NO_FACTS, blocks, chain, cliques, random_facts
+from small_graphs import NO_FACTS, blocks, chain, cliques, random_facts
 
 pytestmark = pytest.mark.filterwarnings("ignore::relatent.errors.RelatentWarning")
 

@@ -22,7 +22,7 @@ from relatent.fit import init as start
 from relatent.fit.checkpoint import Checkpoint
 from relatent.fit.estimators import base
 from relatent.fit.loop import _Best
-from worlds import random_facts
+from small_graphs import random_facts
 
 TESTS = Path(__file__).resolve().parents[1]
 FACTS = random_facts(20, 3, 150, unobserved=60, weighted=True)

@@ -10,7 +10,7 @@ from relatent.errors import InputError
 from relatent.fit import init as start
 from relatent.fit.losses import Logistic
 from relatent.model.factors import Factors
-from worlds import all_scores, marriages, random_facts, relative_error, two_camps
+from small_graphs import all_scores, marriages, random_facts, relative_error, two_camps
 
 
 @pytest.mark.parametrize(("asked", "n", "wanted"), [(None, 200, 50), (None, 14, 14), (3, 14, 3), (14, 14, 14)])

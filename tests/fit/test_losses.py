@@ -6,17 +6,17 @@ import pytest
 
 import relatent
 from relatent.backend.numpy_backend import NumpyBackend
-from relatent.cells import reference as plain
+from relatent.cells import reference_sums as plain
 from relatent.cells.categorical import CategoricalSum
 from relatent.cells.cellwise_tiled import TiledCellwiseSum
-from relatent.cells.gram import SquaredSum
 from relatent.cells.logistic_tiled import TiledLogisticSum
 from relatent.cells.softmax import SoftmaxSum
+from relatent.cells.squared import SquaredSum
 from relatent.data.facts import Facts
 from relatent.errors import InputError
 from relatent.fit.losses import LOSSES, Categorical, Logistic, Poisson, SmoothHinge, Squared, resolve
 from relatent.model.links import CountLink
-from worlds import blocks, random_facts, random_parameters, relative_error
+from small_graphs import blocks, random_facts, random_parameters, relative_error
 
 CELLWISE = {name: loss() for name, loss in LOSSES.items() if name not in ("categorical", "softmax")}
 each_loss = pytest.mark.parametrize("name", CELLWISE)

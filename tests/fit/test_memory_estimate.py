@@ -5,7 +5,7 @@ import tracemalloc
 import pytest
 
 import relatent
-from worlds import random_facts
+from small_graphs import random_facts
 
 MANY = random_facts(1000, 8, 60_000)  # most memory goes to facts
 WIDE = random_facts(2000, 2, 4_000)  # most goes to vectors of entities

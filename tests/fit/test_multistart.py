@@ -5,8 +5,8 @@ from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells.cell_sum import Parameters
 from relatent.distributed.workers import ALONE
 from relatent.fit import multistart
-from relatent.fit.objective import Layout
-from worlds import random_facts
+from relatent.fit.penalised_likelihood import Layout
+from small_graphs import random_facts
 
 
 class Bowl:

@@ -6,7 +6,7 @@ from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells.softmax import SoftmaxSum
 from relatent.errors import InputError
 from relatent.fit.presets import PRESETS
-from worlds import cliques, random_facts
+from small_graphs import cliques, random_facts
 
 FACTS = random_facts(20, 3, 150)
 

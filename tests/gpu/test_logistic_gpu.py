@@ -8,13 +8,13 @@ import torch
 
 import interpreted  # noqa: F401  before what it patches is used
 from relatent.backend.torch_backend import TorchBackend
-from relatent.cells import reference as plain
+from relatent.cells import reference_sums as plain
 from relatent.cells.cell_sum import CellSum
 from relatent.cells.logistic_gpu import GpuLogisticSum
 from relatent.cells.logistic_gpu_corrections import CellsByObject, CellsByRow, PieceFactors, RowCorrections
 from relatent.cells.logistic_gpu_kernels import Totals
 from relatent.data.facts import Facts
-from worlds import random_facts, random_parameters, relative_error
+from small_graphs import random_facts, random_parameters, relative_error
 
 # The interpreter works out both branches of a `where`, and one may be beyond a float's range.
 pytestmark = pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")

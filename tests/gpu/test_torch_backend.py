@@ -11,18 +11,18 @@ from relatent.backend import torch_backend
 from relatent.backend import triton_kernels as kernels
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.backend.torch_backend import TorchBackend
-from relatent.cells import reference as plain
+from relatent.cells import reference_sums as plain
 from relatent.cells.softmax import SoftmaxSum
 from relatent.errors import FitError, InputError
 from relatent.fit.checkpoint import Checkpoint
-from relatent.fit.estimators.ranked import gpu
+from relatent.fit.estimators.rescal_base import gpu
 from relatent.fit.loop import run
-from relatent.fit.objective import Layout, PenalisedLikelihood
+from relatent.fit.penalised_likelihood import Layout, PenalisedLikelihood
 from relatent.fit.penalties import L2, N3, Dura
 from relatent.fit.solvers.adam import AdamSearch
 from relatent.fit.solvers.als import Als
 from relatent.fit.solvers.lbfgs import LbfgsSearch
-from worlds import random_facts, random_parameters, relative_error
+from small_graphs import random_facts, random_parameters, relative_error
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TOLERANCE = {True: 1e-3, False: 1e-5 if DEVICE == "cpu" else 1e-3}

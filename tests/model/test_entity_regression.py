@@ -9,10 +9,10 @@ from relatent import Facts
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.errors import InputError
 from relatent.fit.penalties import PENALTIES as REGISTRY
+from relatent.model import entity_objective, links
 from relatent.model import entity_regression as regression
-from relatent.model import links, vector_objective
-from relatent.model.objective_term import ObjectiveTerm
-from worlds import random_facts
+from relatent.model.objective_description import ObjectiveTerm
+from small_graphs import random_facts
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
@@ -115,7 +115,7 @@ def test_a_loss_with_a_quadratic_rest_agrees_near_its_origin(monkeypatch):
     (cells,) = regression.cells_of_entities(facts, np.array([2]))
     a, n = f.A[2].astype(np.float64), len(cells.x)
     loss = regression.solver(f, 1.0, regression.PenaltyOnEntity(f.R, None)).loss(f.A, 2, cells)
-    monkeypatch.setattr(vector_objective, "MAX_EXACT_ROWS", 10)
+    monkeypatch.setattr(entity_objective, "MAX_EXACT_ROWS", 10)
     near = loss.near(a, n)
     assert len(near.x) == n + 10 < len(loss.x)
     for got, wanted in zip(near.slopes(a), loss.slopes(a), strict=True):

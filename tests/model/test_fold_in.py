@@ -12,8 +12,8 @@ from relatent.fit.losses import Logistic
 from relatent.fit.penalties import PENALTIES as REGISTRY
 from relatent.model import entity_regression as regression
 from relatent.model import links
-from relatent.model.objective_term import ObjectiveTerm
-from worlds import politics
+from relatent.model.objective_description import ObjectiveTerm
+from small_graphs import politics
 
 
 @pytest.mark.parametrize("others", [1.0, 0.3, 0.0])

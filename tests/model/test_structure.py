@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from planted import uniform
+from planted_graphs import uniform
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells.logistic_sampled import SampledLogisticSum
 from relatent.fit.losses import Logistic
-from relatent.fit.objective import ExpandedSum
+from relatent.fit.penalised_likelihood import ExpandedSum
 from relatent.fit.penalties import L2, Dura
 from relatent.model.factors import scores
 from relatent.model.structure import contracted, expanded, times, transposed

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import relatent
-import worlds
+import small_graphs
 from relatent.analysis.known_facts import KnownFacts
 from relatent.errors import InputError
 from relatent.evaluation.reliability import Reliability
@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib", reason="needs relatent[plot]")
 
 @pytest.fixture(scope="module")
 def world():
-    facts = worlds.politics()
+    facts = small_graphs.politics()
     train, test = relatent.split(facts, test_size=0.2)
     return relatent.RescalLogit(8, 0.1, 0.1).fit(train).factors_, train, test
 
@@ -163,6 +163,6 @@ def test_plot_reliability_writes_named_curves_and_reports(tmp_path):
     relatent.plot_reliability(CURVES, tmp_path / "curves.svg", title="4 folds")
     drawn = (tmp_path / "curves.svg").read_text()
     assert all(text in drawn for text in ("4 folds", "overconfident: calibration error 0.200"))
-    report = relatent.cross_validate(relatent.RescalALS(2, 0.1, 0.1), worlds.politics(), folds=2)
+    report = relatent.cross_validate(relatent.RescalALS(2, 0.1, 0.1), small_graphs.politics(), folds=2)
     relatent.plot_reliability(report, tmp_path / "report.svg")
     assert "2 folds, held-out cells masked, raw scores" in (tmp_path / "report.svg").read_text()

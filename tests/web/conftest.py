@@ -3,20 +3,20 @@
 import pytest
 
 import relatent
-import worlds
+import small_graphs
 from relatent.analysis.known_facts import KnownFacts
 
 
 @pytest.fixture(scope="session")
 def politics():
     """Facts about 20 presidents, and factors fitted to them."""
-    facts = worlds.politics()
+    facts = small_graphs.politics()
     return facts, relatent.RescalLogit(8, 0.1, 0.1).fit(facts).factors_
 
 
 @pytest.fixture(scope="session")
 def explorer(politics):
-    from relatent.web.views import Explorer
+    from relatent.web.explorer import Explorer
 
     facts, factors = politics
     return Explorer(factors, KnownFacts(facts, factors), name="politics.relatent", known_name="politics")
@@ -34,7 +34,7 @@ def client(explorer):
 def client_without_facts(politics):
     from api_client import client_of
 
-    from relatent.web.views import Explorer
+    from relatent.web.explorer import Explorer
 
     with client_of(Explorer(politics[1])) as client:
         yield client

@@ -3,7 +3,7 @@
 import pytest
 
 import relatent
-import worlds
+import small_graphs
 
 pytest.importorskip("schemathesis", reason="needs schemathesis: make test-fuzz")
 pytest.importorskip("starlette", reason="needs relatent[serve]")
@@ -13,7 +13,7 @@ from schemathesis.specs.openapi.checks import negative_data_rejection, positive_
 
 from relatent.analysis.known_facts import KnownFacts
 from relatent.web.app import create_app
-from relatent.web.views import Explorer
+from relatent.web.explorer import Explorer
 
 pytestmark = [
     pytest.mark.fuzz,
@@ -22,7 +22,7 @@ pytestmark = [
 
 
 def application():
-    facts = worlds.politics()
+    facts = small_graphs.politics()
     factors = relatent.RescalLogit(8, 0.1, 0.1).fit(facts).factors_
     return create_app(Explorer(factors, KnownFacts(facts, factors)), hosts=None)
 

@@ -15,8 +15,8 @@ from ..json_values import to_json_object
 from ..model.factors import Factors
 from ..progress import Progress, silent
 from ..random_state import RandomState, to_seed
-from .roles import types_by_role
 from .similarity import profiles
+from .types_by_role import types_by_role
 
 METHODS = ("auto", "roles", "k-means", "hierarchical", "hdbscan")
 MAX_ENTITIES_HDBSCAN = 5000  # "auto" tries HDBSCAN up to this size, a few seconds

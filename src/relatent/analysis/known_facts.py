@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..arrays import Ids, Triples, Vector
 from ..data.cell_keys import cell_keys
 from ..data.facts import Facts
-from ..data.union import union
+from ..data.facts_union import union
 from ..model.entity_regression import EntityCells
 from ..model.factors import Factors
 
@@ -19,7 +19,7 @@ from ..model.factors import Factors
 class KnownFacts:
     """Facts as two sorted arrays of cell numbers, by subject and by object: 16 bytes per fact.
 
-    Several sources are joined by the rules of `relatent.data.union.union`.
+    Several sources are joined by the rules of `relatent.data.facts_union.union`.
 
     >>> import relatent
     >>> from relatent.analysis.known_facts import KnownFacts

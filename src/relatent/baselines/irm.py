@@ -23,7 +23,7 @@ from ..fit import init as start
 from ..fit.estimators.base import Estimator, FitArguments, check_count
 from ..fit.loop import run
 from ..model.links import IdentityLink
-from ..model.objective_term import ObjectiveTerm
+from ..model.objective_description import ObjectiveTerm
 from ..random_state import RandomState
 from . import block_model, block_moves
 from .partitions import Bilinear, bilinear, by_size, n_components

@@ -18,14 +18,14 @@ from scipy.special import expit
 
 from ..arrays import Ids, Mask, Matrix, Slices, Vector
 from ..backend.blas_threads import one_blas_thread
-from ..cells.reference import dense_tensors
+from ..cells.reference_sums import dense_tensors
 from ..data.facts import Facts
 from ..data.heldout import HeldOut, log_loss
 from ..errors import InputError
 from ..fit.estimators.base import Estimator, FitArguments, check_count, check_penalty
 from ..fit.loop import Watch, run
 from ..model.links import LogisticLink
-from ..model.objective_term import ObjectiveTerm
+from ..model.objective_description import ObjectiveTerm
 from ..random_state import RandomState
 from .clauses import (
     Candidates,

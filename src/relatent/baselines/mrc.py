@@ -33,7 +33,7 @@ from ..fit.estimators.base import Estimator, FitArguments, check_count, check_pe
 from ..fit.loop import Watch, run
 from ..model.factors import Factors
 from ..model.links import LogisticLink
-from ..model.objective_term import ObjectiveTerm
+from ..model.objective_description import ObjectiveTerm
 from ..random_state import RandomState
 from .partitions import Bilinear, bilinear, by_size, sort_by_entity
 from .relational_clustering import ResidualCells, add_clustering, cluster

@@ -5,9 +5,9 @@
 Facts are listed, and so are *active* zeros, which the model considers likely. Listed cells are summed one by one, one
 batch per call: every P-th cell of the sorted list, so that a batch has its share of each relation and needs no list of
 its own. There are too many other zeros to list, and nearly all of them contribute nothing. For each relation a few
-subjects I and objects J are drawn (`zero_draw`), and the dense block I × J is summed with weights 1 / (π_i π_j),
-without its listed and unobserved cells. Each zero is in the block with probability π_i π_j > 0, so that the sum and its
-gradient are right on average, for any factors. A zero in a block that adds much to the variance,
+subjects I and objects J are drawn (`logistic_sampled_zeros`), and the dense block I × J is summed with weights
+1 / (π_i π_j), without its listed and unobserved cells. Each zero is in the block with probability π_i π_j > 0, so that
+the sum and its gradient are right on average, for any factors. A zero in a block that adds much to the variance,
 (1 / (π_i π_j) − 1) σ(θ)², is reported, so that it can be listed from then on.
 """
 
@@ -27,8 +27,8 @@ from ..data.shard import Shard
 from ..distributed.workers import Workers
 from ..model.factors import scores
 from ..model.structure import transposed
-from .cell_list import ACTIVE_ZERO, global_firsts, listed_facts, with_cells
 from .cell_sum import CellKeys, CellMemory, PartialGradient, Reduction, n_listed_cells
+from .logistic_sampled_cell_list import ACTIVE_ZERO, global_firsts, listed_facts, with_cells
 from .logistic_sampled_kernels import (
     LISTED_CELL_COST,
     STRIP,
@@ -38,8 +38,8 @@ from .logistic_sampled_kernels import (
     divide_into_tasks,
     sum_tasks,
 )
+from .logistic_sampled_zeros import DrawnSide, Population, draw_side, of_all_workers, side_columns, side_sizes
 from .tiling import even_ranges
-from .zero_draw import DrawnSide, Population, draw_side, of_all_workers, side_columns, side_sizes
 
 ZEROS_PER_FACT = 64  # the zeros of a batch then cost about as much as its facts
 MIN_BATCH_FACTS = 8192

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from ..arrays import Ids, Matrix, Slices, Vector
 from . import sigmoid
-from .cell_list import CellList, id_range, lower_bound
+from .logistic_sampled_cell_list import CellList, id_range, lower_bound
+from .logistic_sampled_zeros import DrawnSide
 from .sparse.prefetch import LINE, PREFETCH_ROWS, prefetch
 from .structured_products import add_outer, times
-from .zero_draw import DrawnSide
 
 STRIP = 512  # rows of a block, and columns of a tile of it
 CHUNK = 512  # subjects worked on at once: their rows stay in the second-level cache

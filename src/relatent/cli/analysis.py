@@ -80,7 +80,7 @@ def explain(model: Path, subject: str, relation: str, object_: str, known: str, 
     from ..analysis.explain import explain as find
     from ..model.factors import load
     from . import tables
-    from .sources import open_facts
+    from .data_argument import open_facts
 
     found = find(load(model), subject, relation, object_, open_facts(known, split="train"), k=k)
     print_result(as_json, found.to_dict(), lambda: tables.explanation(found))
@@ -136,7 +136,7 @@ def duplicates(
     from ..model.factors import load
     from ..progress import bar
     from . import tables
-    from .sources import open_facts
+    from .data_argument import open_facts
 
     if output is not None:
         check_writable(output)

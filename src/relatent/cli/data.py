@@ -60,8 +60,8 @@ def export(model: Path, folder: Path, as_json: bool) -> None:
 
 
 def _describe(file: str, verify: bool) -> dict[str, Any]:
-    from ..model.storage import inspect, looks_like_a_model
-    from .sources import open_facts
+    from ..model.model_file import inspect, looks_like_a_model
+    from .data_argument import open_facts
 
     if looks_like_a_model(file):
         return {"kind": "model", **inspect(file, verify=verify)}

@@ -79,7 +79,7 @@ def cross_validate(
     from ..evaluation.cross_validation import cross_validate as run
     from ..progress import bar
     from . import tables
-    from .sources import open_facts
+    from .data_argument import open_facts
 
     if reliability is not None:
         from ..plots.style import check_figure_path
@@ -149,7 +149,7 @@ def evaluate(
     from ..model.factors import load
     from ..progress import bar
     from . import tables
-    from .sources import open_facts
+    from .data_argument import open_facts
 
     if (validation is None) != (validation_negatives is None):
         raise click.UsageError("--validation and --validation-negatives must be given together")
@@ -180,7 +180,7 @@ def _truth_test(
     seed: int,
 ) -> TruthTest:
     from ..evaluation.truth_test import truth_test
-    from .sources import open_facts, validation_sources
+    from .data_argument import open_facts, validation_sources
 
     if validation is None or validation_negatives is None:
         validation, validation_negatives = validation_sources(test) or (None, None)

@@ -84,7 +84,7 @@ def fit(
     """
     from ..analysis.probabilities import describe_probabilities
     from ..fit.checkpoint import Checkpoint
-    from ..model.storage import check_target
+    from ..model.model_file import check_target
     from . import tables
     from .distributed import check_launch, join_workers
 
@@ -170,7 +170,7 @@ def _read_and_fit(
 ) -> None:
     """Read the facts and fit; worker 0 prints the messages of all workers."""
     from ..progress import bar
-    from .sources import open_shard, open_whole, with_names_of
+    from .data_argument import open_shard, open_whole, with_names_of
 
     facts = open_shard(data, workers, split="train")
     heldout = None if validation is None else open_whole(validation, workers, split="valid")

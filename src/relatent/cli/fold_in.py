@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ..model.defaults import FOLD_IN_OTHERS
+from ..model.fold_in_defaults import FOLD_IN_OTHERS
 from .output import json_option, model_argument, model_output_option, print_result, seed_option
 
 
@@ -34,9 +34,9 @@ def fold_in(
     Example: relatent fold-in kinships.relatent newcomers.tsv -o larger.relatent
     """
     from ..model.factors import load
-    from ..model.storage import check_target
+    from ..model.model_file import check_target
     from . import tables
-    from .sources import open_facts
+    from .data_argument import open_facts
 
     check_target(output)
     factors = load(model)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from .signatures import MODEL_CLASSES, class_defaults, defaults_by_model, import_class
+from .estimator_defaults import MODEL_CLASSES, class_defaults, defaults_by_model, import_class
 
 if TYPE_CHECKING:
     from ..fit.estimators.base import Estimator
@@ -192,7 +192,7 @@ def make_estimator(
 ) -> Estimator:
     """The estimator that the options ask for; raises UsageError if options contradict each other."""
     from ..evaluation.calibration import Calibrated
-    from ..evaluation.registry import MODELS
+    from ..evaluation.model_names import MODELS
     from ..fit import presets
 
     estimator: Estimator = (

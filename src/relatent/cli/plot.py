@@ -67,7 +67,7 @@ def plot(
 
 def _test_and_known(factors: Factors, test: str, known: tuple[str, ...]) -> tuple[KnownFacts, KnownFacts | None]:
     from ..analysis.known_facts import KnownFacts
-    from .sources import open_facts
+    from .data_argument import open_facts
 
     found = KnownFacts(open_facts(test, split="test"), factors)
     if not len(found):

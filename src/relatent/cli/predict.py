@@ -44,7 +44,7 @@ def predict(
     from ..analysis.probabilities import describe_probabilities
     from ..model.factors import load
     from . import tables
-    from .sources import open_facts
+    from .data_argument import open_facts
 
     given = {"subject": subject, "relation": relation, "object": object_}
     if sum(value is not None for value in given.values()) < 2:

@@ -18,7 +18,7 @@ from ..errors import InputError
 from .output import json_option
 
 if TYPE_CHECKING:
-    from ..web.views import Explorer
+    from ..web.explorer import Explorer
 
 SHUTDOWN_SECONDS = 2  # time that running requests have after Ctrl-C
 MAX_PENDING_CONNECTIONS = 1024
@@ -76,8 +76,8 @@ def open_explorer(model: Path, known: tuple[str, ...], test: str | None) -> Expl
     """The explorer for a model file and its facts."""
     from ..analysis.known_facts import KnownFacts
     from ..model.factors import load
-    from ..web.views import Explorer
-    from .sources import open_facts
+    from ..web.explorer import Explorer
+    from .data_argument import open_facts
 
     factors = load(model)
     known_facts = [open_facts(source, split="train") for source in known]

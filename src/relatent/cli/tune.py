@@ -75,9 +75,9 @@ def tune(
     """
     from ..analysis.probabilities import describe_probabilities
     from ..evaluation.tuning import tune as search
-    from ..model.storage import check_target
+    from ..model.model_file import check_target
     from ..progress import bar
-    from .sources import open_facts
+    from .data_argument import open_facts
 
     check_target(output)
     facts = open_facts(data, split="train")
@@ -110,7 +110,7 @@ def tune(
 def _validation(data: str, validation: str | None, facts: Facts) -> Facts | None:
     """The given validation facts, or the validation split of a benchmark whose training split is fitted."""
     from ..data.catalog import datasets
-    from .sources import open_facts, with_names_of
+    from .data_argument import open_facts, with_names_of
 
     name, _, split = data.partition(":")
     if validation is None and not Path(data).exists() and split in ("", "train"):

@@ -20,9 +20,9 @@ import numpy as np
 from ..errors import DataError, DownloadError, UnknownNameError, one_line
 from ..progress import Progress, reporting
 from .facts import Facts
+from .facts_union import over_one_vocabulary, union
 from .names import Names
-from .read.formats import parse_tsv
-from .union import over_one_vocabulary, union
+from .read.file_formats import parse_tsv
 
 _SPLITS = ("train.txt", "valid.txt", "test.txt")
 _MAX_MEMBER_BYTES = 256 << 20  # size of an unpacked file of an archive, which is kept in memory

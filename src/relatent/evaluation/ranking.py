@@ -30,8 +30,8 @@ from ..errors import DataWarning, FitError, InputError
 from ..json_values import to_json
 from ..model.factors import Factors, against_others
 from ..progress import Progress, reporting
-from .frequency import Frequencies
-from .questions import Questions, extended, n_isolated, questions_of, translated
+from .frequency_baseline import Frequencies
+from .ranking_questions import Questions, extended, n_isolated, questions_of, translated
 from .training_overlap import n_trained_on
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from ..data.facts import Facts
-from ..fit.automatic import DataSummary
+from ..fit.automatic_settings import DataSummary
 from ..fit.estimators.als import RescalALS
 from ..fit.estimators.base import Estimator
 from ..fit.estimators.rescal import Rescal, RescalLogit

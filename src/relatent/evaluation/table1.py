@@ -28,7 +28,7 @@ from ..progress import Progress, reporting
 from .calibration import Calibrated
 from .cross_validation import cross_validate
 from .metrics import Metrics, measure
-from .registry import MODELS as ESTIMATORS
+from .model_names import MODELS as ESTIMATORS
 from .report import Report
 
 PAPER = {

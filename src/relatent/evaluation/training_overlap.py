@@ -13,7 +13,7 @@ import numpy as np
 
 from ..data.cell_keys import is_in_sorted, sorted_unique
 from ..data.facts import Facts
-from ..data.union import union
+from ..data.facts_union import union
 from ..model.factors import Factors
 
 MAX_SOURCES = 4  # of known facts of which all combinations are tried; of more, each one and all together

@@ -28,7 +28,7 @@ from ..json_values import to_json
 from ..model.factors import Factors
 from ..random_state import RandomState, to_generator
 from .metrics import measure
-from .questions import translated
+from .ranking_questions import translated
 from .reliability import expected_calibration_error
 
 if TYPE_CHECKING:

@@ -22,16 +22,16 @@ from ..backend.protocol import Backend
 from ..cells.categorical import CategoricalSum
 from ..cells.cell_sum import CellMemory, CellSum, SampledSum
 from ..cells.cellwise_tiled import TiledCellwiseSum
-from ..cells.gram import SquaredSum
 from ..cells.logistic_sampled import SampledLogisticSum, default_batches
 from ..cells.logistic_tiled import TiledLogisticSum
 from ..cells.softmax import SoftmaxSum
+from ..cells.squared import SquaredSum
 from ..data.facts import Facts
 from ..data.shard import Shard
 from ..deprecation import renamed_arguments, renamed_property
 from ..errors import InputError
 from ..model import links
-from ..model.objective_term import ObjectiveTerm
+from ..model.objective_description import ObjectiveTerm
 from .estimators.base import check_penalty
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..cells.cell_sum import n_listed_cells
-from ..cells.gram import group_numbers, layout_memory
+from ..cells.squared import group_numbers, layout_memory
 from ..data.facts import Facts
 
 NAME_BYTES = 40  # of a name in a model file, with its offset; few are longer

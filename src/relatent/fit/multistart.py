@@ -14,7 +14,7 @@ from ..arrays import Vector
 from ..cells.cell_sum import Parameters
 from ..data.shard import Shard
 from . import init
-from .objective import Layout, PenalisedLikelihood
+from .penalised_likelihood import Layout, PenalisedLikelihood
 from .solvers.lbfgs import LbfgsSearch
 
 MAX_TRIAL_FLOP = 1e6  # of one sum over all cells: beyond, an evaluation costs more than its overhead

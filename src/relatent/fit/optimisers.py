@@ -10,7 +10,7 @@ import numpy as np
 from ..backend.protocol import Backend
 from ..deprecation import renamed_arguments, renamed_property
 from ..errors import InputError
-from .objective import PenalisedLikelihood
+from .penalised_likelihood import PenalisedLikelihood
 from .solvers.adam import AdamSearch
 from .solvers.lbfgs import PAIRS, LbfgsSearch
 

@@ -29,10 +29,10 @@ from ..backend import gram_matrix as gram
 from ..backend.blas_threads import one_blas_thread
 from ..data.facts import Facts
 from ..errors import InputError
+from .entity_objective import LogisticLoss, SquaredLoss, VectorPenalty, minimise, newton
 from .entity_prior import EntityPrior
 from .links import Link, LogisticLink, SmoothLink
-from .objective_term import ObjectiveTerm
-from .vector_objective import LogisticLoss, SquaredLoss, VectorPenalty, minimise, newton
+from .objective_description import ObjectiveTerm
 
 FOLD_IN_LOSSES = ("squared", "logistic")
 FOLD_IN_PENALTIES = ("l2", "dura", "n3")

@@ -24,11 +24,11 @@ from ..data.facts import Facts
 from ..data.names import Names
 from ..errors import InputError
 from . import fold_in as folding
-from . import storage
-from .defaults import FOLD_IN_OTHERS
+from . import model_file
 from .entity_prior import EntityPrior, entity_prior
+from .fold_in_defaults import FOLD_IN_OTHERS
 from .links import Link, LogisticLink, UnlistedLink
-from .objective_term import CATEGORICAL, ObjectiveTerm
+from .objective_description import CATEGORICAL, ObjectiveTerm
 from .structure import times
 
 RANKING_LOSSES = ("softmax", "hinge")  # whose θ is not a log-odds
@@ -228,13 +228,13 @@ class Factors:
 
     def save(self, path: str | Path) -> None:
         """Write the model to one file, completely or not at all."""
-        contents = {name: getattr(self, name) for name in storage.ModelContents._fields}
-        storage.write(storage.ModelContents(**contents), path)
+        contents = {name: getattr(self, name) for name in model_file.ModelContents._fields}
+        model_file.write(model_file.ModelContents(**contents), path)
 
 
 def load(path: str | Path, *, verify: bool = True) -> Factors:
     """Read a model file; `verify` also compares its checksum."""
-    return Factors(**storage.read(path, verify=verify)._asdict())
+    return Factors(**model_file.read(path, verify=verify)._asdict())
 
 
 def best_first(theta: Vector, k: int) -> Ids:

@@ -14,7 +14,7 @@ from ..data.names import Names
 from ..errors import InputError
 from .entity_prior import EntityPrior, entity_prior
 from .entity_regression import Model, PenaltyOnEntity, cells_of_entities, loss_name, noise_variance, solver
-from .objective_term import ObjectiveTerm
+from .objective_description import ObjectiveTerm
 
 ROUNDS = 4  # passes over entities that are folded in together and share facts
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..analysis.entity_map import Points, default_method, project
 from ..analysis.groups import group_labels, group_members
-from ..analysis.projection import Points, default_method, project
 from ..analysis.quality import score_rows
 from ..analysis.similarity import profiles
 from ..errors import InputError

@@ -29,9 +29,9 @@ from .api_page import api_page
 from .background import InProgress
 from .endpoints import ENDPOINTS
 from .errors import SEE_API, ApiError, api_error_of
+from .explorer import Explorer
 from .openapi import Endpoint, openapi_document
 from .request_pool import RequestPool
-from .views import Explorer
 
 STATIC = Path(__file__).parent / "static"
 PAGES = ("/", "/entity", "/ask", "/map", "/group", "/model", "/new")

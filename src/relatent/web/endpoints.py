@@ -6,12 +6,13 @@ import math
 from typing import Any
 
 from ..analysis.answers import Answers
+from ..analysis.entity_map import METHODS
 from ..analysis.explain import Explanation
-from ..analysis.projection import METHODS
-from ..model.defaults import FOLD_IN_OTHERS
+from ..model.fold_in_defaults import FOLD_IN_OTHERS
 from .errors import ParameterError
+from .explorer import Explorer
 from .openapi import MAX_NAME_CHARACTERS, Arguments, Endpoint, Parameter
-from .results import (
+from .response_types import (
     EntityPage,
     FactProbability,
     GroupList,
@@ -26,7 +27,6 @@ from .results import (
     SearchResult,
     SimilarEntities,
 )
-from .views import Explorer
 
 MAX_RESULTS = 1000
 MAX_NEW_FACTS = 200

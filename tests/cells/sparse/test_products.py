@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from relatent.cells.sparse import products as sparse
-from worlds import relative_error
+from small_graphs import relative_error
 
 
 @pytest.fixture

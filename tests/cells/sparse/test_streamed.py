@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from relatent.cells.reference import dense_tensors
+from relatent.cells.reference_sums import dense_tensors
 from relatent.cells.sparse import streamed
 from relatent.cells.sparse.streamed import StreamedLayout
 from relatent.data.facts import Facts
 from relatent.data.shard import Shard
-from worlds import random_facts, relative_error
+from small_graphs import random_facts, relative_error
 
 pytestmark = pytest.mark.usefixtures("single_blas")
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12}

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from family import FAMILY, TSV, is_family
 
-from relatent.data.read.dispatch import read
+from relatent.data.read.read import read
 from relatent.errors import DataError
 
 

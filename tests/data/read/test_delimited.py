@@ -5,7 +5,7 @@ import pytest
 from family import CSV, TSV, is_family
 
 from relatent.data.facts import Facts
-from relatent.data.read.dispatch import read
+from relatent.data.read.read import read
 from relatent.errors import DataError
 
 

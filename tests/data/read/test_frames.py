@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from family import FAMILY, is_family, table
 
-from relatent.data.read.dispatch import read
+from relatent.data.read.read import read
 from relatent.errors import DataError
 
 

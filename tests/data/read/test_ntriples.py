@@ -6,8 +6,8 @@ import pyoxigraph
 import pytest
 
 from relatent.data.read import ntriples, rdf
-from relatent.data.read.dispatch import read
-from relatent.data.read.formats import identify
+from relatent.data.read.file_formats import identify
+from relatent.data.read.read import read
 from relatent.data.read.string_table import Spans
 from relatent.errors import DataError
 

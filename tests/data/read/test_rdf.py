@@ -3,7 +3,7 @@ import gzip
 import pytest
 from family import FAMILY, NT, zst
 
-from relatent.data.read.dispatch import read
+from relatent.data.read.read import read
 from relatent.errors import DataError, DataWarning
 
 

@@ -12,7 +12,7 @@ from relatent import progress as progress_module
 from relatent.distributed.workers import ALONE
 from relatent.errors import InputError
 from relatent.fit.estimators.base import Estimator
-from worlds import random_facts
+from small_graphs import random_facts
 
 FACTS = random_facts(12, 2, 60)
 MODELS = {

@@ -8,13 +8,13 @@ import scipy.optimize
 
 import relatent
 from relatent.backend.numpy_backend import NumpyBackend
-from relatent.cells.reference import dense_tensors, logistic, squared
+from relatent.cells.reference_sums import dense_tensors, logistic, squared
 from relatent.errors import RelatentWarning
-from relatent.fit import automatic
-from relatent.fit.objective import Layout, PenalisedLikelihood
+from relatent.fit import automatic_settings as automatic
+from relatent.fit.penalised_likelihood import Layout, PenalisedLikelihood
 from relatent.fit.penalties import L2, N3, Dura
 from relatent.model.links import LogisticLink, SmoothLink
-from worlds import all_scores, blocks, cliques, random_facts, relative_error
+from small_graphs import all_scores, blocks, cliques, random_facts, relative_error
 
 FACTS = random_facts(20, 3, 150, unobserved=60, weighted=True)
 

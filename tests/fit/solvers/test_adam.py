@@ -11,13 +11,13 @@ from interruptions import InterruptedFitError, assert_same_fit, interrupt_at
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells.cell_sum import Reduction
 from relatent.cells.logistic_sampled import SampledLogisticSum
-from relatent.cells.reference import logistic
+from relatent.cells.reference_sums import logistic
 from relatent.fit.checkpoint import Checkpoint
 from relatent.fit.estimators import base
-from relatent.fit.objective import Layout, PenalisedLikelihood
+from relatent.fit.penalised_likelihood import Layout, PenalisedLikelihood
 from relatent.fit.penalties import L2, N3, Dura
 from relatent.fit.solvers.adam import AdamSearch
-from worlds import blocks, random_facts
+from small_graphs import blocks, random_facts
 
 SPARSE = random_facts(400, 2, 600, seed=1)  # 160,000 cells per relation: a step sums only some of them
 SAMPLED = relatent.RescalLogit(4, 0.1, 0.1, method="sampled", max_iter=30)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relatent.backend.numpy_backend import NumpyBackend
-from relatent.cells.reference import dense_tensors, squared
+from relatent.cells.reference_sums import dense_tensors, squared
 from relatent.cells.sparse import grouped, layout
 from relatent.cells.sparse.by_row import RowLayout
 from relatent.cells.sparse.grouped import GroupedLayout
@@ -14,7 +14,7 @@ from relatent.cells.sparse.streamed import StreamedLayout
 from relatent.data.facts import Facts
 from relatent.data.shard import Shard
 from relatent.fit.solvers.als import Als
-from worlds import all_scores, blocks, permuted, random_facts, relative_error
+from small_graphs import all_scores, blocks, permuted, random_facts, relative_error
 
 VARIANTS = {
     "plain": {},

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 import relatent
-from relatent.cells.reference import squared
+from relatent.cells.reference_sums import squared
 from relatent.errors import InputError
 from relatent.fit import init as start
 from relatent.fit.solvers.multiplicative import Nonnegative
-from worlds import blocks, random_facts
+from small_graphs import blocks, random_facts
 
 FACTS = random_facts(15, 3, 120, unobserved=80, weighted=True)
 PENALTIES = {"l2_entities": 0.2, "l2_relations": 0.1, "l1_entities": 0.05, "l1_relations": 0.03}

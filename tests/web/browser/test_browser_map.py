@@ -12,7 +12,7 @@ from relatent.data.names import Names
 
 pytest.importorskip("starlette", reason="needs relatent[serve]")
 from relatent.web.app import create_app
-from relatent.web.views import Explorer
+from relatent.web.explorer import Explorer
 
 PRETEND_GRAPHICS_CARD = """
 const getParameter = WebGL2RenderingContext.prototype.getParameter;

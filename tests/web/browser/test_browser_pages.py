@@ -8,13 +8,13 @@ import pytest
 from browser_pages import TIMEOUT_MS, opened, running, section
 
 import relatent
-import worlds
+import small_graphs
 from relatent.analysis.known_facts import KnownFacts
 from relatent.data.names import Names
 
 pytest.importorskip("starlette", reason="needs relatent[serve]")
 from relatent.web.app import create_app
-from relatent.web.views import Explorer
+from relatent.web.explorer import Explorer
 
 
 def test_a_search_leads_to_an_entity(page, url):
@@ -150,7 +150,7 @@ def test_incomplete_facts_and_unknown_names_are_reported_in_the_form(page, url):
 def test_a_model_without_explanations_says_so_and_hides_unset_settings(chromium, explorer):
     about = {"model": "Rescal", "settings": {"loss": "categorical", "optimiser": None, "rank": None, "max_iter": 5}}
     factors = dataclasses.replace(explorer.factors, about=about, loss=None, exclusive=True)
-    app = create_app(Explorer(factors, KnownFacts(worlds.politics(), factors), known_name="politics"))
+    app = create_app(Explorer(factors, KnownFacts(small_graphs.politics(), factors), known_name="politics"))
     with running(app) as address, opened(chromium) as page:
         page.goto(f"{address}/entity?name=president+3")
         page.get_by_text("This kind of model gives no explanations").wait_for()

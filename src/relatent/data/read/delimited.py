@@ -21,7 +21,7 @@ from ...progress import Progress
 from ..facts import Facts
 from .columns import ROLES, ColumnRoles, chosen_roles, count_fault, recognised_roles, roles_by_position, weight_fault
 from .fact_builder import facts_from_blocks
-from .files import WHOLE_FILE, File, FilePart, byte_order_mark_length, line_range
+from .file_content import WHOLE_FILE, File, FilePart, byte_order_mark_length, line_range
 
 SEPARATORS = {"tsv": "\t", "csv": ","}
 SEPARATOR_NAMES = {"tsv": "tab-separated", "csv": "comma-separated"}

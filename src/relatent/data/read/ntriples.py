@@ -21,7 +21,7 @@ from numba import njit
 
 from ...progress import Progress
 from .fact_builder import FactBuilder
-from .files import File, ReadAhead
+from .file_content import File, ReadAhead
 from .string_table import Spans, StringTable
 
 BLOCK_BYTES = 16 << 20  # scanned at a time

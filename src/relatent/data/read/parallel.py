@@ -14,8 +14,8 @@ from ...progress import Progress
 from ..facts import Facts
 from ..names import Names
 from ..shard import move_to_owners
-from .files import File, FilePart, byte_order_mark_length, line_range
-from .formats import identify, naming_the_file, read_file
+from .file_content import File, FilePart, byte_order_mark_length, line_range
+from .file_formats import identify, naming_the_file, read_file
 from .ntriples import NotPlainError, scan
 from .rdf import check_no_columns, report_literals
 from .string_table import Spans, StringTable

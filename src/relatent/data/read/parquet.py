@@ -12,7 +12,7 @@ from ...progress import Progress
 from ..facts import Facts
 from . import frames
 from .columns import table_roles
-from .files import WHOLE_FILE, File, FilePart
+from .file_content import WHOLE_FILE, File, FilePart
 
 
 def read_parquet(file: File, columns: Sequence[str] | None, report: Progress, part: FilePart = WHOLE_FILE) -> Facts:

@@ -14,7 +14,7 @@ from ...errors import DataError, DataWarning, one_line
 from ...progress import Progress
 from ..facts import Facts
 from .fact_builder import FactBuilder
-from .files import File
+from .file_content import File
 from .ntriples import NotPlainError, scan
 from .string_table import Spans
 

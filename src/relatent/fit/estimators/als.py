@@ -18,16 +18,16 @@ from ...data.shard import Shard
 from ...errors import InputError, PoorFitWarning
 from ...model.factors import Factors
 from ...model.links import SmoothLink
-from ...model.objective_term import ObjectiveTerm
+from ...model.objective_description import ObjectiveTerm
 from ...random_state import RandomState
-from .. import automatic
+from .. import automatic_settings as automatic
 from .. import init as start
-from ..automatic import ChosenSettings, DataSummary
+from ..automatic_settings import ChosenSettings, DataSummary
 from ..loop import run
 from ..memory_estimate import gpu_fit_memory
 from ..solvers.als import Als
 from .base import FitArguments
-from .ranked import Ranked, blank, gpu, least_squares_watch
+from .rescal_base import Ranked, blank, gpu, least_squares_watch
 
 MIN_EXPLAINED = 0.5  # share of Σ x² that the factors explain, penalty included
 MIN_JUDGED_FACTS = 1000  # of fewer facts the share says little

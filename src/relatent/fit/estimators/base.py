@@ -22,7 +22,7 @@ from ...distributed.workers import ALONE, Workers
 from ...errors import InputError, VanishedWarning
 from ...model.factors import Factors
 from ...model.links import Link
-from ...model.objective_term import ObjectiveTerm
+from ...model.objective_description import ObjectiveTerm
 from ...progress import Progress, reporting
 from ...random_state import RandomState, to_seed
 from ..checkpoint import Checkpoint, digest

@@ -12,14 +12,14 @@ from ...data.facts import Facts
 from ...errors import InputError
 from ...model.factors import Factors
 from ...model.links import SmoothLink
-from ...model.objective_term import ObjectiveTerm
+from ...model.objective_description import ObjectiveTerm
 from ...random_state import RandomState
 from .. import init as start
 from ..loop import run
 from ..memory_estimate import nonnegative_memory
 from ..solvers.multiplicative import Nonnegative
 from .base import FitArguments
-from .ranked import Ranked, least_squares_watch
+from .rescal_base import Ranked, least_squares_watch
 
 
 class NonnegativeRescal(Ranked):

@@ -18,22 +18,23 @@ from ...data.heldout import HeldOut
 from ...data.shard import Shard
 from ...errors import InputError
 from ...model.factors import Factors
-from ...model.objective_term import ObjectiveTerm
+from ...model.objective_description import ObjectiveTerm
 from ...model.structure import FULL, check_structure, expanded, nearest_parameters
 from ...random_state import RandomState
-from .. import automatic, losses, optimisers, penalties
+from .. import automatic_settings as automatic
 from .. import init as start
-from ..automatic import ChosenSettings, DataSummary
+from .. import losses, optimisers, penalties
+from ..automatic_settings import ChosenSettings, DataSummary
 from ..loop import Watch, run
 from ..losses import Loss, ResolvedLoss
 from ..memory_estimate import gpu_fit_memory
 from ..multistart import is_tiny, lowest_start
-from ..objective import ExpandedSum, Layout, PenalisedLikelihood
 from ..optimisers import SAMPLED_ADAM, Lbfgs, Optimiser
+from ..penalised_likelihood import ExpandedSum, Layout, PenalisedLikelihood
 from ..penalties import Penalty
 from .als import ALS_SWEEPS, least_squares_start
 from .base import FitArguments, held_out
-from .ranked import Ranked, blank, gpu
+from .rescal_base import Ranked, blank, gpu
 
 VALIDATION_INTERVAL = 5  # steps
 

@@ -14,7 +14,7 @@ import numpy as np
 from ...arrays import Vector
 from ...cells.cell_sum import CellKeys, Parameters
 from ...data.cell_keys import cells_of
-from ..objective import PenalisedLikelihood
+from ..penalised_likelihood import PenalisedLikelihood
 
 STEPS_PER_ROUND = 4  # a round is one step of the loop; an exact objective is evaluated in its last step only
 RELATIVE_STEP = 0.1  # without a learning rate: the first steps, relative to the root mean square of A, and of R

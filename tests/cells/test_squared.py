@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from relatent.cells import reference as plain
-from relatent.cells.gram import SquaredSum
+from relatent.cells import reference_sums as plain
 from relatent.cells.sparse import grouped
-from worlds import random_facts, random_parameters, relative_error
+from relatent.cells.squared import SquaredSum
+from small_graphs import random_facts, random_parameters, relative_error
 
 pytestmark = pytest.mark.usefixtures("single_blas")
 

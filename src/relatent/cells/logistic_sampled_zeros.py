@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..arrays import Ids, Vector
 from ..data.shard import Shard
 from ..distributed.workers import Workers
-from .cell_list import global_firsts, id_range
+from .logistic_sampled_cell_list import global_firsts, id_range
 
 UNIFORM_SHARE = 0.5  # of the draws of a side: all entities are equally likely
 MIN_SIDE = 16  # entities

@@ -32,7 +32,7 @@ def types_by_role(factors: Factors, random_state: int = 0) -> NDArray[np.int64] 
     not count, and entities outside all types go to the nearest.
 
     >>> import relatent
-    >>> from relatent.analysis.roles import types_by_role
+    >>> from relatent.analysis.types_by_role import types_by_role
     >>> types_by_role(relatent.RescalALS(rank=10).fit(relatent.load_dataset("kinships")).factors_) is None
     True
     """

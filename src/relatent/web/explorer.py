@@ -13,15 +13,15 @@ from ..analysis.probabilities import describe_probabilities
 from ..analysis.quality import ModelQuality, quality
 from ..analysis.similarity import nearest
 from ..data.facts import Facts
-from ..model.defaults import FOLD_IN_OTHERS
 from ..model.entity_regression import can_fold
 from ..model.factors import Factors
+from ..model.fold_in_defaults import FOLD_IN_OTHERS
 from ..progress import Progress
 from .background import BackgroundResult, InProgress
 from .errors import NotFoundError, ParameterError, UnavailableError
-from .map_views import MapViews
+from .explorer_map import MapViews
 from .name_index import NameIndex
-from .results import (
+from .response_types import (
     EntityPage,
     FactProbability,
     FactSource,

@@ -21,7 +21,7 @@ from run import CannotRunError
 from timing import bar, default_threads, summary, timed
 
 import relatent
-from planted import uniform
+from planted_graphs import uniform
 from relatent.backend.blas_threads import one_blas_thread
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells.sparse.prefetch import LINE, prefetch
@@ -193,7 +193,7 @@ def power(found: dict[str, Any], what: str) -> float:
     return float(np.polyfit(-np.log(SHARES[: len(seconds)]), np.log(seconds), 1)[0])
 
 
-def apart(folder: str, what: str, module: str = "sweeps", **task: Any) -> dict[str, Any]:
+def apart(folder: str, what: str, module: str = "als_sweeps", **task: Any) -> dict[str, Any]:
     """One task in its own process: what it found, its peak memory, and how busy the machine was."""
     task |= {"module": module, "what": what, "folder": folder}
     watch = machine.Watch()

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from relatent.data.facts import Facts
+from relatent.data.facts_union import over_one_vocabulary, union
 from relatent.data.names import Names
-from relatent.data.union import over_one_vocabulary, union
 from relatent.errors import DataError
 
 

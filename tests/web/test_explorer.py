@@ -9,8 +9,8 @@ from api_client import check_error, client_of, get, get_when_ready
 import relatent
 from relatent.analysis.known_facts import KnownFacts
 from relatent.model.links import IdentityLink
-from relatent.model.objective_term import ObjectiveTerm
-from relatent.web.views import Explorer
+from relatent.model.objective_description import ObjectiveTerm
+from relatent.web.explorer import Explorer
 
 FACT = {"subject": "vice 4", "relation": "party", "object": "Blue"}
 

@@ -7,8 +7,8 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
+from ..analysis.entity_map import MAX_ENTITIES_TSNE, Points, default_method, project, tsne_note
 from ..analysis.groups import group_labels, group_members, typical_facts
-from ..analysis.projection import MAX_ENTITIES_TSNE, Points, default_method, project, tsne_note
 from ..analysis.similarity import profile_basis, unit_rows
 from ..arrays import Ids, Matrix
 from ..backend.blas_threads import one_thread
@@ -16,7 +16,7 @@ from ..model.factors import Factors
 from ..progress import Progress
 from .background import BackgroundResult, InProgress
 from .errors import NotFoundError, ParameterError
-from .results import GroupList, GroupPage, GroupSummary, MapInfo, MapLayout
+from .response_types import GroupList, GroupPage, GroupSummary, MapInfo, MapLayout
 
 MEMBERS_IN_SUMMARY = 12
 NO_GROUP = 0xFFFF  # group number of an entity without a group

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 import relatent
 from relatent.errors import InputError, RelatentWarning
-from worlds import random_facts
+from small_graphs import random_facts
 
 PENALTIES = {"l2_entities": 0.1, "l2_relations": 0.1}
 MODELS = {

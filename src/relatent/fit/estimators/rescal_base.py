@@ -20,7 +20,7 @@ from ...model.factors import Factors
 from ...model.links import SmoothLink
 from ...model.structure import FULL, parameter_shape
 from .. import init as start
-from ..automatic import ChosenSettings, DataSummary
+from ..automatic_settings import ChosenSettings, DataSummary
 from ..loop import Watch
 from ..memory_estimate import model_file_size
 from ..solvers.als import AlsState

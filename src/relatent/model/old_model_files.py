@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .objective_term import CATEGORICAL, ObjectiveTerm
+from .objective_description import CATEGORICAL, ObjectiveTerm
 
 LOSS_OF_ESTIMATOR = {
     "RescalALS": "squared",

@@ -4,7 +4,7 @@ import gzip
 import pytest
 from family import CSV, TSV, is_family, zst
 
-from relatent.data.read.dispatch import read
+from relatent.data.read.read import read
 from relatent.errors import DataError
 
 

@@ -76,7 +76,14 @@ def modelled(name: str, size: int) -> float:
 
 
 def _launched(name: str, size: int, seed: int, threads: int = 1) -> dict[str, Any]:
-    task = {"module": "several", "fit": name, "size": size, "seed": seed, "threads": threads, "role": "launch"}
+    task = {
+        "module": "several_processes",
+        "fit": name,
+        "size": size,
+        "seed": seed,
+        "threads": threads,
+        "role": "launch",
+    }
     done = subprocess.run(
         [*_namespace(), sys.executable, str(RUN), "--task", json.dumps(task)],
         capture_output=True,

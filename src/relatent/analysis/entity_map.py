@@ -27,7 +27,7 @@ def project(B: Matrix, method: str = "pca", *, random_state: int = 0) -> Points:
     """One point per row of B, by "pca" or "tsne".
 
     >>> import relatent
-    >>> from relatent.analysis.projection import project
+    >>> from relatent.analysis.entity_map import project
     >>> from relatent.analysis.similarity import profiles
     >>> model = relatent.RescalALS(rank=5).fit(relatent.load_dataset("kinships")).factors_
     >>> project(profiles(model)).shape

@@ -23,7 +23,7 @@ WHOLE_FILE = FilePart()
 
 
 class File(NamedTuple):
-    """A path with its format and compression (see `formats.identify`), and access to its content."""
+    """A path with its format and compression (see `file_formats.identify`), and access to its content."""
 
     path: Path
     format: str

@@ -7,7 +7,7 @@ import pytest
 
 import relatent
 from relatent import Adam, Dura, Facts, PoorFitWarning, RescalALS, RescalLogit, evaluate, load_dataset, split
-from relatent.fit.automatic import DataSummary, l2_for
+from relatent.fit.automatic_settings import DataSummary, l2_for
 from sparse_graphs import sparse_graph
 
 QUICK = {"max_iter": 3}

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-MODEL_CLASSES = {  # the models of evaluation.registry, as module:class
+MODEL_CLASSES = {  # the models of evaluation.model_names, as module:class
     "als": "fit.estimators.als:RescalALS",
     "logit": "fit.estimators.rescal:RescalLogit",
     "rescal": "fit.estimators.rescal:Rescal",

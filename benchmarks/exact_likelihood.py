@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import dense_numpy
 import machine
 import numpy as np
-import peers
 from timing import bar, default_threads, race, relative_difference
 
 import relatent
 from relatent.backend.blas_threads import one_blas_thread
-from relatent.cells import reference as plain
+from relatent.cells import reference_sums as plain
 from relatent.cells.logistic_tiled import TiledLogisticSum
 
 
@@ -26,15 +26,15 @@ def kinships(seed: int) -> dict[str, Any]:
             "ours": (lambda: tiled(A, R, b), one_blas_thread),
             "ours, one thread": (lambda: alone(A, R, b), one_blas_thread),
             "ours, gradient alone": (lambda: tiled(A, R, b, value=False), one_blas_thread),
-            "NumPy, default threads": (lambda: peers.dense_logistic(X, A, R, b), default_threads),
-            "NumPy, one thread": (lambda: peers.dense_logistic(X, A, R, b), one_blas_thread),
+            "NumPy, default threads": (lambda: dense_numpy.dense_logistic(X, A, R, b), default_threads),
+            "NumPy, one thread": (lambda: dense_numpy.dense_logistic(X, A, R, b), one_blas_thread),
         },
         rounds=60,
         laps=10,
     )
     faster = min(("NumPy, default threads", "NumPy, one thread"), key=lambda name: seconds[name]["best"])
     wide = [array.astype(np.float64) for array in (X, A, R, b)]
-    reference = peers.dense_logistic(*wide)
+    reference = dense_numpy.dense_logistic(*wide)
     with one_blas_thread():
         ours = tiled(A, R, b)
     return {
@@ -47,7 +47,7 @@ def kinships(seed: int) -> dict[str, Any]:
         "times_faster_by_medians": seconds[faster]["median"] / seconds["ours"]["median"],
         "two_threads_over_one": seconds["ours, one thread"]["best"] / seconds["ours"]["best"],
         "relative_difference": relative_difference(ours, reference),
-        "relative_difference_of_peer": relative_difference(peers.dense_logistic(X, A, R, b), reference),
+        "relative_difference_of_peer": relative_difference(dense_numpy.dense_logistic(X, A, R, b), reference),
     }
 
 
@@ -83,7 +83,7 @@ def large(seed: int) -> dict[str, Any]:
             "objective and gradient": 6 * n * n * k * rank,
         }.items()
     }
-    reference = peers.blockwise_logistic(facts.triples, A, R, b)
+    reference = dense_numpy.blockwise_logistic(facts.triples, A, R, b)
     return {
         "entities": n,
         "relations": k,

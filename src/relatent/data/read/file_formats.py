@@ -9,7 +9,7 @@ from pathlib import Path
 from ...errors import DataError, one_line
 from ...progress import Progress, silent
 from ..facts import Facts
-from .files import WHOLE_FILE, File, FilePart
+from .file_content import WHOLE_FILE, File, FilePart
 
 FORMATS = {".tsv": "tsv", ".txt": "tsv", ".csv": "csv", ".parquet": "parquet", ".nt": "ntriples", ".ttl": "turtle"}
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}

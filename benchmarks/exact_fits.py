@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+import dense_numpy
 import numpy as np
-import peers
 import scipy.optimize
 from timing import bar, summary, timed
 
@@ -23,13 +23,13 @@ import relatent
 from relatent.backend.blas_threads import one_blas_thread
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.backend.protocol import ADAM_EPSILON
-from relatent.cells import reference as plain
+from relatent.cells import reference_sums as plain
 from relatent.cells.logistic_tiled import TiledLogisticSum
 from relatent.data.shard import Shard
 from relatent.fit import init as start
 from relatent.fit import losses, penalties
-from relatent.fit.objective import Layout, PenalisedLikelihood
 from relatent.fit.optimisers import SAMPLED_ADAM
+from relatent.fit.penalised_likelihood import Layout, PenalisedLikelihood
 from relatent.fit.solvers.adam import BIAS_STEP
 from relatent.fit.solvers.lbfgs import LbfgsSearch
 
@@ -91,7 +91,7 @@ def _fit_by_peer(X: Array, A: Array, R: Array) -> tuple[Array, dict[str, Any]]:
         np.savez(folder / "start.npz", X=X, A=A, R=R)
         (folder / "settings.json").write_text(json.dumps({"l2": L2, "max_iter": STEPS}))
         one_thread = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        command = [sys.executable, peers.__file__, name]
+        command = [sys.executable, dense_numpy.__file__, name]
         done = subprocess.run(command, env=one_thread, capture_output=True, text=True, check=True)
         return np.load(folder / "found.npy"), json.loads(done.stdout)
 
@@ -102,7 +102,7 @@ def _unpacked(x: Array, A: Array, R: Array) -> tuple[Array, Array]:
 
 def _objective(X: Array, A: Array, R: Array) -> float:
     A, R = A.astype(np.float64), R.astype(np.float64)
-    return peers.dense_logistic(X, A, R, np.zeros(len(R)))[0] + L2 * float(np.sum(A**2) + np.sum(R**2))
+    return dense_numpy.dense_logistic(X, A, R, np.zeros(len(R)))[0] + L2 * float(np.sum(A**2) + np.sum(R**2))
 
 
 # --- which optimiser for the exact sum of a middle size

@@ -1,4 +1,4 @@
-"""Small worlds whose answer is plain, and plain ways to compute it."""
+"""Small graphs whose answer is known, and plain ways to compute it."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ import pytest
 from api_client import check_error, client_of, get, get_when_ready
 
 import relatent
-from relatent.analysis.projection import MAX_ENTITIES_TSNE
+from relatent.analysis.entity_map import MAX_ENTITIES_TSNE
 from relatent.data.names import Names
-from relatent.web.views import Explorer
+from relatent.web.explorer import Explorer
 
 
 def test_every_entity_is_in_one_group(client):

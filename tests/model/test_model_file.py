@@ -13,11 +13,11 @@ from safetensors.numpy import save_file
 
 from relatent.data.names import Names
 from relatent.errors import FitError, InputError, ModelFileError
-from relatent.model import storage
+from relatent.model import model_file
 from relatent.model.factors import Factors, load
 from relatent.model.links import IdentityLink, IsotonicLink, LogisticLink, PlattLink, SmoothLink
-from relatent.model.objective_term import ObjectiveTerm
-from relatent.model.storage import inspect
+from relatent.model.model_file import inspect
+from relatent.model.objective_description import ObjectiveTerm
 
 VERSION_1, VERSION_2 = (Path(__file__).with_name(f"version{version}.relatent") for version in (1, 2))
 
@@ -55,8 +55,8 @@ def save(factors: Factors, path: str | Path) -> None:
     factors.save(path)
 
 
-def contents(factors: Factors) -> storage.ModelContents:
-    return storage.ModelContents(*(getattr(factors, name) for name in storage.ModelContents._fields))
+def contents(factors: Factors) -> model_file.ModelContents:
+    return model_file.ModelContents(*(getattr(factors, name) for name in model_file.ModelContents._fields))
 
 
 # --- round trips
@@ -269,10 +269,10 @@ def test_a_changed_value_is_told_from_other_damage(path):
 def forged(path: Path, arrays: dict | None = None, **changes: object) -> None:
     """A file with a wrong header or wrong tensors whose digest would be found only at the end."""
     whole = contents(small())
-    arrays = {**storage._arrays_of(whole), **(arrays or {})}
+    arrays = {**model_file._arrays_of(whole), **(arrays or {})}
     arrays = {name: array for name, array in arrays.items() if array is not None}
     document = {
-        **json.loads(storage._document_text(whole, storage._arrays_of(whole))),
+        **json.loads(model_file._document_text(whole, model_file._arrays_of(whole))),
         "tensors": {name: {"dtype": a.dtype.name, "shape": list(a.shape)} for name, a in arrays.items()},
         **changes,
     }
@@ -366,7 +366,7 @@ def test_tensors_that_do_not_fit_are_refused(path, tensors, message):
 
 def test_a_header_that_disagrees_with_the_tensors_is_refused(path):
     whole = contents(small())
-    described = json.loads(storage._document_text(whole, storage._arrays_of(whole)))["tensors"]
+    described = json.loads(model_file._document_text(whole, model_file._arrays_of(whole)))["tensors"]
     forged(path, {"bias": np.zeros(3)}, tensors=described)
     with pytest.raises(ModelFileError, match=r"bias is float64 of shape \(3,\)"):
         load(path)
@@ -435,7 +435,7 @@ def broken_write(*args: object, **keywords: object) -> None:
 
 def test_an_interrupted_save_leaves_the_old_file_whole_and_nothing_beside_it(path, monkeypatch):
     save(small(), path)
-    monkeypatch.setattr(storage, "save_file", broken_write)
+    monkeypatch.setattr(model_file, "save_file", broken_write)
     with pytest.raises(KeyboardInterrupt):
         save(small("float64"), path)
     assert os.listdir(path.parent) == [path.name]
@@ -446,7 +446,7 @@ def test_a_full_disk_is_told_and_leaves_nothing_behind(path, monkeypatch):
     def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(storage.os, "fsync", full)
+    monkeypatch.setattr(model_file.os, "fsync", full)
     with pytest.raises(ModelFileError, match=r"the model could not be written: .*No space left on device"):
         save(small(), path)
     assert os.listdir(path.parent) == []

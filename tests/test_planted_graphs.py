@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from planted import heldout_cells, planted, uniform
+from planted_graphs import heldout_cells, planted, uniform
 from relatent.data.facts import Facts
 from relatent.errors import InputError
 from relatent.evaluation.metrics import measure

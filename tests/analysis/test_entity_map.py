@@ -3,8 +3,8 @@ import pytest
 from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_info
 
-from relatent.analysis import projection
-from relatent.analysis.projection import project
+from relatent.analysis import entity_map
+from relatent.analysis.entity_map import project
 from relatent.errors import InputError
 
 
@@ -40,14 +40,14 @@ def test_tiny_inputs_have_finite_points(rows, method):
 def test_unknown_methods_and_too_many_entities_are_refused(monkeypatch):
     with pytest.raises(InputError, match="one of pca, tsne, got 'umap'"):
         project(clouds(), "umap")
-    monkeypatch.setattr(projection, "MAX_ENTITIES_TSNE", 10)
+    monkeypatch.setattr(entity_map, "MAX_ENTITIES_TSNE", 10)
     with pytest.raises(InputError, match="at most 10 entities, got 60; use method='pca'"):
         project(clouds(), "tsne")
 
 
 def test_the_note_gives_the_expected_duration():
-    assert projection.tsne_note(2034) == "computing t-SNE of 2,034 entities, about 6 s"
-    assert projection.tsne_note(5).endswith("about 1 s")
+    assert entity_map.tsne_note(2034) == "computing t-SNE of 2,034 entities, about 6 s"
+    assert entity_map.tsne_note(5).endswith("about 1 s")
 
 
 def test_tsne_runs_on_one_thread(monkeypatch):
@@ -64,4 +64,4 @@ def test_tsne_runs_on_one_thread(monkeypatch):
 
 
 def test_maps_open_on_tsne_while_it_takes_a_few_seconds():
-    assert [projection.default_method(n) for n in (3, 4, 2500, 2501)] == ["pca", "tsne", "tsne", "pca"]
+    assert [entity_map.default_method(n) for n in (3, 4, 2500, 2501)] == ["pca", "tsne", "tsne", "pca"]

@@ -11,7 +11,7 @@ from ...distributed.workers import ALONE, Workers
 from ...progress import Progress, reporting
 from ..facts import Facts
 from .columns import check_columns
-from .formats import identify, read_file
+from .file_formats import identify, read_file
 
 
 def read(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Ids
 from ..data.cell_keys import cell_keys, cells_of, is_in_sorted, sorted_unique
-from .questions import OPEN_PLACE, Questions
+from .ranking_questions import OPEN_PLACE, Questions
 
 Counts = NDArray[np.int64]
 

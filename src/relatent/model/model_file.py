@@ -29,8 +29,8 @@ from ..data.names import Names
 from ..errors import FitError, InputError, ModelFileError
 from ..json_values import parse_json
 from .links import LINKS, Link
-from .objective_term import CATEGORICAL, ObjectiveTerm
-from .old_files import terms_from_settings
+from .objective_description import CATEGORICAL, ObjectiveTerm
+from .old_model_files import terms_from_settings
 from .structure import compact, expanded
 
 FORMAT = "relatent"

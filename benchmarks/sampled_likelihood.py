@@ -14,24 +14,24 @@ from typing import Any
 
 import machine
 import numpy as np
+from als_sweeps import L2, SHARES, YAGO, apart, facts_of, power
 from run import CannotRunError
-from sweeps import L2, SHARES, YAGO, apart, facts_of, power
 from timing import bar, summary, timed
 
 import relatent
-from planted import Planted, heldout_cells, planted, uniform
+from planted_graphs import Planted, heldout_cells, planted, uniform
 from relatent.backend.blas_threads import one_blas_thread
 from relatent.backend.numpy_backend import NumpyBackend, dot
 from relatent.cells.logistic_sampled import SampledLogisticSum, default_batches
+from relatent.cells.logistic_sampled_zeros import SideSizes
 from relatent.cells.logistic_tiled import TiledLogisticSum
-from relatent.cells.zero_draw import SideSizes
 from relatent.data.cell_keys import cells_of, sorted_unique
 from relatent.evaluation.metrics import measure
 from relatent.fit import init as start
 from relatent.fit import penalties
 from relatent.fit.losses import Logistic
-from relatent.fit.objective import Layout, PenalisedLikelihood
 from relatent.fit.optimisers import SAMPLED_ADAM
+from relatent.fit.penalised_likelihood import Layout, PenalisedLikelihood
 from relatent.fit.solvers.adam import STEPS_PER_ROUND, AdamSearch, AdamState
 
 RANK = 32
@@ -72,7 +72,7 @@ def logit_growth(seed: int) -> dict[str, Any]:
 
 
 def _pass(folder: str, size: tuple[int, int, int], rank: int, seed: int) -> dict[str, Any]:
-    return apart(folder, "pass", module="scale", size=size, rank=rank, seed=seed, passes=2)
+    return apart(folder, "pass", module="sampled_likelihood", size=size, rank=rank, seed=seed, passes=2)
 
 
 def _one_pass(task: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..data.catalog import datasets, load_dataset, load_negatives, load_splits
 from ..data.facts import Facts
-from ..data.read.dispatch import read
+from ..data.read.read import read
 from ..distributed.workers import Workers
 from ..errors import DataError, DataWarning, InputError
 
