@@ -16,7 +16,7 @@ import click
 from .. import __version__
 from ..errors import RelatentError, RelatentWarning
 from .analysis import duplicates, explain, groups, similar
-from .data import datasets, export, info
+from .datasets_info_export import datasets, export, info
 from .evaluate import cross_validate, evaluate, table1
 from .fit import fit
 from .fold_in import fold_in

@@ -19,7 +19,7 @@ from ..model.fold_in_defaults import FOLD_IN_OTHERS
 from ..progress import Progress
 from .background import BackgroundResult, InProgress
 from .errors import NotFoundError, ParameterError, UnavailableError
-from .explorer_map import MapViews
+from .explorer_map import ExplorerMap
 from .name_index import NameIndex
 from .response_types import (
     EntityPage,
@@ -66,7 +66,7 @@ class Explorer:
         self._relations = NameIndex(factors.relations)
         heavy_work = threading.Lock()  # one heavy computation at a time
         self._fold_in_lock = threading.Lock()  # each call copies A
-        self.map = MapViews(factors, heavy_work)
+        self.map = ExplorerMap(factors, heavy_work)
         self._quality: BackgroundResult[ModelQuality] = BackgroundResult(self._measure, heavy_work)
 
     # --- names

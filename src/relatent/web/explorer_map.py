@@ -23,7 +23,7 @@ NO_GROUP = 0xFFFF  # group number of an entity without a group
 ROWS_PER_BLOCK = 1 << 16  # rows turned into profiles at a time
 
 
-class MapViews:
+class ExplorerMap:
     """Groups and plane coordinates of the entities of one model; usable from several threads."""
 
     def __init__(self, factors: Factors, heavy_work: threading.Lock):

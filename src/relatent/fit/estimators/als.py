@@ -27,13 +27,13 @@ from ..loop import run
 from ..memory_estimate import gpu_fit_memory
 from ..solvers.als import Als
 from .base import FitArguments
-from .rescal_base import Ranked, blank, gpu, least_squares_watch
+from .rescal_base import RescalBase, blank, gpu, least_squares_watch
 
 MIN_EXPLAINED = 0.5  # share of Σ x² that the factors explain, penalty included
 MIN_JUDGED_FACTS = 1000  # of fewer facts the share says little
 
 
-class RescalALS(Ranked):
+class RescalALS(RescalBase):
     """RESCAL by alternating least squares: fast, with cost linear in the number of facts.
 
     Minimises Σ w (x − a_iᵀ R_k a_j)² over observed cells + λ_A ‖A‖² + λ_R Σ ‖R_k‖². Entity attributes, if

@@ -19,10 +19,10 @@ from ..loop import run
 from ..memory_estimate import nonnegative_memory
 from ..solvers.multiplicative import Nonnegative
 from .base import FitArguments
-from .rescal_base import Ranked, least_squares_watch
+from .rescal_base import RescalBase, least_squares_watch
 
 
-class NonnegativeRescal(Ranked):
+class NonnegativeRescal(RescalBase):
     """RESCAL with non-negative factors: entities are sums of parts, relations link parts.
 
     Minimises Σ w (x − a_iᵀ R_k a_j)² over observed cells + λ_A ‖A‖² + λ_R Σ ‖R_k‖² + μ_A Σ A + μ_R Σ R, A and R ≥ 0.

@@ -34,12 +34,12 @@ from ..penalised_likelihood import ExpandedSum, Layout, PenalisedLikelihood
 from ..penalties import Penalty
 from .als import ALS_SWEEPS, least_squares_start
 from .base import FitArguments, held_out
-from .rescal_base import Ranked, blank, gpu
+from .rescal_base import RescalBase, blank, gpu
 
 VALIDATION_INTERVAL = 5  # steps
 
 
-class Rescal(Ranked):
+class Rescal(RescalBase):
     """RESCAL with a loss of your choice, over all observed cells, with fact weights and masks.
 
     Minimises Σ w loss(x, θ) + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k, by L-BFGS or Adam; the logistic loss

@@ -1,4 +1,4 @@
-"""`Ranked`: the base class of models with a given rank, whose size is known before the fit."""
+"""`RescalBase`: the base class of RescalALS, Rescal and NonnegativeRescal, which have a rank and a start."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ..solvers.multiplicative import NonnegativeState
 from .base import Estimator, held_out
 
 
-class Ranked(Estimator):
+class RescalBase(Estimator):
     """A model with a given rank; memory is checked before the fit."""
 
     rank: int | None

@@ -11,7 +11,7 @@ const VIEWS = {
   "/ask": () => import("./ask.js"),
   "/map": () => import("./map.js"),
   "/group": () => import("./group.js"),
-  "/new": () => import("./new.js"),
+  "/new": () => import("./new_entity.js"),
   "/model": () => import("./model.js"),
 };
 
