@@ -20,8 +20,8 @@ from relatent.errors import CheckpointWarning, InputError, ModelFileError
 from relatent.fit import checkpoint
 from relatent.fit import init as start
 from relatent.fit.checkpoint import Checkpoint
+from relatent.fit.early_stopping import BestState
 from relatent.fit.estimators import base
-from relatent.fit.loop import _Best
 from small_graphs import random_facts
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -229,7 +229,7 @@ class Clock:
     def run(self, kept, steps, seconds_a_step):
         for step in range(1, steps + 1):
             self.now += seconds_a_step
-            kept.maybe_save(State(np.zeros(3), 1.0), [()] * step, _Best())
+            kept.maybe_save(State(np.zeros(3), 1.0), [()] * step, BestState())
 
 
 def kept_at(monkeypatch, tmp_path, count, seconds_a_step, seconds_to_write=0.0, **settings):
@@ -319,7 +319,7 @@ def peak(work):
 def test_keeping_and_reading_a_state_copies_nothing(tmp_path):
     state = State(np.ones(1 << 20), 1.0)  # 8 MB
     kept = Checkpoint(tmp_path / "fit.checkpoint")
-    assert peak(lambda: kept.save(state, [(1.0, 0.1, None)], _Best())) < 1 << 20
+    assert peak(lambda: kept.save(state, [(1.0, 0.1, None)], BestState())) < 1 << 20
     assert peak(lambda: Checkpoint(tmp_path / "fit.checkpoint").load(State)) < 9 << 20
 
 
@@ -327,7 +327,7 @@ def test_what_the_best_state_shares_with_the_last_is_written_once(tmp_path):
     shared = np.ones(1 << 17)  # 1 MB
     last, best = LbfgsLike(np.full(3, 2.0), shared, 1.0), LbfgsLike(np.full(3, 1.0), shared, 2.0)
     kept = Checkpoint(tmp_path / "fit.checkpoint")
-    kept.save(last, [(1.0, 0.1, 0.5)], _Best(best, 0.5, 1, 0))
+    kept.save(last, [(1.0, 0.1, 0.5)], BestState(best, 0.5, 1, 0))
     assert kept.path.stat().st_size < 3 << 19
     found = kept.load(LbfgsLike)
     for read, wanted in ((found.state, last), (found.best, best)):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from relatent.errors import ConvergenceWarning, FitError
-from relatent.fit.loop import Step, Trace, Watch, run
+from relatent.fit.early_stopping import Watch
+from relatent.fit.loop import Step, Trace, run
 
 
 class State(NamedTuple):

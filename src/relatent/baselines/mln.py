@@ -22,8 +22,9 @@ from ..cells.reference_sums import dense_tensors
 from ..data.facts import Facts
 from ..data.heldout import HeldOut, log_loss
 from ..errors import InputError
+from ..fit.early_stopping import Watch
 from ..fit.estimators.base import Estimator, FitArguments, check_count, check_penalty
-from ..fit.loop import Watch, run
+from ..fit.loop import run
 from ..model.links import LogisticLink
 from ..model.objective_description import ObjectiveTerm
 from ..random_state import RandomState

@@ -29,8 +29,9 @@ from ..data.heldout import HeldOut, sample_zeros
 from ..errors import InputError
 from ..fit import init as start
 from ..fit import losses
+from ..fit.early_stopping import Watch
 from ..fit.estimators.base import Estimator, FitArguments, check_count, check_penalty
-from ..fit.loop import Watch, run
+from ..fit.loop import run
 from ..model.factors import Factors
 from ..model.links import LogisticLink
 from ..model.objective_description import ObjectiveTerm

@@ -6,16 +6,10 @@ trace, the verdict, progress, the checkpoint, and interruption between two steps
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
@@ -27,6 +21,8 @@ from ..distributed.workers import ALONE, Workers
 from ..errors import ConvergenceWarning, FitError
 from ..progress import Progress
 from .checkpoint import Checkpoint
+from .early_stopping import BestState, Watch
+from .interrupt import Interrupt
 
 
 class State(Protocol):
@@ -39,7 +35,6 @@ class State(Protocol):
 
 S = TypeVar("S", bound=State)
 
-FORWARDED_SIGNAL_SECONDS = 2.0  # within which torchrun forwards a Ctrl-C to its workers
 MIN_EXPLAINED = 1e-3  # fraction of the objective of zero factors; changes relative to less than that are noise
 
 
@@ -101,15 +96,6 @@ class Trace(Sequence[Step]):
         return np.array([np.nan if step.validation is None else step.validation for step in self.steps])
 
 
-@dataclass(frozen=True)
-class Watch:
-    """Early stopping: the held-out loss is measured every few steps, and the best state is kept."""
-
-    loss: Callable[[Any], float]
-    every: int = 1
-    patience: int = 10
-
-
 def run(
     solver: Solver[S],
     state: S,
@@ -138,7 +124,7 @@ def run(
     After Ctrl-C the current step finishes and the checkpoint is written; then KeyboardInterrupt is raised. With
     `anytime`, the state is returned instead, `trace.stopped` is set, and the caller raises.
     """
-    trace, best = Trace(), _Best()
+    trace, best = Trace(), BestState()
     whole, own_part = getattr(solver, "whole", None), getattr(solver, "own_part", None)
     progress = progress if workers.rank == 0 else None
     if checkpoint is not None:
@@ -148,7 +134,7 @@ def run(
             del state  # the state that is loaded may be as large
             state, best, trace.steps = _resumed(checkpoint, kind, on_gpu, backend, own_part)
     started = time.perf_counter() - (trace.steps[-1].seconds if trace.steps else spent)
-    with _Interrupt(workers) as interrupt:
+    with Interrupt(workers) as interrupt:
         asked = workers.any(interrupt.asked)
         while (verdict := _ending(solver, state, trace, max_iter, tol, watch, best, asked, zero_objective)) is None:
             state = solver.step(state)
@@ -176,64 +162,6 @@ def run(
     return (best.state if watch is not None and best.looks else state), trace
 
 
-class _Interrupt:
-    """Delays the first Ctrl-C until the current step has finished; a second one interrupts at once.
-
-    Only where Python's own handler would raise KeyboardInterrupt: in the main thread of the first process, and only if
-    the program has no handler of its own. Workers receive each Ctrl-C twice, from the terminal and forwarded by
-    torchrun: a second signal within FORWARDED_SIGNAL_SECONDS is ignored.
-    """
-
-    def __init__(self, workers: Workers):
-        self.asked = False
-        self._workers, self._since = workers, 0.0
-
-    def __enter__(self) -> _Interrupt:
-        self._held = (
-            multiprocessing.parent_process() is None
-            and threading.current_thread() is threading.main_thread()
-            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        )
-        if self._held:
-            signal.signal(signal.SIGINT, self._hold)
-        return self
-
-    def _hold(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
-            if time.monotonic() - self._since > FORWARDED_SIGNAL_SECONDS:
-                signal.default_int_handler(number, frame)
-            return
-        if self._workers.size == 1:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        self.asked, self._since = True, time.monotonic()
-        if self._workers.rank > 0:
-            return
-        with suppress(RuntimeError, OSError):  # standard error was in use
-            print("stopping after this step; press Ctrl-C again to stop at once", file=sys.stderr, flush=True)
-
-    def __exit__(self, *_: object) -> None:
-        if self._held:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@dataclass
-class _Best:
-    """The state with the lowest held-out loss so far."""
-
-    state: Any = None
-    loss: float = np.inf
-    looks: int = 0
-    looks_since: int = 0
-
-    def consider(self, loss: float, state: Any) -> None:
-        self.looks += 1
-        self.looks_since += 1
-        if self.state is None:  # there is a state to return even if the first loss is NaN
-            self.state = state
-        if loss < self.loss:
-            self.state, self.loss, self.looks_since = state, loss, 0
-
-
 def _scale(objective: float, zero_objective: float | None) -> float:
     """The number that a change of the objective is relative to."""
     scale = abs(objective)
@@ -249,7 +177,7 @@ def _gpu_arrays(state: Any) -> list[str]:
 
 def _resumed(
     checkpoint: Checkpoint, kind: type[S], on_gpu: list[str], backend: Backend, own_part: Callable[[S], S] | None
-) -> tuple[S, _Best, list[Step]]:
+) -> tuple[S, BestState, list[Step]]:
     """The state, the best state and the steps of a checkpoint."""
     saved = checkpoint.load(kind)
 
@@ -265,7 +193,7 @@ def _resumed(
         )
         return state if own_part is None else own_part(state)
 
-    return restore(saved.state), _Best(restore(saved.best), *saved.looks), [Step(*step) for step in saved.steps]
+    return restore(saved.state), BestState(restore(saved.best), *saved.looks), [Step(*step) for step in saved.steps]
 
 
 def _ending(
@@ -275,13 +203,13 @@ def _ending(
     max_iter: int,
     tol: float,
     watch: Watch | None,
-    best: _Best,
+    best: BestState,
     asked: bool,
     zero_objective: float | None,
 ) -> tuple[bool, str] | None:
     """(converged, verdict) if the fit ends here."""
     done = len(trace)
-    if watch is not None and best.looks_since >= watch.patience:
+    if watch is not None and watch.should_stop(best):
         return True, f"stopped after {done} steps: the held-out loss was lowest at {best.loss:.6g}"
     if done and (reason := solver.finished(state)) is not None:
         return True, f"ended after {done} steps: {reason}"

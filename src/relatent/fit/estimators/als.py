@@ -10,6 +10,7 @@ import numpy as np
 
 from ...arrays import Matrix, Slices, Vector
 from ...backend.blas_threads import one_blas_thread
+from ...backend.device import gpu
 from ...backend.numpy_backend import NUMPY_BACKEND, NumpyBackend
 from ...backend.protocol import Backend
 from ...cells.sparse.layout import layout_bytes
@@ -27,7 +28,7 @@ from ..loop import run
 from ..memory_estimate import gpu_fit_memory
 from ..solvers.als import Als
 from .base import FitArguments
-from .rescal_base import RescalBase, blank, gpu, least_squares_watch
+from .rescal_base import RescalBase, blank, least_squares_watch
 
 MIN_EXPLAINED = 0.5  # share of Σ x² that the factors explain, penalty included
 MIN_JUDGED_FACTS = 1000  # of fewer facts the share says little

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...arrays import Slices, Vector
 from ...backend.blas_threads import one_blas_thread
+from ...backend.device import gpu
 from ...backend.numpy_backend import NumpyBackend
 from ...backend.protocol import Backend
 from ...cells.cell_sum import CellSum, Parameters
@@ -25,7 +26,8 @@ from .. import automatic_settings as automatic
 from .. import init as start
 from .. import losses, optimisers, penalties
 from ..automatic_settings import ChosenSettings, DataSummary
-from ..loop import Watch, run
+from ..early_stopping import Watch
+from ..loop import run
 from ..losses import Loss, ResolvedLoss
 from ..memory_estimate import gpu_fit_memory
 from ..multistart import is_tiny, lowest_start
@@ -34,7 +36,7 @@ from ..penalised_likelihood import ExpandedSum, Layout, PenalisedLikelihood
 from ..penalties import Penalty
 from .als import ALS_SWEEPS, least_squares_start
 from .base import FitArguments, held_out
-from .rescal_base import RescalBase, blank, gpu
+from .rescal_base import RescalBase, blank
 
 VALIDATION_INTERVAL = 5  # steps
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from copy import copy
 from typing import Any, Self
 
@@ -15,13 +14,12 @@ from ...cells.cell_sum import Parameters
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
 from ...data.shard import Shard
-from ...errors import InputError
 from ...model.factors import Factors
 from ...model.links import SmoothLink
 from ...model.structure import FULL, parameter_shape
 from .. import init as start
 from ..automatic_settings import ChosenSettings, DataSummary
-from ..loop import Watch
+from ..early_stopping import Watch
 from ..memory_estimate import model_file_size
 from ..solvers.als import AlsState
 from ..solvers.multiplicative import NonnegativeState
@@ -77,18 +75,6 @@ class RescalBase(Estimator):
             what = f"{type(self).__name__} of rank {rank} on {shard.n_entities:,} entities"
             remedy = "lower the rank" + (", or use dtype='float32'" if dtype == np.float64 else "")
             check_memory(self.estimate_memory(shard.facts).memory * shard.workers.local_size, what, remedy)
-
-
-def gpu(name: str, *, half: bool = True) -> Backend:
-    """The backend of a CUDA device; InputError if it is not available."""
-    if not isinstance(name, str) or re.fullmatch(r"cuda(:\d+)?", name) is None:
-        raise InputError(f"device must be 'cpu', 'cuda' or 'cuda:1', got {name!r}")
-    try:
-        from ...backend import torch_backend
-    except ImportError as problem:
-        raise InputError(f"device={name!r} needs PyTorch and Triton: pip install 'relatent[gpu]'") from problem
-    torch_backend.check(name)
-    return torch_backend.TorchBackend(name, half=half)
 
 
 def blank(facts: Facts, rank: int, structure: str = FULL) -> Parameters:
