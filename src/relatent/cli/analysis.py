@@ -6,15 +6,8 @@ from pathlib import Path
 
 import click
 
-from .output import (
-    FILE,
-    CommandWithRenamedOptions,
-    json_option,
-    model_argument,
-    print_result,
-    seed_option,
-    top_option,
-)
+from .output import print_result
+from .shared_options import FILE, CommandWithRenamedOptions, json_option, model_argument, seed_option, top_option
 
 training_facts_option = click.option("--known", required=True, help="The facts that the model was fitted to.")
 

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from ..errors import InputError
-from .output import FILE, json_option, model_argument, print_result
+from .output import print_result
+from .shared_options import FILE, json_option, model_argument
 
 
 @click.command()

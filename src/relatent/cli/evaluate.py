@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import DownloadError
-from .options import calibrate_option, make_estimator, missing_option, model_option, search_grid, settings_options
-from .output import FILE, json_option, model_argument, print_result, seed_option
+from .estimator_options import (
+    calibrate_option,
+    make_estimator,
+    missing_option,
+    model_option,
+    search_grid,
+    settings_options,
+)
+from .output import print_result
+from .shared_options import FILE, json_option, model_argument, seed_option
 
 if TYPE_CHECKING:
     from ..data.facts import Facts

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import (
+from .estimator_options import (
     calibrate_option,
     is_given,
     make_estimator,
@@ -17,7 +17,8 @@ from .options import (
     settings_options,
     with_probabilities,
 )
-from .output import FILE, json_option, model_output_option, print_result, seed_option
+from .output import print_result
+from .shared_options import FILE, json_option, model_output_option, seed_option
 
 if TYPE_CHECKING:
     from ..data.facts import Facts

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from ..model.fold_in_defaults import FOLD_IN_OTHERS
-from .output import json_option, model_argument, model_output_option, print_result, seed_option
+from .output import print_result
+from .shared_options import json_option, model_argument, model_output_option, seed_option
 
 
 @click.command("fold-in")

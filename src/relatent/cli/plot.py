@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import InputError
-from .output import FILE, json_option, model_argument, print_result
+from .output import print_result
+from .shared_options import FILE, json_option, model_argument
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

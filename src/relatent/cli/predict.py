@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .output import json_option, model_argument, print_result, top_option
+from .output import print_result
+from .shared_options import json_option, model_argument, top_option
 
 if TYPE_CHECKING:
     from ..analysis.answers import Answer

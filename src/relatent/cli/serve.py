@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import InputError
-from .output import json_option
+from .shared_options import json_option
 
 if TYPE_CHECKING:
     from ..web.explorer import Explorer

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .output import json_option, model_output_option, print_result, seed_option
+from .output import print_result
+from .shared_options import json_option, model_output_option, seed_option
 
 if TYPE_CHECKING:
     from ..data.facts import Facts

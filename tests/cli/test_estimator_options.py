@@ -10,8 +10,8 @@ import pytest
 import relatent
 from commands import run
 from relatent.cli.estimator_defaults import MODEL_CLASSES, class_defaults, import_class
+from relatent.cli.estimator_options import NamedObjectOption, SettingOption
 from relatent.cli.main import cli
-from relatent.cli.options import NamedObjectOption, SettingOption
 from relatent.data.catalog import load_dataset
 from relatent.errors import InputError
 from relatent.evaluation.model_names import MODELS
