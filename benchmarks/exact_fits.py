@@ -19,11 +19,11 @@ import numpy as np
 import scipy.optimize
 from timing import bar, summary, timed
 
+import reference_sums as plain
 import relatent
 from relatent.backend.blas_threads import one_blas_thread
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.backend.protocol import ADAM_EPSILON
-from relatent.cells import reference_sums as plain
 from relatent.cells.logistic_tiled import TiledLogisticSum
 from relatent.data.shard import Shard
 from relatent.fit import init as start

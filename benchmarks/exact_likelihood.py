@@ -9,9 +9,9 @@ import machine
 import numpy as np
 from timing import bar, default_threads, race, relative_difference
 
+import reference_sums as plain
 import relatent
 from relatent.backend.blas_threads import one_blas_thread
-from relatent.cells import reference_sums as plain
 from relatent.cells.logistic_tiled import TiledLogisticSum
 
 

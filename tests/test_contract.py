@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import relatent
-from relatent.cells.reference_sums import cellwise, dense_tensors
+from reference_sums import cellwise
+from relatent.data.dense_tensors import dense_tensors
 from relatent.data.heldout import HeldOut
 from relatent.errors import ConvergenceWarning, FitError, InputError
 from relatent.fit.losses import Squared, resolve

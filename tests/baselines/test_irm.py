@@ -12,7 +12,7 @@ from interruptions import InterruptedFitError, assert_same_fit, interrupt_at
 from relatent.baselines import block_model, block_moves
 from relatent.baselines.irm import IRM
 from relatent.baselines.partitions import bilinear, by_size, n_components
-from relatent.cells.reference_sums import dense_tensors
+from relatent.data.dense_tensors import dense_tensors
 from relatent.errors import InputError
 from relatent.fit.checkpoint import Checkpoint
 from relatent.fit.estimators import base

@@ -8,7 +8,7 @@ import relatent
 from interruptions import InterruptedFitError, assert_same_fit, interrupt_at
 from relatent.baselines import mrc, relational_clustering
 from relatent.baselines.mrc import MRC
-from relatent.cells.reference_sums import dense_tensors
+from relatent.data.dense_tensors import dense_tensors
 from relatent.data.heldout import HeldOut
 from relatent.errors import InputError
 from relatent.fit.checkpoint import Checkpoint

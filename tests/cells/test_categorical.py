@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+import reference_sums as plain
 from relatent.cells import categorical
-from relatent.cells import reference_sums as plain
 from relatent.cells.categorical import CategoricalSum
 from relatent.data.facts import Facts
 from small_graphs import assert_same_sums as assert_same

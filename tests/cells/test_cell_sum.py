@@ -5,8 +5,8 @@ import inspect
 import numpy as np
 import pytest
 
+import reference_sums as reference
 from relatent.backend.numpy_backend import NumpyBackend
-from relatent.cells import reference_sums as reference
 from relatent.cells.categorical import CategoricalSum
 from relatent.cells.cell_sum import CellMemory, CellSum, SampledSum
 from relatent.cells.cellwise_tiled import TiledCellwiseSum

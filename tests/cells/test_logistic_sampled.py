@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+import reference_sums as plain
 from relatent.cells import logistic_sampled
-from relatent.cells import reference_sums as plain
 from relatent.cells.logistic_sampled import SampledLogisticSum
 from relatent.data.cell_keys import cell_keys, cells_of
 from relatent.data.facts import Facts

@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from relatent.cells import reference_sums as plain
+import reference_sums as plain
 from relatent.cells import tiling
 from relatent.cells.logistic_tiled import TiledLogisticSum
 from relatent.cells.tiling import block_and_row, row_blocks

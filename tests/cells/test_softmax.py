@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+import reference_sums as plain
 from relatent.backend import numpy_backend as host
 from relatent.backend.numpy_backend import NumpyBackend
-from relatent.cells import reference_sums as plain
 from relatent.cells import relation_softmax
 from relatent.cells.softmax import SoftmaxSum, answer_weights
 from relatent.cells.sparse.by_row import RelationRows

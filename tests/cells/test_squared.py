@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from relatent.cells import reference_sums as plain
+import reference_sums as plain
 from relatent.cells.sparse import grouped
 from relatent.cells.squared import SquaredSum
 from small_graphs import random_facts, random_parameters, relative_error

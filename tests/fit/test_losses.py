@@ -4,9 +4,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import reference_sums as plain
 import relatent
 from relatent.backend.numpy_backend import NumpyBackend
-from relatent.cells import reference_sums as plain
 from relatent.cells.categorical import CategoricalSum
 from relatent.cells.cellwise_tiled import TiledCellwiseSum
 from relatent.cells.logistic_tiled import TiledLogisticSum

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import interpreted  # noqa: F401  before what it patches is used
+import reference_sums as plain
 from relatent.backend.torch_backend import TorchBackend
-from relatent.cells import reference_sums as plain
 from relatent.cells.cell_sum import CellSum
 from relatent.cells.logistic_gpu import GpuLogisticSum
 from relatent.cells.logistic_gpu_corrections import CellsByObject, CellsByRow, PieceFactors, RowCorrections

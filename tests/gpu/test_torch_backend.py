@@ -7,12 +7,12 @@ import pytest
 import torch
 
 import interpreted  # noqa: F401  before what it patches is used
+import reference_sums as plain
 from relatent.backend import torch_backend
 from relatent.backend import triton_kernels as kernels
 from relatent.backend.device import gpu
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.backend.torch_backend import TorchBackend
-from relatent.cells import reference_sums as plain
 from relatent.cells.softmax import SoftmaxSum
 from relatent.errors import FitError, InputError
 from relatent.fit.checkpoint import Checkpoint

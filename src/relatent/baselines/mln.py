@@ -18,7 +18,7 @@ from scipy.special import expit
 
 from ..arrays import Ids, Mask, Matrix, Slices, Vector
 from ..backend.blas_threads import one_blas_thread
-from ..cells.reference_sums import dense_tensors
+from ..data.dense_tensors import dense_tensors
 from ..data.facts import Facts
 from ..data.heldout import HeldOut, log_loss
 from ..errors import InputError

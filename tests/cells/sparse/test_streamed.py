@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from relatent.cells.reference_sums import dense_tensors
 from relatent.cells.sparse import streamed
 from relatent.cells.sparse.streamed import StreamedLayout
+from relatent.data.dense_tensors import dense_tensors
 from relatent.data.facts import Facts
 from relatent.data.shard import Shard
 from small_graphs import random_facts, relative_error

@@ -7,8 +7,9 @@ import pytest
 import scipy.optimize
 
 import relatent
+from reference_sums import logistic, squared
 from relatent.backend.numpy_backend import NumpyBackend
-from relatent.cells.reference_sums import dense_tensors, logistic, squared
+from relatent.data.dense_tensors import dense_tensors
 from relatent.errors import RelatentWarning
 from relatent.fit import automatic_settings as automatic
 from relatent.fit.penalised_likelihood import Layout, PenalisedLikelihood

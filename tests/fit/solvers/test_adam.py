@@ -8,10 +8,10 @@ from sklearn.base import clone
 
 import relatent
 from interruptions import InterruptedFitError, assert_same_fit, interrupt_at
+from reference_sums import logistic
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells.cell_sum import Reduction
 from relatent.cells.logistic_sampled import SampledLogisticSum
-from relatent.cells.reference_sums import logistic
 from relatent.fit.checkpoint import Checkpoint
 from relatent.fit.estimators import base
 from relatent.fit.penalised_likelihood import Layout, PenalisedLikelihood

@@ -5,12 +5,13 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from reference_sums import squared
 from relatent.backend.numpy_backend import NumpyBackend
-from relatent.cells.reference_sums import dense_tensors, squared
 from relatent.cells.sparse import grouped, layout
 from relatent.cells.sparse.by_row import RowLayout
 from relatent.cells.sparse.grouped import GroupedLayout
 from relatent.cells.sparse.streamed import StreamedLayout
+from relatent.data.dense_tensors import dense_tensors
 from relatent.data.facts import Facts
 from relatent.data.shard import Shard
 from relatent.fit.solvers.als import Als

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import relatent
-from relatent.cells.reference_sums import squared
+from reference_sums import squared
 from relatent.errors import InputError
 from relatent.fit import init as start
 from relatent.fit.solvers.multiplicative import Nonnegative

@@ -1,13 +1,14 @@
-"""Slow, plain versions of every sum: N × N arrays in float64. Tests compare the fast sums with these."""
+"""Slow, plain versions of every sum of `relatent.cells`: N × N arrays in float64, which fast sums are compared with."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.special import expit
 
-from ..arrays import Matrix, Slices, Vector
-from ..data.facts import Facts
-from .cell_sum import CellFunction, Reduction
+from relatent.arrays import Matrix, Slices, Vector
+from relatent.cells.cell_sum import CellFunction, Reduction
+from relatent.data.dense_tensors import dense_tensors
+from relatent.data.facts import Facts
 
 
 def logistic(facts: Facts, A: Matrix, R: Slices, b: Vector) -> Reduction:
@@ -92,16 +93,3 @@ def squared(facts: Facts, A: Matrix, R: Slices) -> float:
     """Σ over observed cells w · (x − θ)²."""
     slices = zip(*dense_tensors(facts), strict=True)
     return float(sum(np.sum(W * (X - A @ R[k] @ A.T) ** 2) for k, (X, W) in enumerate(slices)))
-
-
-def dense_tensors(facts: Facts) -> tuple[Matrix, Matrix]:
-    """The tensor X of facts and the tensor W of weights (0 where unobserved), both (K, N, N)."""
-    X = np.zeros((facts.n_relations, facts.n_entities, facts.n_entities))
-    W = np.ones_like(X)
-    s, k, o = facts.triples.T
-    X[k, s, o] = 1
-    if facts.weights is not None:
-        W[k, s, o] = facts.weights
-    s, k, o = facts.unobserved.T
-    W[k, s, o] = 0
-    return X, W
