@@ -82,6 +82,11 @@ BENCHMARKS = {  # name: (module, function, what it measures)
         "quality and time of fits without options on 4 kinds of sparse graphs and 6 data sets (15 min)",
     ),
     "tune": ("tuning", "tune", "settings found in two minutes on Kinships, judged on other folds (9 min)"),
+    "tune-time": (
+        "tuning",
+        "in_time",
+        "`relatent tune --time` on five data sets: wall time, and test MRR beside a fit without options (15 min)",
+    ),
     "groups": (
         "groups",
         "groups",

@@ -6,6 +6,7 @@ RelatentError
 │   ├── ModelFileError                    a model file that is truncated, altered or of another format
 │   └── UnknownNameError (also KeyError)  a name that is not in the vocabulary
 ├── DownloadError                         a data set of the catalog could not be downloaded or verified
+├── StopFitError                          raised by a progress callback: the fit ends and keeps the model so far
 └── FitError                              a fit that diverged
     └── LostWorkerError                   another process of a distributed fit stopped responding
 
@@ -45,6 +46,10 @@ class UnknownNameError(InputError, KeyError):
 
 class DownloadError(RelatentError):
     """A data set of the catalog could not be downloaded or verified."""
+
+
+class StopFitError(RelatentError):
+    """Raised by a progress callback to end a fit after the current step; the fit keeps the model so far."""
 
 
 class FitError(RelatentError):

@@ -3,10 +3,10 @@
 import pytest
 
 import relatent
-from relatent.evaluation.search_space import SPACES, Candidate, candidates
+from relatent.evaluation.search_space import SPACES, Candidate, candidates, spaces_of
 from relatent.evaluation.tuning import models_to_try
 from relatent.model.entity_regression import can_fold
-from small_graphs import blocks
+from small_graphs import blocks, chain
 
 pytestmark = pytest.mark.filterwarnings("ignore::relatent.errors.RelatentWarning")
 
@@ -20,11 +20,42 @@ def test_the_defaults_of_every_model_are_among_the_first():
     assert {candidate.settings.get("bias") for candidate in drawn} == {True, False, None}
 
 
+@pytest.mark.parametrize("facts", [blocks(), chain(600)], ids=["dense", "sparse"])
+def test_the_space_has_what_a_fit_without_options_chooses_on_any_data(facts):
+    made = candidates(facts, ["logit"], 0)
+    next(made)
+    drawn = [next(made).settings for _ in range(60)]
+    chosen = [relatent.RescalLogit(**settings).choose_settings(facts).values | settings for settings in drawn]
+    for kind in (blocks(), chain(600)):
+        default = relatent.RescalLogit().choose_settings(kind).values
+        alike = [s for s in chosen if all(s[name] == default[name] for name in ("structure", "init", "max_iter"))]
+        assert alike
+        assert {type(s.get("penalty")) for s in alike} == {type(default.get("penalty"))}
+        assert {type(s.get("optimiser")) for s in alike} == {type(default.get("optimiser"))}
+
+
+@pytest.mark.parametrize("facts", [blocks(), chain(600)], ids=["dense", "sparse"])
+def test_two_in_three_candidates_are_near_the_settings_of_a_fit_without_options(facts):
+    default = relatent.RescalLogit().choose_settings(facts).values
+    near, same, other = spaces_of("logit", facts)
+    weight = default["penalty"].weight if "penalty" in default else default["l2_entities"]
+    assert near is same
+    assert near.rank[0] < default["rank"] <= near.rank[1]
+    assert near.penalty[0] < weight < near.penalty[1]
+    assert near.dura != other.dura
+
+
 def test_exclusive_relations_are_tried_where_a_pair_has_at_most_one():
     apart = relatent.Facts.from_arrays([0, 1, 2, 3], [0, 1, 0, 1], [1, 2, 3, 0])
     assert models_to_try(apart, 1, "auc_pr", None, None) == ["logit", "als", "categorical"]
     assert models_to_try(blocks(), 1, "auc_pr", None, None) == ["logit", "als"]
     assert models_to_try(blocks(), 1, "mrr", None, None) == ["logit", "als", "softmax"]
+
+
+def test_on_sparse_data_only_models_that_rank_well_and_have_probabilities_are_tried_unless_asked_for():
+    assert models_to_try(chain(600), 1, None, None, None) == ["logit"]
+    assert models_to_try(chain(600), 1, "mrr", None, None) == ["logit", "softmax"]
+    assert models_to_try(chain(600), 1, None, ["als", "softmax"], None) == ["als", "softmax"]
 
 
 def test_the_models_that_are_preferred_are_those_that_fold_in():

@@ -1,6 +1,7 @@
-"""Settings are found by seed and within the time; without scores the defaults are taken."""
+"""Settings are found by seed and within the time; the defaults are kept unless others are better."""
 
 import signal
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -9,13 +10,23 @@ import pytest
 import relatent
 from relatent.errors import FitError, InputError
 from relatent.evaluation import folds as folds_module
-from relatent.evaluation import tuning
+from relatent.evaluation import trial_fit, tuning
 from relatent.evaluation.search_space import SPACES, Candidate, candidates
+from relatent.evaluation.tuning_judge import Judge
 from relatent.evaluation.tuning_report import METRICS, Trial, Tuned
+from relatent.fit.solvers.adam import AdamSearch
 from relatent.fit.solvers.als import Als
 from small_graphs import NO_FACTS, blocks, chain, cliques, random_facts
 
 pytestmark = pytest.mark.filterwarnings("ignore::relatent.errors.RelatentWarning")
+SMALL = blocks(9)
+
+
+@pytest.fixture(autouse=True)
+def one_start(monkeypatch):
+    """Fits of tiny data begin once: several starts, which tests/fit/test_multistart.py tests, take a second each."""
+    monkeypatch.setattr("relatent.fit.multistart.RANDOM_STARTS", 0)
+    monkeypatch.setattr("relatent.fit.multistart.TRIAL_STEPS", 1)
 
 
 def search(*arguments, **options):
@@ -23,60 +34,99 @@ def search(*arguments, **options):
 
 
 def choices(report):
-    return [(trial.to_dict()["settings"], trial.round, trial.score) for trial in report.trials]
+    return [(trial["settings"], trial["round"], trial["score"]) for trial in report.to_dict()["trials"]]
 
 
-def test_the_chosen_settings_predict_a_plain_world_that_poor_settings_do_not():
-    report = relatent.tune(blocks(48, groups=12), trials=12, models=["als"])  # of rank 12
+@pytest.fixture(scope="module")
+def found():
+    """A search, and its reports of progress."""
+    reports = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", relatent.RelatentWarning)
+        result = relatent.tune(
+            blocks(36, groups=12), trials=12, models=["als"], n_jobs=1, progress=lambda *report: reports.append(report)
+        )
+    return result, reports
+
+
+def test_the_chosen_settings_predict_a_plain_world_that_poor_settings_do_not(found):
+    report, _ = found
     assert report.judged[0].score > 0.95
-    assert report.factors_.rank >= 12
+    assert report.factors_.rank >= 12  # the world has rank 12
     assert min(trial.score for trial in report.judged) < 0.9
-    assert report.factors_.rank == (report.unfitted_estimator.rank or 48)
+    assert report.factors_.rank == (report.unfitted_estimator.rank or 36)
     assert not hasattr(report.unfitted_estimator, "factors_")
 
 
-def test_the_best_trial_has_the_best_mean_score_in_the_last_round():
-    report = search(blocks(), trials=12, models=["als"])
+def test_the_best_trial_has_the_best_mean_score_in_the_last_round(found):
+    report, _ = found
     assert [trial.round for trial in report.trials] == sorted((t.round for t in report.trials), reverse=True)
-    assert [sum(trial.round >= number for trial in report.trials) for number in (1, 2, 3)] == [12, 4, 2]
+    # The defaults are in both rounds of complete fits, beside 4 of the 11 others and 2 of these 4.
+    assert [sum(trial.round >= number for trial in report.trials) for number in (1, 2, 3)] == [12, 5, 3]
     first, second = report.trials[:2]
     assert len(first.scores) == len(second.scores) == 5
     assert first.score == pytest.approx(np.mean(list(first.scores.values())))
     assert first.score >= second.score
+    assert report.default.candidate == Candidate("als", {})
+    assert report.default.round == 3
+
+
+def test_progress_counts_up_to_the_last_fit(found):
+    _, reports = found
+    trials = [report for report in reports if "best als" in report[2]]
+    assert [done for done, _, _ in trials] == list(range(1, len(trials) + 1))
+    assert trials[-1][0] == trials[-1][1] == 11 + 5 * 2 + 3 * 3
+    assert reports[-1][2].startswith("fitting to all facts: ")
 
 
 def test_the_number_of_trials_and_the_seed_determine_the_result():
-    first, second = (search(blocks(), trials=5, random_state=3) for _ in range(2))
+    first, second = (search(SMALL, trials=4, random_state=3, n_jobs=1) for _ in range(2))
     assert choices(first) == choices(second)
-    assert choices(first) != choices(search(blocks(), trials=5, random_state=4))
+    assert choices(first) != choices(search(SMALL, trials=4, random_state=4, n_jobs=1))
 
 
 def test_several_processes_give_the_same_result_as_one():
-    first, second = (search(blocks(), trials=3, models=["als"], n_jobs=jobs) for jobs in (1, 2))
+    first, second = (search(SMALL, trials=3, models=["als"], n_jobs=jobs) for jobs in (1, 2))
     assert choices(first) == choices(second)
 
 
 def test_held_out_cells_are_unobserved_in_the_fit_and_for_ranking_held_out_facts_are_false():
     facts = random_facts()
-    judge = tuning._make_judge(facts, "auc_pr", None, 0)
+    judge = Judge.of(facts, "auc_pr", None, 0)
     assert judge.training(0).is_unobserved(judge.folds[0].cells).all()
-    judge = tuning._make_judge(facts, "mrr", None, 0)
+    judge = Judge.of(facts, "mrr", None, 0)
     assert judge.folds[0].truth.all()
     assert not judge.training(0).is_unobserved(judge.folds[0].cells).any()
     assert not judge.training(0).contains(judge.folds[0].cells).any()
 
 
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_fold_is_scored_as_a_whole_and_in_parts_whose_mean_is_near(metric):
+    facts = blocks()
+    judge, factors = Judge.of(facts, metric, None, 0), relatent.RescalALS(rank=2).fit(facts).factors_
+    score = judge.score(factors, 0)
+    assert len(score.parts) == min(20, judge.folds[0].truth.sum())
+    assert np.mean(score.parts) == pytest.approx(score.value, abs=0.05)
+
+
+def test_the_metric_follows_the_data():
+    assert tuning.default_metric(chain(200)) == "mrr"  # sparse
+    assert tuning.default_metric(blocks()) == "auc_pr"
+    assert search(blocks(), 1e-9).metric == "auc_pr"
+
+
 def test_zeros_are_sampled_where_there_are_many_cells(monkeypatch):
-    monkeypatch.setattr(folds_module, "MAX_FOLD_CELLS", 100)
-    report = search(blocks(), trials=1, models=["als"])
+    monkeypatch.setattr(folds_module, "MAX_FOLD_CELLS", 50)
+    report = search(SMALL, trials=1, models=["als"])
     assert "zeros sampled" in report.protocol
     assert report.judged
 
 
 @pytest.mark.parametrize(("metric", "better"), [("log_loss", min), ("auc_pr", max), ("mrr", max)])
 def test_every_metric_is_compared_in_its_own_direction(metric, better):
-    report = search(blocks(), trials=6, models=["als"], metric=metric)
+    report = search(SMALL, trials=3, models=["als"], metric=metric, n_jobs=1)
     last = [trial.score for trial in report.judged if trial.round == report.trials[0].round]
+    assert len(last) > 1
     assert report.trials[0].score == better(last)
 
 
@@ -85,14 +135,14 @@ def test_softmax_is_searched_with_dura():
     tried = [next(made) for _ in range(3)]
     assert len({candidate.settings["penalty"].weight for candidate in tried}) == 3
     assert all("DURA" in str(candidate) for candidate in tried)
-    judge = tuning._make_judge(blocks(9), "mrr", None, 0)
-    _, _, outcome = tuning._try(0, 0, tried[0], False, judge, 0, None)
-    assert (outcome.score > 0.2, outcome.note) == (True, "")
+    task = trial_fit.TrialTask(tried[0], 0, complete=False, random_state=0, threads=1, ends=None)
+    _, _, outcome = trial_fit.run_trial(0, task, Judge.of(SMALL, "mrr", None, 0))
+    assert (outcome.score.value > 0.2, outcome.note) == (True, "")
 
 
 def test_validation_facts_replace_held_out_cells():
-    train, valid = relatent.split(blocks(), test_size=0.1)
-    report = search(train, trials=4, models=["als"], validation=valid)
+    train, valid = relatent.split(blocks(12), test_size=0.1)
+    report = search(train, trials=4, models=["als"], validation=valid, n_jobs=1)
     assert report.protocol == "measured on validation data"
     assert [len(trial.scores) for trial in report.judged] == [1] * len(report.judged)
     assert report.trials[0].round == 2
@@ -114,47 +164,135 @@ def test_validation_facts_replace_held_out_cells():
 )
 @pytest.mark.parametrize("metric", METRICS)
 def test_tiny_data_give_a_model_and_a_sentence(facts, metric):
-    report = relatent.tune(facts, trials=4, metric=metric)
+    report = relatent.tune(facts, trials=3, metric=metric, n_jobs=1)
     assert np.isfinite(report.factors_.A).all()
     assert report.sentence.startswith("Chosen: ")
     if len(facts) == 1:
         assert "too few facts to hold any out" in report.sentence
 
 
-def test_a_time_too_short_for_one_trial_gives_the_defaults_and_says_so():
-    report = relatent.tune(blocks(), 1e-9)
-    assert report.chosen_candidate == Candidate("logit", {})
-    assert "no time to try a single setting" in report.sentence
-    assert report.factors_.rank == 24
-
-
 @pytest.fixture
 def now(monkeypatch):
-    """A clock, [seconds], on which a step of least squares takes one."""
-    now, step = [0.0], Als.step
+    """A clock, [seconds], on which a step of least squares or of Adam takes one."""
+    now = [0.0]
 
-    def slow(self, state):
-        now[0] += 1.0
-        return step(self, state)
+    def slow(solver):
+        step = solver.step
 
-    monkeypatch.setattr(Als, "step", slow)
+        def slow_step(self, state):
+            now[0] += 1.0
+            return step(self, state)
+
+        monkeypatch.setattr(solver, "step", slow_step)
+
+    slow(Als)
+    slow(AdamSearch)
     monkeypatch.setattr(tuning.clock, "time", lambda: now[0])
     return now
 
 
-def test_a_fit_ends_when_its_time_is_over(now):
-    report = search(blocks(), 100.0, models=["als"], n_jobs=1)
-    assert report.judged
-    assert report.seconds <= 100.0 + 1  # one step
-    assert any(trial.round == 0 for trial in report.trials)
+def test_time_for_a_part_of_one_fit_gives_the_default_settings_with_fewer_steps(now):
+    facts = chain(200)  # sparse: 100 rounds of Adam without options
+    report = relatent.tune(facts, 40.0)
+    assert report.chosen_candidate == Candidate("logit", {})
+    assert 20 <= report.estimator_.n_iter_ < 40
+    assert "the learning rate has come down to zero" in report.estimator_.trace_.verdict
+    assert now[0] <= 40
+    assert f"there was time for {report.estimator_.n_iter_} steps of a single fit only" in report.sentence
+
+
+def test_a_fit_without_a_schedule_is_stopped_and_its_model_used(now):
+    report = relatent.tune(SMALL, 3.0, models=["als"], n_jobs=1)
+    assert report.estimator_.n_iter_ == 3
+    assert report.estimator_.trace_.verdict == "stopped after 3 steps: the time is over"
+    assert np.isfinite(report.factors_.A).all()
+
+
+@pytest.mark.parametrize("seconds", [20.0, 100.0, 400.0])
+def test_the_time_is_kept_and_the_defaults_are_fitted_first_and_to_the_end(now, monkeypatch, seconds):
+    fits, fit = [], relatent.RescalALS.fit
+
+    def recorded(self, facts, **options):
+        fits.append((len(facts), self.rank, self.max_iter))
+        return fit(self, facts, **options)
+
+    monkeypatch.setattr(relatent.RescalALS, "fit", recorded)
+    report = relatent.tune(SMALL, seconds, models=["als"], n_jobs=1)
+    assert now[0] <= seconds + 1  # one step
+    assert fits[0] == (len(SMALL), None, 500)
+    assert report.estimator_.trace_.converged
+    if seconds == 400.0:
+        assert report.default.round >= 2
+        assert report.default.steps is None
+        assert any(trial.round >= 2 for trial in report.judged if trial is not report.default)
+
+
+def test_without_time_to_compare_complete_fits_there_is_no_search(now):
+    relatent.RescalALS().fit(SMALL)
+    alone, now[0] = now[0], 0.0
+    report = relatent.tune(SMALL, 3.0 * alone, models=["als"], n_jobs=1)
+    assert now[0] == alone
+    assert not report.judged
+    assert report.sentence.endswith("because there was no time to compare it with other settings.")
+
+
+def search_that_finds(monkeypatch, now, *, seconds, longest=5.0):
+    """Replace the rounds by one that takes some time and finds rank 2 better than the defaults."""
+
+    def run_rounds(self):
+        for trial, score in ((self.default, 0.5), (self.trials[1], 0.9)):
+            trial.candidate.settings.update({"rank": 2} if trial is not self.default else {})
+            trial.record(2, 0, score, (score, score + 0.001))
+            trial.longest = longest
+        now[0] += seconds
+
+    monkeypatch.setattr(tuning._TuningSearch, "run_rounds", run_rounds)
+
+
+def test_better_settings_are_fitted_to_all_facts_if_there_is_time(now, monkeypatch):
+    search_that_finds(monkeypatch, now, seconds=100.0)
+    report = relatent.tune(SMALL, 1000.0, models=["als"], n_jobs=1)
+    assert report.factors_.rank == 2
+    assert report.chosen_candidate.settings["rank"] == 2
+
+
+@pytest.mark.parametrize("expected", [5.0, 1.0])  # the fit is not begun; it is begun, and stopped
+def test_without_time_to_fit_better_settings_the_defaults_are_the_result(now, monkeypatch, expected):
+    search_that_finds(monkeypatch, now, seconds=100.0, longest=expected)
+    default_fit = relatent.RescalALS().fit(SMALL)
+    steps, now[0] = now[0], 0.0
+    report = relatent.tune(SMALL, steps + 100.0 + 3.0, models=["als"], n_jobs=1)
+    assert now[0] == steps + 100.0 + (0.0 if expected == 5.0 else 3.0)
+    assert np.array_equal(report.factors_.A, default_fit.factors_.A)
+    assert report.chosen_candidate == Candidate("als", {})
+    assert "the time left did not suffice to fit als, " in report.sentence
+
+
+def test_on_validation_data_an_unfinished_fit_is_used_if_it_is_best(now, monkeypatch):
+    train, valid = relatent.split(blocks(12), test_size=0.1)
+    judge = Judge.of(train, "auc_pr", valid, 0)
+    task = trial_fit.TrialTask(Candidate("als", {"rank": 6}), 0, True, 0, threads=1, ends=3.0)
+    _, _, outcome = trial_fit.run_trial(0, task, judge)
+    assert (outcome.steps, outcome.estimator.n_iter_, outcome.note) == (3, 3, "")
+    assert outcome.score.value > 0.5
+    assert trial_fit.run_trial(0, task._replace(min_seconds=1.0), judge)[2] is None  # the time is over
+
+
+def test_models_fitted_for_validation_data_are_not_fitted_again(monkeypatch):
+    train, valid = relatent.split(blocks(12), test_size=0.1)
+    fits, fit = [], relatent.RescalALS.fit
+    monkeypatch.setattr(relatent.RescalALS, "fit", lambda self, *a, **o: fits.append(self) or fit(self, *a, **o))
+    report = relatent.tune(train, trials=4, models=["als"], validation=valid, n_jobs=1)
+    assert report.estimator_ in fits
+    assert len(fits) == 3 + 2  # three short ones; the defaults and the best complete
 
 
 def test_a_constant_is_not_chosen_for_its_ties(monkeypatch):
     strong = {"l2_entities": 10.0, "l2_relations": 10.0}  # leaves nothing of so few facts
     monkeypatch.setitem(SPACES, "als", replace(SPACES["als"], fixed=strong))
     report = search(cliques(12), trials=4, models=["als"], n_jobs=1)
-    default = next(trial for trial in report.trials if "rank" not in trial.candidate.settings)
-    assert default.note == tuning.VANISHED
+    default = report.default
+    assert default.note == trial_fit.VANISHED
     assert not default.judged
     assert report.trials[0].judged
 
@@ -168,10 +306,10 @@ def test_a_setting_that_diverges_is_not_chosen(monkeypatch):
         return fit(self, *arguments, **options)
 
     monkeypatch.setattr(relatent.RescalALS, "fit", diverging)
-    report = search(blocks(), trials=4, models=["als"], n_jobs=1)
+    report = search(SMALL, trials=4, models=["als"], n_jobs=1)
     assert report.chosen_candidate.settings
-    assert report.trials[-1].note.startswith("the objective became nan")
-    assert report.trials[-1].to_dict()["score"] is None
+    assert report.default.note.startswith("the objective became nan")
+    assert report.default.to_dict()["score"] is None
 
 
 def test_if_all_fits_diverge_the_sentence_says_so(monkeypatch):
@@ -179,7 +317,7 @@ def test_if_all_fits_diverge_the_sentence_says_so(monkeypatch):
         raise FitError("the objective became nan")
 
     monkeypatch.setattr(relatent.RescalALS, "fit", diverging)
-    report = search(blocks(), trials=2, models=["als"], n_jobs=1)
+    report = search(SMALL, trials=2, models=["als"], n_jobs=1)
     assert "no other setting has a score (the objective became nan)" in report.sentence
 
 
@@ -200,10 +338,10 @@ def test_ctrl_c_keeps_the_best_so_far(monkeypatch):
 
 
 def test_factors_need_a_fit():
-    report = search(blocks(), trials=1, models=["als"])
+    report = search(SMALL, trials=1, models=["als"])
     with pytest.raises(InputError, match="call fit"):
         report.factors_
-    assert report.fit(blocks()).factors_.rank
+    assert report.fit(SMALL).factors_.rank
 
 
 @pytest.mark.parametrize(
@@ -230,17 +368,9 @@ def test_anything_but_facts_is_refused():
         relatent.tune(relatent.Facts.from_arrays(*NO_FACTS, n_entities=3, n_relations=1))
 
 
-def test_progress_counts_up_to_the_last_fit():
-    reports = []
-    search(blocks(), trials=9, models=["als"], progress=lambda *report: reports.append(report))
-    assert [done for done, _, _ in reports] == list(range(1, len(reports) + 1))
-    assert reports[-1][0] <= reports[-1][1] == 9 + 3 * 2 + 3
-    assert "best als" in reports[-1][2]
-
-
 def test_progress_of_a_timed_search_is_in_seconds(now):
     reports = []
-    search(chain(5), 60.0, models=["als"], n_jobs=1, progress=lambda *report: reports.append((now[0], *report)))
+    search(blocks(6), 60.0, models=["als"], n_jobs=1, progress=lambda *report: reports.append((now[0], *report)))
     assert len(reports) > 1
     assert [(done, total) for _, done, total, _ in reports] == [(min(int(at), 60), 60) for at, *_ in reports]
     assert 0 < reports[0][1] < reports[-1][1]
@@ -322,8 +452,78 @@ def test_among_models_that_fold_in_the_best_is_chosen():
     assert tuned(trial_of("als", 0.91), trial_of("logit", 0.909)).chosen_candidate.model == "als"
 
 
+def compared(gain, noise, n_others=1, metric="auc_pr", round=2):
+    """The choice between the defaults and settings whose score on each of ten parts is higher by gain ± noise."""
+    default, better = (Trial(Candidate("als", settings)) for settings in ({}, {"rank": 5}))
+    default.record(2, 0, 0.5, (0.5,) * 10)
+    better.record(round, 0, 0.5 + gain, tuple(0.5 + gain + noise * (-1) ** part for part in range(10)))
+    others = [trial_of("als", 0.1, 1, 1, rank=6) for _ in range(n_others)]
+    return Tuned([better, default, *others], metric, "", 0, 1.0, default=default)
+
+
+def test_the_defaults_are_kept_unless_other_settings_are_better_by_more_than_noise():
+    assert compared(0.02, 0.01).chosen_candidate.settings == {"rank": 5}
+    report = compared(0.002, 0.01)
+    assert report.chosen_candidate.settings == {}
+    assert report.sentence == (
+        "Chosen: als, default settings, because none of 3 settings is better by more than noise: its AUC-PR on "
+        "held-out data is 0.5000, that of als, rank 5 is 0.5020."
+    )
+
+
+def test_the_more_settings_were_compared_the_clearer_one_must_be():
+    assert compared(0.008, 0.01).chosen_candidate.settings == {"rank": 5}
+    assert compared(0.008, 0.01, n_others=100).chosen_candidate.settings == {}
+
+
+def test_a_gain_is_compared_in_the_direction_of_the_metric():
+    assert compared(0.1, 0.01, metric="log_loss").chosen_candidate.settings == {}
+    assert compared(-0.1, 0.01, metric="log_loss").chosen_candidate.settings == {"rank": 5}
+
+
+def test_complete_fits_compete_with_complete_fits():
+    short = compared(0.1, 0.01, round=1)
+    assert short.chosen_candidate.settings == {}
+    assert "no other setting was compared with it in a complete fit" in short.sentence
+    unfinished = compared(0.1, 0.01)
+    unfinished.default.steps = 7
+    assert unfinished.chosen_candidate.settings == {}
+
+
+def test_a_default_that_failed_is_replaced_by_the_best():
+    report = compared(-0.1, 0.01)
+    report.default.note = "the objective became nan"
+    assert report.chosen_candidate.settings == {"rank": 5}
+
+
+def test_an_unfinished_fit_does_not_count_beside_complete_ones(now):
+    facts = blocks(12)
+    trials = [Trial(Candidate("als", {})), Trial(Candidate("als", {"rank": 5}))]
+    judge = Judge.of(facts, "auc_pr", None, 0)
+    state = tuning._TuningSearch(judge, trials, 0, 1, 0.0, 100.0, lambda *_: None, refits=True)
+    unfinished = trial_fit.TrialOutcome(trial_fit.Score(0.4, (0.4, 0.4)), 1.0, steps=3)
+    for trial in trials:
+        state._record(trial, 2, 0, unfinished)
+    assert [trial.scores for trial in trials] == [{}, {0: 0.4}]  # the defaults are compared by complete fits only
+    state._record(trials[1], 2, 1, unfinished)
+    assert trials[1].scores == {0: 0.4}
+
+
+def test_a_round_that_only_the_defaults_completed_does_not_make_them_the_best(now):
+    trials = [Trial(Candidate("als", {})), Trial(Candidate("als", {"rank": 5})), Trial(Candidate("als", {"rank": 6}))]
+    state = tuning._TuningSearch(
+        Judge.of(SMALL, "auc_pr", None, 0), trials, 0, 1, 0.0, 9.0, lambda *_: None, refits=True
+    )
+    for fold in range(5):
+        trials[0].record(3 if fold > 1 else 2, fold, 0.5, (0.5, 0.5))
+    for fold in range(2):
+        trials[1].record(2, fold, 0.7, (0.7, 0.71))
+    trials[2].record(1, 0, 0.9, (0.9, 0.9))
+    assert state.ranked() == [trials[1], trials[0], trials[2]]
+
+
 def test_trials_without_a_score_are_counted_with_the_reason():
-    nothing = [Trial(Candidate("als", {"rank": r}), 1, {0: float("nan")}, note=tuning.VANISHED) for r in (2, 3)]
+    nothing = [Trial(Candidate("als", {"rank": r}), 1, {0: float("nan")}, note=trial_fit.VANISHED) for r in (2, 3)]
     text = tuned(trial_of("als", 0.9), trial_of("logit", 0.8), *nothing).sentence
     assert "the best of 2 settings (2 more were tried without a score: the factors shrank to zero)" in text
     odd = Trial(Candidate("als", {"rank": 4}), 1, {0: float("nan")}, note="the objective became nan")
@@ -332,7 +532,7 @@ def test_trials_without_a_score_are_counted_with_the_reason():
 
 
 def test_the_protocol_names_the_folds_that_were_used():
-    judge = tuning._make_judge(blocks(), "auc_pr", None, 0)
+    judge = Judge.of(blocks(), "auc_pr", None, 0)
     assert judge.protocol(0) == "no setting was tried to the end"
     assert judge.protocol(1) == "1 of 10 folds of the cells held out, masked"
     assert judge.protocol(5) == "up to 5 of 10 folds of the cells held out, masked"

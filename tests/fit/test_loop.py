@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from relatent.errors import ConvergenceWarning, FitError
+from relatent.errors import ConvergenceWarning, FitError, StopFitError
 from relatent.fit.early_stopping import Watch
 from relatent.fit.loop import Step, Trace, run
 
@@ -150,6 +150,16 @@ def test_where_no_held_out_loss_is_a_number_there_is_a_state_all_the_same():
     state, trace = run(Script(*[float(2.0**-step) for step in range(9)]), START, max_iter=9, tol=0, watch=watch)
     assert state.number == 1
     assert len(trace) == 2
+
+
+def test_a_progress_callback_can_end_the_fit_and_keep_the_state():
+    def stop_at_two(done, total, note):
+        if done == 2:
+            raise StopFitError("the time is over")
+
+    with pytest.warns(ConvergenceWarning, match="stopped after 2 steps: the time is over"):
+        state, trace = run(Script(9, 8, 7, 6), START, max_iter=9, tol=1e-3, progress=stop_at_two)
+    assert (state.objective, len(trace), trace.converged, trace.stopped) == (8, 2, False, False)
 
 
 def test_progress_is_told_at_every_step():

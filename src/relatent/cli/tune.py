@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ..data.facts import Facts
     from ..evaluation.tuning_report import Tuned
 
+MIN_SECONDS = 1e-3  # left for the search if reading took all the time
 MAX_TRIALS = 15  # shown in the table; --json has all
 
 
@@ -29,7 +31,7 @@ MAX_TRIALS = 15  # shown in the table; --json has all
     show_default=True,
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="Time for the search and the final fit together; it limits the number of settings tried.",
+    help="Time for everything, including reading and the final fit; it limits the number of settings tried.",
 )
 @click.option(
     "--trials",
@@ -39,16 +41,15 @@ MAX_TRIALS = 15  # shown in the table; --json has all
 @click.option(
     "--metric",
     type=click.Choice(["auc_pr", "log_loss", "mrr"]),
-    default="auc_pr",
-    show_default=True,
-    help="Metric to choose by; mrr ranks held-out facts among all entities.",
+    help="Metric to choose by; mrr ranks held-out facts among all entities.  [default: mrr for sparse data, otherwise "
+    "auc_pr]",
 )
 @click.option(
     "--model",
     "models",
     multiple=True,
     type=click.Choice(["logit", "als", "categorical", "softmax"]),
-    help="Only this model (repeatable).  [default: all that suit the data and the metric]",
+    help="Only this model (repeatable).  [default: all that suit the data and the metric; softmax with --metric mrr]",
 )
 @click.option(
     "--validation",
@@ -62,18 +63,20 @@ def tune(
     output: Path,
     seconds: float,
     trials: int | None,
-    metric: str,
+    metric: str | None,
     models: Sequence[str],
     validation: str | None,
     seed: int,
     as_json: bool,
 ) -> None:
-    """Choose model, rank, λ and bias by held-out cells, then fit the best to all facts and write it to a file.
+    """Choose model, rank, penalty and bias by held-out cells, and write the model of all facts to a file.
 
-    Ctrl-C ends the search; the best settings so far are fitted and written. A second Ctrl-C ends that fit, too.
+    The settings of a fit without options are kept unless others are better by more than noise. Ctrl-C ends the
+    search; the best settings so far are fitted and written. A second Ctrl-C ends that fit, too.
 
     Example: relatent tune kinships -o tuned.relatent --time 60
     """
+    started = time.monotonic()  # imports take seconds on a busy machine
     from ..analysis.probabilities import describe_probabilities
     from ..evaluation.tuning import tune as search
     from ..model.model_file import check_target
@@ -86,25 +89,21 @@ def tune(
     with bar("searching", at_most=True, note="starting") as progress:
         found = search(
             facts,
-            seconds,
+            max(seconds - (time.monotonic() - started), MIN_SECONDS),
             metric=metric,
             models=models or None,
             validation=heldout,
             trials=trials,
             random_state=seed,
             progress=progress,
-            fit=False,
         )
-    if found.stopped:
-        click.echo("search interrupted; fitting the best settings so far", err=True)
-    interrupted = _fit(found, facts)
     found.factors_.save(output)
     if not found.factors_.has_probabilities:
         click.echo(f"note: {describe_probabilities(found.factors_)}", err=True)
-    document = {"model": str(output), "data": data, **found.to_dict(), "stopped": interrupted}
+    document = {"model": str(output), "data": data, **found.to_dict()}
     print_result(as_json, document, lambda: _tables(data, output, found))
-    if interrupted:
-        click.echo(f"interrupted before the end; the model so far is in {output}", err=True)
+    if found.stopped:
+        click.echo(f"interrupted before the end; the best model so far is in {output}", err=True)
         sys.exit(130)
 
 
@@ -117,21 +116,6 @@ def _validation(data: str, validation: str | None, facts: Facts) -> Facts | None
     if validation is None and not Path(data).exists() and split in ("", "train"):
         validation = next((f"{name}:valid" for entry in datasets() if entry.name == name and entry.splits), None)
     return None if validation is None else with_names_of(open_facts(validation, split="valid"), facts)
-
-
-def _fit(found: Tuned, facts: Facts) -> bool:
-    """Fit the chosen settings to all facts; True if the search or the fit was interrupted."""
-    from ..progress import bar
-
-    try:
-        with bar(f"fitting {found.chosen_candidate}", at_most=True, note="computing the start") as progress:
-            found.fit(facts, progress=progress)
-    except KeyboardInterrupt:
-        if not hasattr(found.estimator_, "factors_"):
-            click.echo("interrupted before there was a model to write", err=True)
-            raise
-        return True
-    return found.stopped
 
 
 def _tables(data: str, output: Path, found: Tuned) -> list[Any]:

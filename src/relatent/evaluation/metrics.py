@@ -77,9 +77,8 @@ def measure(truth: Mask, scores: Vector, probabilities: Vector, weights: Vector 
     loss = log_loss(truth, probabilities, weights) if len(truth) else np.nan
     if n_true in (0, len(truth)):
         return Metrics(np.nan, np.nan, np.nan, brier, loss, len(truth), n_true)
-    precision, recall, _ = metrics.precision_recall_curve(truth, scores, sample_weight=weights)
     return Metrics(
-        auc_pr=float(metrics.auc(recall, precision)),
+        auc_pr=auc_pr(truth, scores, weights),
         average_precision=float(metrics.average_precision_score(truth, scores, sample_weight=weights)),
         auc_roc=float(metrics.roc_auc_score(truth, scores, sample_weight=weights)),
         brier=brier,
@@ -87,3 +86,20 @@ def measure(truth: Mask, scores: Vector, probabilities: Vector, weights: Vector 
         n_cells=len(truth),
         n_true=n_true,
     )
+
+
+def auc_pr(truth: Mask, scores: Vector, weights: Vector | None = None) -> float:
+    """The area under the precision-recall curve by the trapezoid rule; NaN without both true and false cells.
+
+    >>> import numpy as np
+    >>> auc_pr(np.array([True, False]), np.zeros(2))  # (1 + base rate) / 2
+    0.75
+    """
+    if truth.all() or not truth.any():
+        return float("nan")
+    order = np.argsort(-scores, kind="stable")
+    weight = np.ones(len(truth)) if weights is None else weights[order]
+    last = np.append(np.flatnonzero(np.diff(scores[order])), len(truth) - 1)  # of the cells with one score
+    true, all_cells = np.cumsum(weight * truth[order])[last], np.cumsum(weight)[last]
+    recall, precision = np.append(0.0, true / true[-1]), np.append(1.0, true / all_cells)
+    return float(np.sum(np.diff(recall) * (precision[1:] + precision[:-1])) / 2)

@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import qmc
 
 from ..data.facts import Facts
-from ..fit.automatic_settings import DataSummary
+from ..fit.automatic_settings import SPARSE_ROUNDS, DataSummary, for_likelihood
 from ..fit.estimators.als import RescalALS
 from ..fit.estimators.base import Estimator
 from ..fit.estimators.rescal import Rescal, RescalLogit
+from ..fit.losses import resolve
 from ..fit.optimisers import Adam
 from ..fit.penalties import Dura
 from ..model.entity_regression import FOLD_IN_LOSSES
+from ..model.structure import COMPLEX
 from .folds import MAX_FOLD_CELLS
 
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """One model and the range of its settings; penalties and ranks are drawn evenly on a logarithmic scale."""
+    """One model and the range of its settings; penalties, ranks and rates are drawn evenly on a logarithmic scale."""
 
     loss: str
     penalty: tuple[float, float]  # smallest and largest λ, or weight of DURA
     rank: tuple[int, int] = (4, 100)
     bias: bool = True  # whether to search with and without
     dura: bool = False  # the penalty is DURA
+    rate: tuple[float, float] | None = None  # smallest and largest learning rate of Adam; None: not searched
     fixed: Mapping[str, Any] = field(default_factory=dict)  # settings that are not searched
     first_round_steps: int = 40  # iterations of the fits in the first round
     ranking_only: bool = False  # the model gives no probabilities
-    even_rank: bool = False
 
     @property
     def folds_in(self) -> bool:
@@ -42,17 +44,25 @@ class SearchSpace:
 
     def settings(self, point: Sequence[float], n_entities: int) -> dict[str, Any]:
         """The settings at a point of the unit cube."""
-        u_rank, u_penalty, u_bias = point
+        u_rank, u_penalty, u_other = point
         max_rank = min(self.rank[1], n_entities)
         rank = round(_log_interpolate(min(self.rank[0], max_rank), max_rank, u_rank))
-        rank -= rank % 2 if self.even_rank and rank > 1 else 0
-        weight = float(f"{_log_interpolate(*self.penalty, u_penalty):.2g}")
+        rank -= rank % 2 if self.fixed.get("structure") == COMPLEX and rank > 1 else 0
+        weight = _two_digits(_log_interpolate(*self.penalty, u_penalty))
         penalty = {"penalty": Dura(weight)} if self.dura else {"l2_entities": weight, "l2_relations": weight}
-        return {**self.fixed, "rank": rank, **penalty, **({"bias": u_bias < 0.5} if self.bias else {})}
+        rate = {"optimiser": Adam(_two_digits(_log_interpolate(*self.rate, u_other)))} if self.rate else {}
+        return {**self.fixed, "rank": rank, **penalty, **rate, **({"bias": u_other < 0.5} if self.bias else {})}
+
+    def around(self, rank: int, weight: float) -> SearchSpace:
+        """The same space near a rank and a weight of the penalty."""
+        ranks = max(2, rank // RANK_FACTOR), max(rank, min(RANK_FACTOR * rank, self.rank[1]))
+        weights = max(self.penalty[0], weight / WEIGHT_FACTOR), min(self.penalty[1], weight * WEIGHT_FACTOR)
+        return replace(self, rank=ranks, penalty=weights)
 
 
+RANK_FACTOR, WEIGHT_FACTOR = 2, 6  # between the choice of a fit without options and the ends of the space around it
 SPACES = {
-    "logit": SearchSpace("logistic", (0.05, 12.0)),
+    "logit": SearchSpace("logistic", (0.02, 12.0)),
     "als": SearchSpace("squared", (0.1, 30.0), bias=False, first_round_steps=15),
     "categorical": SearchSpace("categorical", (0.05, 12.0), (4, 60)),
     "softmax": SearchSpace(
@@ -65,8 +75,16 @@ SPACES = {
         ranking_only=True,
     ),
 }
-# On sparse data logit chooses a complex structure, Adam and samples by itself; the rest is searched.
-SPARSE_LOGIT = SearchSpace("logistic", (0.01, 0.4), (32, 256), bias=False, dura=True, even_rank=True)
+# What a fit without options chooses on sparse data; `tune` tries it on dense data, too.
+COMPLEX_LOGIT = SearchSpace(
+    "logistic",
+    (0.001, 0.6),
+    (16, 512),
+    bias=False,
+    dura=True,
+    rate=(0.03, 0.2),
+    fixed={"structure": COMPLEX, "init": "small", "max_iter": SPARSE_ROUNDS, "bias": True},
+)
 ESTIMATORS = {"logit": RescalLogit, "als": RescalALS}  # the others are Rescal with their loss
 FOLD_IN_MODELS = tuple(model for model, space in SPACES.items() if space.folds_in)
 
@@ -96,7 +114,9 @@ class Candidate(NamedTuple):
         labels = {"l2_entities": "λ", "rank": "rank", "penalty": "DURA"}
         values = {**self.settings, "penalty": getattr(self.settings.get("penalty"), "weight", None)}
         parts = [f"{label} {values[name]:g}" for name, label in labels.items() if values.get(name) is not None]
-        if "bias" in self.settings:
+        if "structure" in self.settings:
+            parts.append(f"{self.settings['structure']}, Adam {self.settings['optimiser'].lr:g}")
+        if "bias" in self.settings and "structure" not in self.settings:
             parts.append("bias" if self.settings["bias"] else "no bias")
         return ", ".join([self.model, *(parts or ["default settings"])])
 
@@ -110,10 +130,25 @@ def candidates(facts: Facts, models: Sequence[str], random_state: int) -> Iterat
 
 
 def _halton_sequence(model: str, facts: Facts, random_state: int) -> Iterator[Candidate]:
-    space = SPARSE_LOGIT if model == "logit" and DataSummary.of(facts).is_sparse else SPACES[model]
     halton = qmc.Halton(3, rng=np.random.default_rng([random_state, list(SPACES).index(model)]))
-    while True:
+    for space in itertools.cycle(spaces_of(model, facts)):
         yield Candidate(model, space.settings(halton.random(1)[0].tolist(), facts.n_entities))
+
+
+def spaces_of(model: str, facts: Facts) -> list[SearchSpace]:
+    """The spaces of a model, in turn: for logit two near the choice of a fit without options, one of the other kind."""
+    if model != "logit":
+        return [SPACES[model]]
+    given = RescalLogit().get_params(deep=False)
+    chosen = for_likelihood(given, DataSummary.of(facts), resolve("logistic")).values
+    is_complex = chosen["structure"] == COMPLEX
+    own, other = (COMPLEX_LOGIT, SPACES[model]) if is_complex else (SPACES[model], COMPLEX_LOGIT)
+    near = own.around(chosen["rank"], chosen["penalty"].weight if is_complex else chosen["l2_entities"])
+    return [near, near, other]
+
+
+def _two_digits(value: float) -> float:
+    return float(f"{value:.2g}")
 
 
 def _log_interpolate(low: float, high: float, u: float) -> float:
@@ -125,6 +160,8 @@ def why_unsuitable(model: str, facts: Facts, metric: str, *, requested: bool) ->
     """Why a model is not tried on these facts, or "" if it is; `requested`: the user asked for it by name."""
     if SPACES[model].ranking_only and metric != "mrr":
         return f"{model} gives no probabilities; use metric='mrr'"
+    if model == "als" and not requested and DataSummary.of(facts).is_sparse:
+        return "least squares ranks sparse data poorly"
     if SPACES[model].loss == "categorical":
         if not has_exclusive_relations(facts):
             return "some pairs of entities have several relations"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 METRICS = {"auc_pr": "AUC-PR", "log_loss": "log loss", "mrr": "filtered MRR"}
 NOTHING_HELD_OUT = "there are too few facts to hold any out"
+ERROR_RATE = 0.05  # probability that a setting no better than the defaults is chosen, over all settings together
 ONE_KIND = "held-out folds need true and false cells"
 
 
@@ -46,6 +48,8 @@ class Trial:
     seconds: float = 0.0  # of all its fits
     longest: float = 0.0  # seconds of its longest fit
     note: str = ""  # what went wrong
+    parts: dict[int, tuple[float, ...]] = field(default_factory=dict)  # fold → scores of parts of the fold
+    steps: int | None = None  # after which the time was over in a fit; None: the fits ended by themselves
 
     @property
     def score(self) -> float:
@@ -61,6 +65,28 @@ class Trial:
     def judged(self) -> bool:
         """Whether the trial has a score that can be compared."""
         return self.round > 0 and not self.note and not np.isnan(self.score)
+
+    def record(self, round: int, fold: int, value: float, parts: tuple[float, ...]) -> None:
+        """Add the score of a fold; those of the first round, whose fits have few steps, do not count on."""
+        if self.round < min(round, 2):
+            self.scores, self.parts = {}, {}
+        self.round = round
+        self.scores[fold], self.parts[fold] = value, parts or (value,)
+        self.scores = dict(sorted(self.scores.items()))
+
+    def advantage(self, other: Trial) -> float:
+        """The mean difference of the scores on the folds that both have; NaN if there are none."""
+        differences = [self.scores[fold] - other.scores[fold] for fold in self.scores.keys() & other.scores.keys()]
+        finite = [value for value in differences if not np.isnan(value)]
+        return float(np.mean(finite)) if finite else float("nan")
+
+    def standard_error(self, other: Trial) -> float:
+        """The standard error of `advantage`, over parts of the folds; NaN if there is only one."""
+        common = self.parts.keys() & other.parts.keys()
+        differences = np.concatenate([np.subtract(self.parts[fold], other.parts[fold]) for fold in common] or [[]])
+        differences = differences[np.isfinite(differences)]
+        n = len(differences)
+        return float(np.std(differences, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
 
     def to_dict(self) -> dict[str, Any]:
         """The trial as JSON values."""
@@ -99,15 +125,34 @@ class Tuned:
     seconds: float  # of the search
     stopped: bool = False  # interrupted by Ctrl-C
     estimator_: Estimator | None = None  # fitted to all facts
+    default: Trial | None = None  # the settings of a fit without options
+    fallback: str = ""  # why the defaults are chosen although another trial is better
 
     @property
     def chosen_trial(self) -> Trial:
-        """The best trial, or one within its fold-to-fold spread if that one can fold in and the best cannot."""
+        """The best trial if it is better than the defaults by more than noise; otherwise the defaults.
+
+        A trial within the best one's fold-to-fold spread is preferred if it can fold in and the best cannot.
+        """
+        default = self.default
+        if default is None or default.note:
+            return self._best_trial
+        return default if self.fallback or not self._beats(self._best_trial, default) else self._best_trial
+
+    @property
+    def _best_trial(self) -> Trial:
         first = self.trials[0]
         if not first.judged or first.candidate.folds_in:
             return first
         near = (trial for trial in self.judged if trial.candidate.folds_in and self._is_near(trial))
         return next(near, first)
+
+    def _beats(self, trial: Trial, default: Trial) -> bool:
+        """Whether a trial is better than complete fits of the defaults, however many trials there were."""
+        if trial.round < 2 or default.round < 2 or default.steps is not None:
+            return False
+        quantile = NormalDist().inv_cdf(1 - ERROR_RATE / max(1, len(self.judged)))
+        return sign_of(self.metric) * trial.advantage(default) > quantile * trial.standard_error(default)
 
     @property
     def chosen_candidate(self) -> Candidate:
@@ -148,6 +193,8 @@ class Tuned:
         if not self.judged:
             return f"Chosen: {self.chosen_candidate}, because {self._why_no_score()}."
         best, chosen = self.judged[0], self.chosen_trial
+        if chosen is self.default and chosen is not self._best_trial:
+            return self._why_default()
         score = f"{chosen.score:.4f}"
         if not np.isnan(chosen.spread):
             score += f" ± {chosen.spread:.4f}"
@@ -164,6 +211,20 @@ class Tuned:
             text += f"; next is {rivals[0].candidate} with {rivals[0].score:.4f}"
             text += ", within the fold-to-fold spread" if self._is_near(rivals[0]) else ""
         return text + "."
+
+    def _why_default(self) -> str:
+        """Why the defaults are chosen although another trial is better."""
+        best, chosen, metric = self._best_trial, self.chosen_trial, METRICS[self.metric]
+        text = f"Chosen: {chosen.candidate}, because "
+        if self.fallback:
+            return f"{text}{self.fallback}."
+        if not chosen.judged or not best.scores.keys() & chosen.scores.keys() or best.round < 2:
+            return f"{text}no other setting was compared with it in a complete fit."
+        theirs = np.mean([best.scores[fold] for fold in best.scores.keys() & chosen.scores.keys()])
+        return (
+            f"{text}none of {self._n_compared()} is better by more than noise: its {metric} on held-out data is "
+            f"{theirs - best.advantage(chosen):.4f}, that of {best.candidate} is {theirs:.4f}."
+        )
 
     @property
     def caveat(self) -> str | None:
@@ -204,7 +265,11 @@ class Tuned:
             return f"no other setting has a score ({notes[0] if notes else self.protocol})"
         if any(trial.round for trial in self.trials):
             return f"no other setting has a score ({ONE_KIND})"
-        return "the search was stopped too early" if self.stopped else "there was no time to try a single setting"
+        if self.stopped:
+            return "the search was stopped too early"
+        if self.default is not None and self.default.steps is not None:
+            return f"there was time for {self.default.steps} steps of a single fit only"
+        return "there was no time to compare it with other settings"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything except the model, as JSON values."""

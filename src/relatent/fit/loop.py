@@ -18,7 +18,7 @@ from ..arrays import Vector
 from ..backend.numpy_backend import NUMPY_BACKEND
 from ..backend.protocol import Backend
 from ..distributed.workers import ALONE, Workers
-from ..errors import ConvergenceWarning, FitError
+from ..errors import ConvergenceWarning, FitError, StopFitError
 from ..progress import Progress
 from .checkpoint import Checkpoint
 from .early_stopping import BestState, Watch
@@ -122,9 +122,10 @@ def run(
     has only a part of the state, the solver's `whole` completes it for the checkpoint.
 
     After Ctrl-C the current step finishes and the checkpoint is written; then KeyboardInterrupt is raised. With
-    `anytime`, the state is returned instead, `trace.stopped` is set, and the caller raises.
+    `anytime`, the state is returned instead, `trace.stopped` is set, and the caller raises. If `progress` raises
+    StopFitError, the fit ends like one that reached `max_iter`.
     """
-    trace, best = Trace(), BestState()
+    trace, best, stop = Trace(), BestState(), ""
     whole, own_part = getattr(solver, "whole", None), getattr(solver, "own_part", None)
     progress = progress if workers.rank == 0 else None
     if checkpoint is not None:
@@ -147,14 +148,20 @@ def run(
                 best.consider(loss, state)
             trace.steps.append(Step(objective, time.perf_counter() - started, loss))
             if progress is not None:
-                progress(len(trace), max_iter, f"objective {objective:,.6g}")
+                try:
+                    progress(len(trace), max_iter, f"objective {objective:,.6g}")
+                except StopFitError as reason:
+                    stop = str(reason)
             if checkpoint is not None:
                 checkpoint.maybe_save(state, trace.steps, best, whole)
-            asked = workers.any(interrupt.asked)
+            asked = workers.any(interrupt.asked or bool(stop))
         if asked and checkpoint is not None and trace.steps:
             checkpoint.save(state, trace.steps, best, whole)
     trace.converged, trace.verdict = verdict
-    trace.stopped = asked
+    stop = workers.agree_on_text(stop or " ").strip() if asked else ""
+    if stop and not trace.converged:
+        trace.verdict = f"stopped after {len(trace)} steps: {stop}"
+    trace.stopped = asked and not stop
     if trace.stopped and not (anytime and trace.steps):
         raise KeyboardInterrupt(trace.verdict)
     if not trace.converged and not trace.stopped and workers.rank == 0:

@@ -1,0 +1,153 @@
+"""Fits that end in time, and the scores of one fit on a held-out fold."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import time as clock
+from typing import NamedTuple
+
+from ..data.facts import Facts
+from ..errors import FitError, InputError, StopFitError, VanishedWarning
+from ..fit.estimators.base import Estimator
+from ..fit.estimators.rescal import Rescal
+from ..fit.optimisers import SAMPLED_ADAM, Adam
+from ..progress import Progress, silent
+from .parallel import captured_warnings, fit_threads
+from .search_space import SPACES, Candidate
+from .tuning_judge import Judge, Score
+
+VANISHED = "the factors shrank to zero"
+OUT_OF_TIME = "the time is over"
+PROBE_STEPS = 4  # after which the remaining time of a fit is predicted
+SHORTENING_MARGIN = 0.85  # share of the time left that a shortened fit is planned for
+
+
+class TooSlowError(Exception):
+    """Raised after the first steps of a fit that cannot end in time; `steps`: how many can."""
+
+    def __init__(self, steps: int):
+        super().__init__(steps)
+        self.steps = steps
+
+
+class FitTimer:
+    """A progress callback that ends a fit before `ends` (seconds since the epoch), keeping the model so far.
+
+    `max_steps` ends it after so many steps. With `predict`, TooSlowError is raised if not all steps fit into the time.
+    """
+
+    def __init__(
+        self,
+        ends: float | None,
+        *,
+        max_steps: int | None = None,
+        predict: bool = False,
+        report: Progress = silent,
+    ):
+        self.ends, self.max_steps, self.predict, self.report = ends, max_steps, predict, report
+        self.out_of_time, self.steps = False, 0
+        self._first = 0.0
+
+    def __call__(self, done: int, total: int, note: str) -> None:
+        """Report a step; raise StopFitError if the next one would end too late."""
+        now, self.steps = clock.time(), done
+        if done == 1:
+            self._first = now
+        seconds_per_step = (now - self._first) / max(1, done - 1)
+        self.report(done, total, note)
+        if done >= total:
+            return
+        if self.ends is not None:
+            left = self.ends - now
+            if self.predict and done == PROBE_STEPS and seconds_per_step * (total - done) > left:
+                raise TooSlowError(max(1, int(SHORTENING_MARGIN * left / seconds_per_step)))
+            if seconds_per_step > left:
+                self.out_of_time = True
+                raise StopFitError(OUT_OF_TIME)
+        if done == self.max_steps:
+            raise StopFitError("as many steps as on held-out data")
+
+
+class TimedFit(NamedTuple):
+    """How a fit in limited time ended."""
+
+    shortened: bool  # it was planned with fewer steps, or stopped
+    out_of_time: bool  # it was stopped
+
+
+def fit_in_time(
+    estimator: Estimator,
+    facts: Facts,
+    ends: float | None,
+    report: Progress,
+    *,
+    max_steps: int | None = None,
+    shorten: bool = True,
+) -> TimedFit:
+    """Fit to these facts until `ends`; a schedule that is too long begins again with fewer steps, if `shorten`."""
+    timer = FitTimer(ends, max_steps=max_steps, predict=shorten and _has_schedule(estimator, facts), report=report)
+    try:
+        estimator.fit(facts, progress=timer)
+    except TooSlowError as problem:
+        estimator.set_params(max_iter=problem.steps)
+        timer = FitTimer(ends, report=report)
+        estimator.fit(facts, progress=timer)
+        return TimedFit(True, timer.out_of_time)
+    return TimedFit(timer.out_of_time, timer.out_of_time)
+
+
+def _has_schedule(estimator: Estimator, facts: Facts) -> bool:
+    """Whether the learning rate falls to zero over the steps of the fit, as that of Adam does."""
+    if not isinstance(estimator, Rescal) or (chosen := estimator.choose_settings(facts)) is None:
+        return False
+    settings = {**estimator.get_params(deep=False), **chosen.values}
+    optimiser = settings["optimiser"] or (SAMPLED_ADAM if settings["method"] == "sampled" else None)
+    return isinstance(optimiser, Adam)
+
+
+class TrialOutcome(NamedTuple):
+    """The result of one fit."""
+
+    score: Score
+    seconds: float
+    note: str = ""  # what went wrong
+    steps: int | None = None  # after which the time was over; None: the fit ended by itself
+    estimator: Estimator | None = None  # fitted to all facts
+
+
+class TrialTask(NamedTuple):
+    """One fit: a candidate and the fold that is held out."""
+
+    candidate: Candidate
+    fold: int
+    complete: bool  # the fit runs until it converges
+    random_state: int
+    threads: int | None
+    ends: float | None  # seconds since the epoch
+    min_seconds: float = 0.0  # with less time left the fit is not started
+
+
+def run_trial(place: int, task: TrialTask, judge: Judge) -> tuple[int, int, TrialOutcome | None]:
+    """One fit and its score on a fold; None if there is no time for it. A fit that time ends is judged as it is."""
+    if multiprocessing.parent_process() is not None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the process that started this one
+    started = clock.time()
+    if task.ends is not None and started + task.min_seconds >= task.ends:
+        return place, task.fold, None
+    candidate, timer = task.candidate, FitTimer(task.ends)
+    estimator = candidate.estimator(task.random_state)
+    if not task.complete:
+        steps = SPACES[candidate.model].first_round_steps
+        estimator.set_params(max_iter=min(candidate.settings.get("max_iter", steps), steps))
+    try:
+        with captured_warnings() as categories, fit_threads(task.threads):
+            estimator.fit(judge.training(task.fold), progress=timer)
+            score, note = judge.score(estimator.factors_, task.fold), ""
+        if judge.metric != "log_loss" and any(issubclass(category, VanishedWarning) for category in categories):
+            score, note = Score(float("nan"), ()), VANISHED  # a constant, whose ties the trapezoid would reward
+    except (FitError, InputError, MemoryError) as problem:  # these settings do not work; others may
+        score, note = Score(float("nan"), ()), " ".join(str(problem).split())
+    of_all_facts = estimator if judge.is_validation and task.complete and not note else None
+    steps_done = timer.steps if timer.out_of_time else None
+    return place, task.fold, TrialOutcome(score, clock.time() - started, note, steps_done, of_all_facts)
