@@ -101,7 +101,7 @@ def test_reading_counts_as_part_of_the_time(capsys, family, tmp_path, monkeypatc
         raise InputError("enough")
 
     monkeypatch.setattr("relatent.cli.tune.time.monotonic", lambda: now[0])
-    monkeypatch.setattr("relatent.cli.sources.open_facts", slow_read)
+    monkeypatch.setattr("relatent.cli.data_argument.open_facts", slow_read)
     monkeypatch.setattr("relatent.evaluation.tuning.tune", tune)
     for seconds in (30, 5):
         run(capsys, "tune", family, "-o", tmp_path / "m.relatent", "--time", seconds)
