@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numba
@@ -181,6 +182,7 @@ def groups(facts: Facts, clusters: Ids) -> list[list[str]]:
     return names
 
 
+@dataclass(eq=False, repr=False)
 class IRM(Estimator):
     """Infinite relational model: clusters of entities, as many as the facts ask for.
 
@@ -214,19 +216,11 @@ class IRM(Estimator):
 
     _unsupported = ("validation", "workers")  # it averages all its samples: there is no best one to keep
 
-    def __init__(
-        self,
-        chains: int = 3,
-        burn_in: int = 30,
-        n_samples: int = 10,
-        dtype: str = "float32",
-        random_state: RandomState = 0,
-    ):
-        self.chains = chains
-        self.burn_in = burn_in
-        self.n_samples = n_samples
-        self.dtype = dtype
-        self.random_state = random_state
+    chains: int = 3
+    burn_in: int = 30
+    n_samples: int = 10
+    dtype: str = "float32"
+    random_state: RandomState = 0
 
     def _fit(self, arguments: FitArguments) -> None:
         shard, _, progress, _ = arguments

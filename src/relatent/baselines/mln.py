@@ -10,6 +10,7 @@ refit all weights, drop those that are zero.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -51,6 +52,7 @@ SEARCH_STEPS, FINAL_STEPS = 60, 100  # L-BFGS-B steps per refit
 MIN_WEIGHT = 0.01  # clauses that change the odds by less than 1 % are dropped
 
 
+@dataclass(eq=False, repr=False)
 class MarkovLogic(Estimator):
     """A Markov logic network of short clauses: rules one can read, with weights.
 
@@ -91,29 +93,16 @@ class MarkovLogic(Estimator):
     parent(x,z) ∧ parent(z,y) ⇒ grandparent(x,y)
     """
 
-    clauses_: list[Clause]
-
     _unsupported = ("workers",)
 
-    def __init__(
-        self,
-        max_length: int = 3,
-        max_clauses: int = 1000,
-        each_z: bool = False,
-        l1: float = 2.0,
-        l2: float = 0.3,
-        max_iter: int = 50,
-        tol: float = 0.01,
-        random_state: RandomState = 0,
-    ):
-        self.max_length = max_length
-        self.max_clauses = max_clauses
-        self.each_z = each_z
-        self.l1 = l1
-        self.l2 = l2
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    max_length: int = 3
+    max_clauses: int = 1000
+    each_z: bool = False
+    l1: float = 2.0
+    l2: float = 0.3
+    max_iter: int = 50
+    tol: float = 0.01
+    random_state: RandomState = 0
 
     def _fit(self, arguments: FitArguments) -> None:
         shard, validation, progress, _ = arguments
@@ -140,7 +129,7 @@ class MarkovLogic(Estimator):
             codes, weights, _ = everything.refit(state.codes, state.weights, steps=FINAL_STEPS)
             theta = infer(X, W == 0, codes, weights, each_z=self.each_z)
         found = [Clause.of(code, weight, facts.relations) for code, weight in zip(codes, weights, strict=True)]
-        self.clauses_ = sorted(found, key=lambda clause: -clause.weight)
+        self.clauses_: list[Clause] = sorted(found, key=lambda clause: -clause.weight)
         learned = {"clauses": [{"clause": clause.text, "weight": clause.weight} for clause in self.clauses_]}
         A, b = np.eye(facts.n_entities, dtype=np.float32), np.zeros(facts.n_relations)
         self._finish(shard, A, theta, b, LogisticLink(), trace, learned, loss=ObjectiveTerm("pseudo-likelihood"))

@@ -16,6 +16,7 @@ bound on h is for rare facts, where p (1 − p) is so small that the second-orde
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,6 +140,7 @@ def _cells(facts: Facts, zeros: Triples, weight: float) -> ResidualCells:
     )
 
 
+@dataclass(eq=False, repr=False)
 class MRC(Estimator):
     """Multiple relational clusterings: many ways to group entities and relations, their log odds added.
 
@@ -175,26 +177,15 @@ class MRC(Estimator):
 
     _unsupported = ("workers",)
 
-    def __init__(
-        self,
-        n_clusterings: int = 60,
-        n_clusters: int = 10,
-        n_relation_clusters: int = 20,
-        smoothing: float = 1.0,
-        learning_rate: float = 0.5,
-        dtype: str = "float32",
-        random_state: RandomState = 0,
-        *,
-        patience: int = 10,
-    ):
-        self.n_clusterings = n_clusterings
-        self.n_clusters = n_clusters
-        self.n_relation_clusters = n_relation_clusters
-        self.smoothing = smoothing
-        self.learning_rate = learning_rate
-        self.dtype = dtype
-        self.random_state = random_state
-        self.patience = patience
+    n_clusterings: int = 60
+    n_clusters: int = 10
+    n_relation_clusters: int = 20
+    smoothing: float = 1.0
+    learning_rate: float = 0.5
+    dtype: str = "float32"
+    random_state: RandomState = 0
+    _: KW_ONLY
+    patience: int = 10
 
     def _fit(self, arguments: FitArguments) -> None:
         shard, validation, progress, _ = arguments

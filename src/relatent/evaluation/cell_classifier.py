@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..fit.estimators.base import Estimator
 MAX_CELLS_UNOBSERVED = 20_000_000  # cells not in X are listed one by one as unobserved
 
 
+@dataclass(eq=False, repr=False)
 class CellClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A relatent estimator as a scikit-learn classifier of cells.
 
@@ -38,17 +40,10 @@ class CellClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    def __init__(
-        self,
-        estimator: Estimator | None = None,
-        n_entities: int | None = None,
-        n_relations: int | None = None,
-        unlisted: str = "unobserved",
-    ):
-        self.estimator = estimator
-        self.n_entities = n_entities
-        self.n_relations = n_relations
-        self.unlisted = unlisted
+    estimator: Estimator | None = None
+    n_entities: int | None = None
+    n_relations: int | None = None
+    unlisted: str = "unobserved"
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> CellClassifier:
         """Fit the estimator to cells and their truth."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ MIN_EXPLAINED = 0.5  # share of Σ x² that the factors explain, penalty include
 MIN_JUDGED_FACTS = 1000  # of fewer facts the share says little
 
 
+@dataclass(eq=False, repr=False)
 class RescalALS(RescalBase):
     """RESCAL by alternating least squares: fast, with cost linear in the number of facts.
 
@@ -60,36 +62,18 @@ class RescalALS(RescalBase):
     array([ True, False])
     """
 
-    settings_: ChosenSettings
-    l2_entities: float  # None is replaced before the fit
-    l2_relations: float
-
-    def __init__(
-        self,
-        rank: int | None = None,
-        l2_entities: float | None = None,
-        l2_relations: float | None = None,
-        max_iter: int = 500,
-        tol: float = 1e-4,
-        init: str | Factors = "eigen",
-        dtype: str = "float32",
-        random_state: RandomState = 0,
-        *,
-        l2_attributes: float = 10.0,
-        patience: int = 10,
-        device: str = "cpu",
-    ):
-        self.rank = rank
-        self.l2_entities = l2_entities  # type: ignore[assignment]
-        self.l2_relations = l2_relations  # type: ignore[assignment]
-        self.max_iter = max_iter
-        self.tol = tol
-        self.init = init
-        self.dtype = dtype
-        self.random_state = random_state
-        self.l2_attributes = l2_attributes
-        self.patience = patience
-        self.device = device
+    rank: int | None = None
+    l2_entities: float | None = None
+    l2_relations: float | None = None
+    max_iter: int = 500
+    tol: float = 1e-4
+    init: str | Factors = "eigen"
+    dtype: str = "float32"
+    random_state: RandomState = 0
+    _: KW_ONLY
+    l2_attributes: float = 10.0
+    patience: int = 10
+    device: str = "cpu"
 
     def _choose(self, data: DataSummary) -> ChosenSettings:
         return automatic.for_least_squares(self.get_params(deep=False), data)
@@ -106,8 +90,8 @@ class RescalALS(RescalBase):
             solver = Als(
                 shard,
                 rank,
-                l2_entities=self.l2_entities,
-                l2_relations=self.l2_relations,
+                l2_entities=self.l2_entities,  # type: ignore[arg-type]  # None is replaced before the fit
+                l2_relations=self.l2_relations,  # type: ignore[arg-type]
                 l2_attributes=self.l2_attributes,
                 backend=backend,
             )

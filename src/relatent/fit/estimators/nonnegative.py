@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from .base import FitArguments
 from .rescal_base import RescalBase, least_squares_watch
 
 
+@dataclass(eq=False, repr=False)
 class NonnegativeRescal(RescalBase):
     """RESCAL with non-negative factors: entities are sums of parts, relations link parts.
 
@@ -51,32 +53,18 @@ class NonnegativeRescal(RescalBase):
 
     _unsupported = ("workers",)
 
-    def __init__(
-        self,
-        rank: int | None = None,
-        l2_entities: float = 1.0,
-        l2_relations: float = 1.0,
-        l1_entities: float = 0.0,
-        l1_relations: float = 0.0,
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        init: str | Factors = "random",
-        dtype: str = "float32",
-        random_state: RandomState = 0,
-        *,
-        patience: int = 10,
-    ):
-        self.rank = rank
-        self.l2_entities = l2_entities
-        self.l2_relations = l2_relations
-        self.l1_entities = l1_entities
-        self.l1_relations = l1_relations
-        self.max_iter = max_iter
-        self.tol = tol
-        self.init = init
-        self.dtype = dtype
-        self.random_state = random_state
-        self.patience = patience
+    rank: int | None = None
+    l2_entities: float = 1.0
+    l2_relations: float = 1.0
+    l1_entities: float = 0.0
+    l1_relations: float = 0.0
+    max_iter: int = 1000
+    tol: float = 1e-4
+    init: str | Factors = "random"
+    dtype: str = "float32"
+    random_state: RandomState = 0
+    _: KW_ONLY
+    patience: int = 10
 
     def _fit(self, arguments: FitArguments) -> None:
         shard, validation, progress, _ = arguments
