@@ -1,4 +1,4 @@
-"""The catalog of data sets: some are part of the package, the others are downloaded once.
+"""The catalog of data sets (`tables/catalog.toml`): some are part of the package, the others are downloaded once.
 
 Downloads are stored as `<home>/<data set>/<original file name>`, where home is the environment variable
 RELATENT_DATA_HOME or else the platform's user cache. The sha256 of each file is checked whenever it is read.
@@ -10,7 +10,9 @@ import hashlib
 import io
 import os
 import tarfile
+import tomllib
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -54,115 +56,30 @@ class _Remote(NamedTuple):
         return f"{self.folder_url}/{self.file}"
 
 
-_CONVE = "https://github.com/TimDettmers/ConvE/raw/f3c0eb286025410fa5b4c04696c918264163d0ca"
-_CODEX = "https://raw.githubusercontent.com/tsafavi/codex/3132e426c2a6b643b70bad679905a3a6270be440/data/triples/codex-s"
-_ALMC = "https://raw.githubusercontent.com/dongwookim-ml/almc/4d9e15a16cbf28897ae3e5c048a93dca46030dd8/data/nation"
+class _Entry(NamedTuple):
+    dataset: Dataset
+    files: list[_Remote]
+    negatives: list[_Remote]  # of validation and of test
 
-_REMOTE: dict[str, tuple[_Remote, ...]] = {
-    "nations": (_Remote("dnations.mat", "c8317e39bdf831957a3b3748c8b9135ea44f4d5afad2f735e0d61bef9fd7f5ab", _ALMC),),
-    "fb15k-237": (
-        _Remote("FB15k-237.tar.gz", "311df7930f842a02979eaa7a802484a6afe62303c07f915f1e6edbc30cbe05e8", _CONVE),
-    ),
-    "wn18rr": (_Remote("WN18RR.tar.gz", "1eb9152f804c140d163462c0d49f65e5a0b30ab5fbb375c5e3353c11a6249060", _CONVE),),
-    "codex-s": (
-        _Remote("train.txt", "64f93b7f314f3936a6f65739721429db3f6a7c8f5a1e1104ec3bb544f7434f59", _CODEX),
-        _Remote("valid.txt", "3831c0e57daef03c3a18cdd1a72e370b496f696c5218883d35c7d2ab8a6a772c", _CODEX),
-        _Remote("test.txt", "27127fcb34688c4778e88a39ef3c9b540807da846021e9d9685660ac1838aca1", _CODEX),
-    ),
-}
 
-_NEGATIVES: dict[str, tuple[_Remote, _Remote]] = {  # of validation and of test
-    "codex-s": (
-        _Remote("valid_negatives.txt", "c1d84860d6ee786419f1f118d0e9479c6614283b3e267afc158734389036901f", _CODEX),
-        _Remote("test_negatives.txt", "d3fb32c41f3be26d09484ace571965806f1ade0ca712551b0de684c283cdbb22", _CODEX),
-    ),
-}
-
-_DATASETS = (
-    Dataset(
-        name="presidents",
-        title="Presidents and vice presidents of the United States and their parties, to Obama and Biden",
-        n_entities=90,
-        n_relations=3,
-        n_facts=209,
-        embedded=True,
-        splits=False,
-        source="rebuilt from public facts; the file of the RESCAL papers (93 entities) is not public",
-        licence="facts, free to use",
-    ),
-    Dataset(
-        name="kinships",
-        title="Kin terms that 104 members of the Alyawarra use for each other",
-        n_entities=104,
-        n_relations=26,
-        n_facts=10_790,
-        embedded=True,
-        splits=False,
-        source="Denham (1973), Kemp et al. (2006), as distributed with pykeen 1.11.1",
-        licence="MIT (pykeen)",
-    ),
-    Dataset(
-        name="ecoli-ppi",
-        title="Interactions of E. coli proteins, in both directions; a stand-in for Bacteriome",
-        n_entities=1_121,
-        n_relations=1,
-        n_facts=10_990,
-        embedded=True,
-        splits=False,
-        source="5,495 undirected interactions; not comparable with results on Bacteriome",
-        licence="facts; original terms not stated",
-    ),
-    Dataset(
-        name="nations",
-        title="Dimensionality of Nations: 56 relations and 111 attributes of 14 countries, 1950 to 1965",
-        n_entities=14,
-        n_relations=56,
-        n_facts=2_024,
-        embedded=False,
-        splits=False,
-        source="Rummel (1976), Kemp et al. (2006), from dongwookim-ml/almc",
-        licence="not stated; downloaded, not redistributed",
-    ),
-    Dataset(
-        name="fb15k-237",
-        title="Freebase facts without near-inverse relations",
-        n_entities=14_541,
-        n_relations=237,
-        n_facts=310_116,
-        embedded=False,
-        splits=True,
-        source="Toutanova and Chen (2015), from TimDettmers/ConvE",
-        licence="CC BY 2.5 (Freebase)",
-    ),
-    Dataset(
-        name="wn18rr",
-        title="WordNet relations between word senses, inverses removed",
-        n_entities=40_943,
-        n_relations=11,
-        n_facts=93_003,
-        embedded=False,
-        splits=True,
-        source="Dettmers et al. (2018), from TimDettmers/ConvE",
-        licence="WordNet licence",
-    ),
-    Dataset(
-        name="codex-s",
-        title="CoDEx-S, facts of Wikidata",
-        n_entities=2_034,
-        n_relations=42,
-        n_facts=36_543,
-        embedded=False,
-        splits=True,
-        source="Safavi and Koutra (2020), from tsafavi/codex",
-        licence="MIT; Wikidata is CC0",
-        negatives=True,
-    ),
-)
+@cache
+def _catalog() -> dict[str, _Entry]:
+    """The entries of tables/catalog.toml by name."""
+    entries = {}
+    for name, entry in tomllib.loads(_table("catalog.toml").decode()).items():
+        url = entry.pop("url", "")
+        files, negatives = (
+            [_Remote(file, sha256, url) for file, sha256 in entry.pop(key, {}).items()]
+            for key in ("files", "negatives")
+        )
+        dataset = Dataset(name, **entry, embedded=not files, negatives=bool(negatives))
+        entries[name] = _Entry(dataset, files, negatives)
+    return entries
 
 
 def datasets() -> list[Dataset]:
     """The data sets that `load_dataset` can load."""
-    return list(_DATASETS)
+    return [entry.dataset for entry in _catalog().values()]
 
 
 def load_dataset(name: str, *, progress: bool | Progress | None = None) -> Facts:
@@ -174,22 +91,21 @@ def load_dataset(name: str, *, progress: bool | Progress | None = None) -> Facts
     >>> load_dataset("kinships")
     Facts(10790 facts, 104 entities, 26 relations)
     """
-    dataset = _find(name)
+    dataset, files, _ = _find(name)
     if dataset.splits:
         train, valid, test = load_splits(dataset.name, progress=progress)
         return union([train, valid, test], entities=train.entities, relations=train.relations)
     if dataset.name == "nations":
-        return _nations(_fetch("nations", _REMOTE["nations"][0], progress))
+        return _nations(_fetch("nations", files[0], progress))
     return {"presidents": _presidents, "kinships": _kinships, "ecoli-ppi": _ecoli}[dataset.name]()
 
 
 def load_splits(name: str, *, progress: bool | Progress | None = None) -> tuple[Facts, Facts, Facts]:
     """Training, validation and test facts of a benchmark over one vocabulary; `progress` as in `load_dataset`."""
-    dataset = _find(name)
+    dataset, remotes, _ = _find(name)
     if not dataset.splits:
-        names = ", ".join(other.name for other in _DATASETS if other.splits)
+        names = ", ".join(other.name for other in datasets() if other.splits)
         raise DataError(f"{dataset.name} has no splits of its own; {names} do, or make a split with relatent.split")
-    remotes = _REMOTE[dataset.name]
     contents = [_fetch(dataset.name, remote, progress) for remote in remotes]
     if len(remotes) == 1:
         contents = _members(contents[0], remotes[0].file)
@@ -200,24 +116,24 @@ def load_splits(name: str, *, progress: bool | Progress | None = None) -> tuple[
 
 def load_negatives(name: str, *, progress: bool | Progress | None = None) -> tuple[Facts, Facts]:
     """Plausible validation and test statements verified to be false, by the ids of `load_splits`, for `truth_test`."""
-    dataset = _find(name)
+    dataset, _, remotes = _find(name)
     if not dataset.negatives:
-        names = ", ".join(other.name for other in _DATASETS if other.negatives)
+        names = ", ".join(other.name for other in datasets() if other.negatives)
         raise DataError(f"{dataset.name} has no negatives; {names} has, or read a file of false statements")
-    remotes, like = _NEGATIVES[dataset.name], load_splits(name, progress=progress)[0]
+    like = load_splits(name, progress=progress)[0]
     parts = [parse_tsv(_fetch(dataset.name, remote, progress), remote.file) for remote in remotes]
     valid, test = (part.over(like.entities, like.relations) for part in parts)
     return valid, test
 
 
-def _find(name: str) -> Dataset:
-    names = Names([dataset.name for dataset in _DATASETS], what="data set")
+def _find(name: str) -> _Entry:
+    names = Names(_catalog(), what="data set")
     if ":" in name:
         raise UnknownNameError(
             f"unknown data set {name!r}; load_splits({name.partition(':')[0]!r}) returns the three splits"
         )
     try:
-        return _DATASETS[names.id(name.lower())]
+        return _catalog()[names[names.id(name.lower())]]
     except UnknownNameError as problem:
         hint = "" if "did you mean" in str(problem) else f"; there are {', '.join(names)}"
         raise UnknownNameError(f"{problem}{hint}") from None
