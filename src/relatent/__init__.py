@@ -55,7 +55,8 @@ if TYPE_CHECKING:
     from .fit.checkpoint import Checkpoint
     from .fit.estimators.als import RescalALS
     from .fit.estimators.nonnegative import NonnegativeRescal
-    from .fit.estimators.rescal import Rescal, RescalLogit
+    from .fit.estimators.rescal import Rescal
+    from .fit.estimators.rescal_logit import RescalLogit
     from .fit.losses import Softmax
     from .fit.optimisers import Adam, Lbfgs
     from .fit.penalties import L2, N3, Dura
@@ -85,7 +86,8 @@ _EXPORTS = {  # module: its public names
     ".data.catalog": "datasets load_dataset load_splits load_negatives",
     ".data.split": "split presidents_folds",
     ".fit.estimators.als": "RescalALS",
-    ".fit.estimators.rescal": "RescalLogit Rescal",
+    ".fit.estimators.rescal": "Rescal",
+    ".fit.estimators.rescal_logit": "RescalLogit",
     ".fit.estimators.nonnegative": "NonnegativeRescal",
     ".fit.presets": "preset",
     ".fit.losses": "Softmax",

@@ -14,9 +14,9 @@ from relatent.evaluation.calibration import Calibrated
 from relatent.evaluation.cross_validation import cross_predict, cross_validate
 from relatent.evaluation.folds import cell_folds
 from relatent.evaluation.reliability import expected_calibration_error
-from relatent.evaluation.score_maps import MAX_KNOTS, fit_isotonic, fit_platt
 from relatent.model.factors import load
 from relatent.model.links import IsotonicLink, SmoothLink
+from relatent.model.score_maps import MAX_KNOTS, fit_isotonic, fit_platt
 from small_graphs import cliques, random_facts
 
 ALS = relatent.RescalALS(rank=3, l2_entities=0.1, l2_relations=0.1, tol=1e-2)

@@ -6,7 +6,7 @@ import pytest
 import relatent
 from relatent.data.cell_keys import cells_of
 from relatent.errors import InputError
-from relatent.evaluation import unlisted
+from relatent.model import unlisted_scores
 from relatent.model.factors import Factors, load
 from relatent.model.links import UnlistedLink
 
@@ -116,8 +116,8 @@ def test_probabilities_rise_with_the_score_within_a_relation(fitted):
 
 
 def test_sampled_rows_give_about_the_same(parts, fitted, monkeypatch):
-    monkeypatch.setattr(unlisted, "MAX_SCORED_CELLS", 0)
-    monkeypatch.setattr(unlisted, "MIN_ROWS", 75)  # of 150
+    monkeypatch.setattr(unlisted_scores, "MAX_SCORED_CELLS", 0)
+    monkeypatch.setattr(unlisted_scores, "MIN_ROWS", 75)  # of 150
     sampled = relatent.Calibrated(ALS, missing=0.2).fit(parts[0]).factors_
     p, _, cells = judged(fitted, *parts)
     q = np.asarray(sampled.probability(*cells.T))

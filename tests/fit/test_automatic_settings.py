@@ -37,7 +37,7 @@ def test_what_is_given_is_kept_and_the_rest_is_chosen(films: Facts) -> None:
     assert (model.rank, model.penalty, model.max_iter) == (10, Dura(0.3), 2)
     assert model.structure is None  # parameters stay as they were given
     assert model.factors_.rank == 10
-    assert model.settings_.values.keys() == {"structure", "optimiser", "method", "init", "bias"}
+    assert model.settings_.values.keys() == {"structure", "optimiser", "method", "init", "bias", "rescale_relations"}
     assert model.factors_.about["settings"]["structure"] == "complex"
     assert model.factors_.about["chosen"]["reason"] == model.settings_.reason
 

@@ -15,7 +15,7 @@ from typing import Any
 
 MODEL_CLASSES = {  # the models of evaluation.model_names, as module:class
     "als": "fit.estimators.als:RescalALS",
-    "logit": "fit.estimators.rescal:RescalLogit",
+    "logit": "fit.estimators.rescal_logit:RescalLogit",
     "rescal": "fit.estimators.rescal:Rescal",
     "nonnegative": "fit.estimators.nonnegative:NonnegativeRescal",
     "irm": "baselines.irm:IRM",

@@ -148,6 +148,12 @@ SETTINGS = (
         none=CHOSEN,
         help="Relation matrices with r² numbers each, or r numbers (ComplEx).",
     ),
+    _setting(
+        "--rescale-relations/--no-rescale-relations",
+        default=None,
+        none=CHOSEN,
+        help="Make scores of different relations comparable by facts held out of a second, short fit.",
+    ),
     _setting("--device", metavar="cpu|cuda", help="Where to compute."),
     _setting(
         "--penalty",

@@ -16,13 +16,14 @@ from ..errors import InputError
 from ..fit.estimators.base import Estimator, FitArguments
 from ..json_values import to_json
 from ..model.links import Link
+from ..model.score_maps import MAPS
+from ..model.unlisted_scores import MIN_SCORE_RANGE
 from ..progress import Progress, silent
 from ..random_state import RandomState
 from .cross_validation import cross_predict
 from .metrics import Predicted, pooled
 from .reliability import ABOVE, expected_calibration_error
-from .score_maps import MAPS
-from .unlisted import MIN_SCORE_RANGE, fit_unlisted, heldout_ranks
+from .unlisted import fit_unlisted, heldout_ranks
 
 ASSUMED_MISSING = 0.1  # share of true facts that are not listed, where it is not given
 UNLISTED_FOLDS = 20  # a twentieth is held out: fits to fewer facts rank worse

@@ -10,7 +10,8 @@ from ..baselines.mrc import MRC
 from ..fit.estimators.als import RescalALS
 from ..fit.estimators.base import Estimator
 from ..fit.estimators.nonnegative import NonnegativeRescal
-from ..fit.estimators.rescal import Rescal, RescalLogit
+from ..fit.estimators.rescal import Rescal
+from ..fit.estimators.rescal_logit import RescalLogit
 
 MODELS: dict[str, Callable[..., Estimator]] = {
     "als": RescalALS,

@@ -14,7 +14,8 @@ from ..data.facts import Facts
 from ..fit.automatic_settings import SPARSE_ROUNDS, DataSummary, for_likelihood
 from ..fit.estimators.als import RescalALS
 from ..fit.estimators.base import Estimator
-from ..fit.estimators.rescal import Rescal, RescalLogit
+from ..fit.estimators.rescal import Rescal
+from ..fit.estimators.rescal_logit import RescalLogit
 from ..fit.losses import resolve
 from ..fit.optimisers import Adam
 from ..fit.penalties import Dura

@@ -12,8 +12,7 @@ ranks of all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import brentq
@@ -21,8 +20,7 @@ from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.isotonic import isotonic_regression
 
-from ..arrays import Ids, Matrix, Vector
-from ..data.cell_keys import cell_keys
+from ..arrays import Vector
 from ..data.facts import Facts
 from ..data.heldout import HeldOut
 from ..data.split import split
@@ -30,34 +28,17 @@ from ..errors import InputError
 from ..fit.estimators.base import Estimator
 from ..model.factors import Factors
 from ..model.links import UnlistedLink
+from ..model.score_maps import fit_platt
+from ..model.unlisted_scores import UnlistedScores, unlisted_scores
 from ..progress import Progress, reporting
 from .parallel import captured_warnings, fit_threads, n_processes, run_tasks, threads_for
-from .score_maps import fit_platt
 
 MIN_HELDOUT_FACTS = 1500  # held out by as many fits as needed, where there are that many
-MAX_SCORED_CELLS = 1 << 27  # scored per fit; of larger data, rows are sampled
-MIN_ROWS = 32  # scored per relation
-CELLS_PER_BLOCK = 1 << 22  # scored together
 BORROWED_FACTS = 20.0  # weight of the ranks of all relations, in facts, beside a relation's own
 FACTS_PER_STEP = 3.0  # of the isotonic map
 MAX_KNOTS = 32  # per relation
 MAX_STORED_KNOTS = 100_000  # of all relations: they are in the header of the model file
-MIN_SCORE_RANGE = 1e-6  # smaller differences between scores are rounding errors
 MAX_LOG_ODDS = 4.6  # p = .99
-N_POINTS = 1000  # of the distribution of the scores of a relation
-
-
-class UnlistedScores(NamedTuple):
-    """Scores of the unlisted cells of one relation, rising, and how many cells each stands for."""
-
-    scores: Vector  # (m,)
-    weights: Vector  # (m,)
-
-    @property
-    def ranks(self) -> Vector:
-        """The number of cells above each score and half of its own, (m,)."""
-        own = self.weights
-        return np.cumsum(own[::-1])[::-1] - own / 2
 
 
 def heldout_ranks(
@@ -112,57 +93,6 @@ def _fit_and_rank(
     return found
 
 
-def unlisted_scores(factors: Factors, facts: Facts, random_state: int) -> Iterator[UnlistedScores]:
-    """Scores of the observed cells without a fact, per relation: of all rows, or of a sample of rows with weights."""
-    n, rng = facts.n_entities, np.random.default_rng(random_state)
-    listed = np.sort(np.concatenate([facts.keys, cell_keys(facts.unobserved, n)]))
-    n_rows = max(MIN_ROWS, MAX_SCORED_CELLS // (n * facts.n_relations))
-    for k in range(facts.n_relations):
-        rows, row_weights = _sample_rows(facts, k, n_rows, rng)
-        scores, weights = [np.empty(0, factors.A.dtype)], [np.empty(0)]
-        for block in np.array_split(np.arange(len(rows)), -(-len(rows) * n // CELLS_PER_BLOCK)):
-            first = (k * n + rows[block].astype(np.int64)) * n
-            edges = np.searchsorted(listed, np.stack([first, first + n]))
-            unlisted = np.ones((len(block), n), bool)
-            for position, (start, stop) in enumerate(edges.T.tolist()):
-                unlisted[position, listed[start:stop] - first[position]] = False
-            scores.append(_row_scores(factors, rows[block], k)[unlisted])
-            weights.append(np.repeat(row_weights[block], unlisted.sum(axis=1)))
-        theta, cell_weights = np.concatenate(scores), np.concatenate(weights)
-        if len(theta) and np.ptp(theta) < MIN_SCORE_RANGE:
-            theta = np.zeros_like(theta)
-        if len(rows) == n:  # a plain sort is ten times faster
-            yield UnlistedScores(np.sort(theta), cell_weights)
-        else:
-            order = np.argsort(theta, kind="stable")
-            yield UnlistedScores(theta[order], cell_weights[order])
-
-
-def _row_scores(factors: Factors, rows: Ids, k: int) -> Matrix:
-    """θ of the cells (row, relation k, ·), (m, N)."""
-    if factors.exclusive:
-        return factors.score(rows[:, None], k, np.arange(len(factors.entities)))
-    theta: Matrix = factors.A[rows] @ factors.R[k] @ factors.A.T + factors.bias[k]
-    return theta
-
-
-def _sample_rows(facts: Facts, k: int, n_rows: int, rng: np.random.Generator) -> tuple[Ids, Vector]:
-    """Subjects, and how many each stands for: all, or half of the sample from those with facts of the relation."""
-    if n_rows >= facts.n_entities:
-        return np.arange(facts.n_entities), np.ones(facts.n_entities)
-    own = np.unique(facts.subjects[facts.starts[k] : facts.starts[k + 1]])
-    others = np.setdiff1d(np.arange(facts.n_entities), own, assume_unique=True)
-    n_own = min(len(own), max(n_rows // 2, n_rows - len(others)))
-    samples = [
-        np.sort(rng.choice(own, n_own, replace=False)),
-        np.sort(rng.choice(others, n_rows - n_own, replace=False)),
-    ]
-    weights = [
-        np.full(len(part), len(rows) / max(len(part), 1)) for part, rows in zip(samples, (own, others), strict=True)
-    ]
-    return np.concatenate(samples), np.concatenate(weights)
-
-
 def fit_unlisted(
     factors: Factors, facts: Facts, ranks: Sequence[Sequence[Vector]], missing: float, method: str, random_state: int
 ) -> tuple[UnlistedLink, float]:
@@ -177,7 +107,7 @@ def fit_unlisted(
         if not len(scored.scores):  # every cell is listed: nobody can ask
             knots.append(([0.0], [float(logit(missing))]))
             continue
-        sample = _summary(scored)
+        sample = scored.summary()
         expected = max(count, 0.5) * missing / (1 - missing)  # a relation without facts may have half a one
         weights = np.concatenate([np.ones(len(x)), np.full(len(everything), BORROWED_FACTS / len(everything))])
         scores, log_odds = curve(
@@ -234,12 +164,3 @@ def _with_total(
     log_odds = np.minimum(log_odds + shift, MAX_LOG_ODDS)
     rounded, kept = np.unique([float(f"{score:.7g}") for score in scores], return_index=True)
     return rounded.tolist(), [float(f"{value:.5g}") for value in log_odds[kept]], total(shift)
-
-
-def _summary(sample: UnlistedScores) -> UnlistedScores:
-    """The distribution of the scores by fewer points, finest at the top."""
-    m = len(sample.scores)
-    from_top = np.unique(np.geomspace(1, m, N_POINTS).round().astype(np.int64))  # block ends: 1, 2, 3, … m
-    starts = (m - from_top)[::-1]
-    weights = np.add.reduceat(sample.weights, starts)
-    return UnlistedScores(np.add.reduceat(sample.weights * sample.scores, starts) / weights, weights)

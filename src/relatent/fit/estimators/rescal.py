@@ -1,8 +1,10 @@
-"""Rescal and RescalLogit: RESCAL with a loss of your choice."""
+"""`Rescal`: RESCAL with a loss of your choice."""
 
 from __future__ import annotations
 
 import time
+from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +19,12 @@ from ...cells.sparse.layout import layout_bytes
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
 from ...data.shard import Shard
+from ...data.split import split
 from ...errors import InputError
 from ...model.factors import Factors
 from ...model.objective_description import ObjectiveTerm
 from ...model.structure import FULL, check_structure, expanded, nearest_parameters
+from ...progress import Progress
 from ...random_state import RandomState
 from .. import automatic_settings as automatic
 from .. import init as start
@@ -31,14 +35,16 @@ from ..loop import run
 from ..losses import Loss, ResolvedLoss
 from ..memory_estimate import gpu_fit_memory
 from ..multistart import is_tiny, lowest_start
-from ..optimisers import SAMPLED_ADAM, Lbfgs, Optimiser
+from ..optimisers import SAMPLED_ADAM, Adam, Lbfgs, Optimiser
 from ..penalised_likelihood import ExpandedSum, Layout, PenalisedLikelihood
 from ..penalties import Penalty
+from ..relation_scales import HELDOUT_SHARE, RelationScales, learn_scales, rescaled
 from .als import ALS_SWEEPS, least_squares_start
 from .base import FitArguments, held_out
 from .rescal_base import RescalBase, blank
 
 VALIDATION_INTERVAL = 5  # steps
+SHORT_FIT_ROUNDS = 10  # of Adam, to learn scales of relations: more do not change them
 
 
 class Rescal(RescalBase):
@@ -54,7 +60,7 @@ class Rescal(RescalBase):
         "categorical" (a pair has one relation or none), "softmax" (each answer competes with all entities: the best for
         ranking; no bias, and probabilities only by `Calibrated`), or an object like those in `relatent.fit.losses`
     l2_entities, l2_relations, bias, method, max_iter, tol, init, device, dtype, zeros, patience, penalty, optimiser,
-        random_state : as in `RescalLogit`
+        structure, rescale_relations, random_state : as in `RescalLogit`
 
     >>> import relatent
     >>> facts = relatent.Facts.from_arrays(["Ann", "Bob"], ["likes", "likes"], ["Bob", "Ann"])
@@ -71,6 +77,7 @@ class Rescal(RescalBase):
     max_iter: int
     init: str | Factors
     structure: str
+    rescale_relations: bool
 
     def __init__(
         self,
@@ -92,6 +99,7 @@ class Rescal(RescalBase):
         penalty: Penalty | None = None,
         optimiser: Optimiser | None = None,
         structure: str | None = None,
+        rescale_relations: bool | None = None,
     ):
         self.rank = rank
         self.loss = loss
@@ -110,11 +118,17 @@ class Rescal(RescalBase):
         self.penalty = penalty
         self.optimiser = optimiser
         self.structure = structure  # type: ignore[assignment]
+        self.rescale_relations = rescale_relations  # type: ignore[assignment]
 
     def _choose(self, data: DataSummary) -> ChosenSettings:
         return automatic.for_likelihood(self.get_params(deep=False), data, losses.resolve(self.loss))
 
     def _fit(self, arguments: FitArguments) -> None:
+        self._fit_factors(arguments)
+        if self.rescale_relations:
+            self._rescale(arguments)
+
+    def _fit_factors(self, arguments: FitArguments) -> None:
         shard, validation, progress, _ = arguments
         loss, facts = losses.resolve(self.loss), shard.facts
         self.method_ = self.method
@@ -152,6 +166,19 @@ class Rescal(RescalBase):
         term, penalty = losses.describe(self.loss), ObjectiveTerm.of(self._penalty(), penalties.PENALTIES)
         self._finish(shard, A, R, b, loss.link, trace, loss=term, penalty=penalty, method=self.method_)
 
+    def _rescale(self, arguments: FitArguments) -> None:
+        """Scale the scores of each relation by held-out facts; several workers each do all of it."""
+        shard, facts = arguments.shard, arguments.shard.gathered().facts
+        rest, heldout = split(facts, test_size=HELDOUT_SHARE, random_state=self.seed_)
+        trial, adam = copy(self), isinstance(self._optimiser(self.method_), Adam)
+        trial.max_iter = min(self.max_iter, SHORT_FIT_ROUNDS) if adam else self.max_iter
+        report = partial(_report_scales, arguments.progress)
+        trial._fit_factors(FitArguments(Shard.of(rest), None, report, None))
+        with one_blas_thread():
+            scales = learn_scales(trial.factors_, facts, heldout, self.seed_)
+        record = {"heldout_facts": len(heldout), "steps": trial.n_iter_}
+        self.factors_ = rescaled(self.factors_, RelationScales(*map(shard.broadcast, scales)), record)
+
     def method_for(self, facts: Facts) -> str:
         """How these facts are fitted: "auto" is "exact" where a sample of the cells would cost as much."""
         return self._with_chosen_settings(facts).method
@@ -165,8 +192,9 @@ class Rescal(RescalBase):
             raise InputError(f"method must be 'auto', 'exact' or 'sampled', got {self.method!r}")
         if self.zeros not in ("all", "typed"):
             raise InputError(f"zeros must be 'all' or 'typed', got {self.zeros!r}")
-        if not isinstance(self.bias, (bool, np.bool_)):
-            raise InputError(f"bias must be True or False, got {self.bias!r}")
+        for name in ("bias", "rescale_relations"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise InputError(f"{name} must be True or False, got {getattr(self, name)!r}")
         self._check_method(loss)
         check_structure(self.structure, self._size(facts)[0])
         if self.optimiser is not None:
@@ -291,78 +319,5 @@ class Rescal(RescalBase):
         return Watch(validation_loss, every=VALIDATION_INTERVAL, patience=self.patience)
 
 
-class RescalLogit(Rescal):
-    """RESCAL by the Bernoulli likelihood over all observed cells.
-
-    Minimises Σ w [softplus(θ) − x θ] + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k. Every cell counts: exactly, or
-    in unbiased estimates whose cost is linear in the facts; so probabilities are those of the likelihood. It is
-    `Rescal(loss="logistic")`.
-
-    Parameters
-    ----------
-    rank : number of latent components; None is 50, or the number of entities if that is less
-    l2_entities, l2_relations : λ_A, λ_R
-    bias : whether each relation has a bias b_k (not penalised)
-    method : "exact"; "sampled"; "auto" is exact if one sum over all cells takes at most a second or two. `method_` says
-        which one was used
-    max_iter, tol : maximum number of steps; the fit stops when the objective changes by less than tol of itself per
-        step, over ten steps. With Adam a step is a round of four updates, the learning rate falls to zero over max_iter
-        rounds, and tol has no effect
-    init : "als", "eigen", "random", "small" (random, with small R: for Adam), or Factors to start from
-    device : "cpu", or "cuda" (needs `pip install 'relatent[gpu]'`): exact sums on a GPU; the factors are NumPy arrays
-    dtype : "float32" or "float64"; on a GPU "float32" (scores from float16 factors, sums in float32: gradients are
-        exact to 1e-3) or "tf32" (slower, slightly more exact)
-    zeros : "all"; or "typed": only cells between entities that have facts as subjects of the relation and entities that
-        have facts as its objects count, and all others are taken as unobserved (sampled, or on a GPU)
-    patience : validations, one every five steps, without improvement before the fit stops
-    penalty : `Dura(weight)`, `N3(weight)` or `L2(…)`, in place of l2_entities and l2_relations
-    optimiser : `Lbfgs()` or `Adam(lr)`; None is L-BFGS for exact sums, and Adam with steps relative to the sizes of A
-        and R for sampled ones
-    random_state : seed of the start and of the sample
-
-    >>> import relatent
-    >>> facts = relatent.Facts.from_arrays(["Ann", "Bob"], ["likes", "likes"], ["Bob", "Ann"])
-    >>> model = relatent.RescalLogit(rank=2, l2_entities=0.001, l2_relations=0.001).fit(facts).factors_
-    >>> bool(model.probability("Ann", "likes", "Bob") > 0.9)
-    True
-    """
-
-    def __init__(
-        self,
-        rank: int | None = None,
-        l2_entities: float | None = None,
-        l2_relations: float | None = None,
-        bias: bool | None = None,
-        method: str = "auto",
-        max_iter: int | None = None,
-        tol: float = 1e-5,
-        init: str | Factors | None = None,
-        device: str = "cpu",
-        dtype: str = "float32",
-        random_state: RandomState = 0,
-        *,
-        zeros: str = "all",
-        patience: int = 10,
-        penalty: Penalty | None = None,
-        optimiser: Optimiser | None = None,
-        structure: str | None = None,
-    ):
-        super().__init__(
-            rank,
-            "logistic",
-            l2_entities,
-            l2_relations,
-            bias,
-            method,
-            max_iter,
-            tol,
-            init,
-            device,
-            dtype,
-            random_state,
-            zeros=zeros,
-            patience=patience,
-            penalty=penalty,
-            optimiser=optimiser,
-            structure=structure,
-        )
+def _report_scales(progress: Progress, done: int, total: int, note: str) -> None:
+    progress(done, total, "learning the scales of the relations")

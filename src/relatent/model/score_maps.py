@@ -20,8 +20,10 @@ from ..model.links import IsotonicLink, Link, PlattLink
 MAX_KNOTS = 200  # of an isotonic map, which is stored in the header of the model file
 
 
-def fit_platt(scores: Vector, truth: Mask, weights: Vector | None = None) -> PlattLink:
-    """Minimise Σ w [softplus(z) − t z], z = slope·θ + intercept, slope ≥ 0.
+def fit_platt(
+    scores: Vector, truth: Mask, weights: Vector | None = None, *, usual_slope: float = 0.0, precision: float = 0.0
+) -> PlattLink:
+    """Minimise Σ w [softplus(z) − t z] + precision (slope − usual_slope)² / 2, z = slope·θ + intercept, slope ≥ 0.
 
     t is not 1 and 0 but Platt's (n₁ + 1)/(n₁ + 2) and 1/(n₀ + 2), so that perfectly separated cells do not need an
     infinite slope.
@@ -30,18 +32,19 @@ def fit_platt(scores: Vector, truth: Mask, weights: Vector | None = None) -> Pla
     n1, n0 = w[x].sum(), w[~x].sum()  # the cells that they stand for
     target = np.where(x, (n1 + 1) / (n1 + 2), 1 / (n0 + 2))
     centre, spread = np.average(theta, weights=w), theta.std() or 1.0
-    w = w / w.sum()
+    prior, w = precision / w.sum() / spread**2, w / w.sum()
     U = np.stack([(theta - centre) / spread, np.ones(len(theta))])  # (2, n)
     rate = float(w @ target)
     start = np.array([0.0, np.log(rate / (1 - rate))])  # the best constant map
 
     def loss(ab: Vector) -> tuple[float, Vector]:
-        z = ab @ U
-        return float(w @ (np.logaddexp(0, z) - target * z)), U @ (w * (expit(z) - target))
+        z, excess = ab @ U, np.array([ab[0] - usual_slope * spread, 0.0])
+        value = w @ (np.logaddexp(0, z) - target * z) + prior / 2 * excess @ excess
+        return float(value), U @ (w * (expit(z) - target)) + prior * excess
 
     def curvature(ab: Vector) -> Matrix:
         p = expit(ab @ U)
-        return (U * (w * p * (1 - p))) @ U.T  # type: ignore[no-any-return]
+        return (U * (w * p * (1 - p))) @ U.T + np.diag([prior, 0.0])  # type: ignore[no-any-return]
 
     found = minimize(loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-9}).x
     a, b = found if found[0] > 0 else start

@@ -1,0 +1,92 @@
+"""`RescalLogit`: RESCAL by the Bernoulli likelihood."""
+
+from __future__ import annotations
+
+from ...model.factors import Factors
+from ...random_state import RandomState
+from ..optimisers import Optimiser
+from ..penalties import Penalty
+from .rescal import Rescal
+
+
+class RescalLogit(Rescal):
+    """RESCAL by the Bernoulli likelihood over all observed cells.
+
+    Minimises Σ w [softplus(θ) − x θ] + λ_A ‖A‖² + λ_R Σ ‖R_k‖², θ = a_iᵀ R_k a_j + b_k. Every cell counts: exactly, or
+    in unbiased estimates whose cost is linear in the facts; so probabilities are those of the likelihood. It is
+    `Rescal(loss="logistic")`.
+
+    Parameters
+    ----------
+    rank : number of latent components; None is 50, or the number of entities if that is less
+    l2_entities, l2_relations : λ_A, λ_R
+    bias : whether each relation has a bias b_k (not penalised)
+    method : "exact"; "sampled"; "auto" is exact if one sum over all cells takes at most a second or two. `method_` says
+        which one was used
+    max_iter, tol : maximum number of steps; the fit stops when the objective changes by less than tol of itself per
+        step, over ten steps. With Adam a step is a round of four updates, the learning rate falls to zero over max_iter
+        rounds, and tol has no effect
+    init : "als", "eigen", "random", "small" (random, with small R: for Adam), or Factors to start from
+    device : "cpu", or "cuda" (needs `pip install 'relatent[gpu]'`): exact sums on a GPU; the factors are NumPy arrays
+    dtype : "float32" or "float64"; on a GPU "float32" (scores from float16 factors, sums in float32: gradients are
+        exact to 1e-3) or "tf32" (slower, slightly more exact)
+    zeros : "all"; or "typed": only cells between entities that have facts as subjects of the relation and entities that
+        have facts as its objects count, and all others are taken as unobserved (sampled, or on a GPU)
+    patience : validations, one every five steps, without improvement before the fit stops
+    penalty : `Dura(weight)`, `N3(weight)` or `L2(…)`, in place of l2_entities and l2_relations
+    optimiser : `Lbfgs()` or `Adam(lr)`; None is L-BFGS for exact sums, and Adam with steps relative to the sizes of A
+        and R for sampled ones
+    structure : "full" (R_k with r² numbers) or "complex" (r numbers: ComplEx)
+    rescale_relations : whether a slope and an intercept per relation make scores of different relations comparable, and
+        their probabilities those of unlisted cells if a tenth of the true facts is missing. They are learned from a
+        tenth of the facts, held out of a second, short fit
+    random_state : seed of the start and of the sample
+
+    >>> import relatent
+    >>> facts = relatent.Facts.from_arrays(["Ann", "Bob"], ["likes", "likes"], ["Bob", "Ann"])
+    >>> model = relatent.RescalLogit(rank=2, l2_entities=0.001, l2_relations=0.001).fit(facts).factors_
+    >>> bool(model.probability("Ann", "likes", "Bob") > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        rank: int | None = None,
+        l2_entities: float | None = None,
+        l2_relations: float | None = None,
+        bias: bool | None = None,
+        method: str = "auto",
+        max_iter: int | None = None,
+        tol: float = 1e-5,
+        init: str | Factors | None = None,
+        device: str = "cpu",
+        dtype: str = "float32",
+        random_state: RandomState = 0,
+        *,
+        zeros: str = "all",
+        patience: int = 10,
+        penalty: Penalty | None = None,
+        optimiser: Optimiser | None = None,
+        structure: str | None = None,
+        rescale_relations: bool | None = None,
+    ):
+        super().__init__(
+            rank,
+            "logistic",
+            l2_entities,
+            l2_relations,
+            bias,
+            method,
+            max_iter,
+            tol,
+            init,
+            device,
+            dtype,
+            random_state,
+            zeros=zeros,
+            patience=patience,
+            penalty=penalty,
+            optimiser=optimiser,
+            structure=structure,
+            rescale_relations=rescale_relations,
+        )

@@ -1,0 +1,116 @@
+"""Scores of the cells that are not listed, per relation, as weighted samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import Ids, Matrix, Vector
+from ..data.cell_keys import cell_keys
+from ..data.facts import Facts
+from .factors import Factors
+
+MAX_SCORED_CELLS = 1 << 27  # scored per model; of larger data, rows are sampled
+MAX_BINNED_CELLS = 1 << 25
+BINS_PER_UNIT, MAX_BINNED_SCORE = 32, 40  # bins of the score, which is log-odds; beyond, all probabilities are alike
+MIN_ROWS = 32  # scored per relation
+CELLS_PER_BLOCK = 1 << 22  # scored together
+MIN_SCORE_RANGE = 1e-6  # smaller differences between scores are rounding errors
+N_POINTS = 1000  # of the distribution of the scores of a relation
+
+
+class UnlistedScores(NamedTuple):
+    """Scores of the unlisted cells of one relation, rising, and how many cells each stands for."""
+
+    scores: Vector  # (m,)
+    weights: Vector  # (m,)
+
+    @property
+    def ranks(self) -> Vector:
+        """The number of cells above each score and half of its own, (m,)."""
+        own = self.weights
+        return np.cumsum(own[::-1])[::-1] - own / 2
+
+    def summary(self) -> UnlistedScores:
+        """The same distribution by fewer points, finest at the top."""
+        m = len(self.scores)
+        from_top = np.unique(np.geomspace(1, m, N_POINTS).round().astype(np.int64))  # block ends: 1, 2, 3, … m
+        starts = (m - from_top)[::-1]
+        weights = np.add.reduceat(self.weights, starts)
+        return UnlistedScores(np.add.reduceat(self.weights * self.scores, starts) / weights, weights)
+
+
+def unlisted_scores(factors: Factors, facts: Facts, random_state: int) -> Iterator[UnlistedScores]:
+    """Scores of the observed cells without a fact, per relation: of all rows, or of a sample of rows with weights."""
+    for blocks in _blocks(factors, facts, random_state, MAX_SCORED_CELLS):
+        scores, weights = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+        if len(scores) and np.ptp(scores) < MIN_SCORE_RANGE:
+            scores = np.zeros_like(scores)
+        if (weights == 1).all():  # a plain sort is ten times faster
+            yield UnlistedScores(np.sort(scores), weights)
+        else:
+            order = np.argsort(scores, kind="stable")
+            yield UnlistedScores(scores[order], weights[order])
+
+
+def binned_unlisted_scores(factors: Factors, facts: Facts, random_state: int) -> Iterator[UnlistedScores]:
+    """The same, of fewer rows where there are many, and in narrow bins of the score: no cells are sorted."""
+    centres = (np.arange(2 * MAX_BINNED_SCORE * BINS_PER_UNIT) + 0.5) / BINS_PER_UNIT - MAX_BINNED_SCORE
+    for blocks in _blocks(factors, facts, random_state, MAX_BINNED_CELLS):
+        counts = np.zeros(len(centres))
+        for scores, weights in blocks:
+            bins = np.clip((scores + MAX_BINNED_SCORE) * BINS_PER_UNIT, 0, len(centres) - 1).astype(np.int64)
+            counts += np.bincount(bins, weights, minlength=len(centres))
+        filled = counts > 0
+        yield UnlistedScores(centres[filled], counts[filled])
+
+
+def _blocks(
+    factors: Factors, facts: Facts, random_state: int, max_cells: int
+) -> Iterator[Iterator[tuple[Vector, Vector]]]:
+    """Scores and weights of unlisted cells, some rows at a time, per relation."""
+    n, rng = facts.n_entities, np.random.default_rng(random_state)
+    listed = np.sort(np.concatenate([facts.keys, cell_keys(facts.unobserved, n)]))
+    n_rows = max(MIN_ROWS, max_cells // (n * facts.n_relations))
+    for k in range(facts.n_relations):
+        yield _relation_blocks(factors, listed, k, *_sample_rows(facts, k, n_rows, rng))
+
+
+def _relation_blocks(
+    factors: Factors, listed: Ids, k: int, rows: Ids, row_weights: Vector
+) -> Iterator[tuple[Vector, Vector]]:
+    n = len(factors.entities)
+    for block in np.array_split(np.arange(len(rows)), -(-len(rows) * n // CELLS_PER_BLOCK)):
+        first = (k * n + rows[block].astype(np.int64)) * n
+        edges = np.searchsorted(listed, np.stack([first, first + n]))
+        unlisted = np.ones((len(block), n), bool)
+        for position, (start, stop) in enumerate(edges.T.tolist()):
+            unlisted[position, listed[start:stop] - first[position]] = False
+        yield _row_scores(factors, rows[block], k)[unlisted], np.repeat(row_weights[block], unlisted.sum(axis=1))
+
+
+def _row_scores(factors: Factors, rows: Ids, k: int) -> Matrix:
+    """θ of the cells (row, relation k, ·), (m, N)."""
+    if factors.exclusive:
+        return factors.score(rows[:, None], k, np.arange(len(factors.entities)))
+    theta: Matrix = factors.A[rows] @ factors.R[k] @ factors.A.T + factors.bias[k]
+    return theta
+
+
+def _sample_rows(facts: Facts, k: int, n_rows: int, rng: np.random.Generator) -> tuple[Ids, Vector]:
+    """Subjects, and how many each stands for: all, or half of the sample from those with facts of the relation."""
+    if n_rows >= facts.n_entities:
+        return np.arange(facts.n_entities), np.ones(facts.n_entities)
+    own = np.unique(facts.subjects[facts.starts[k] : facts.starts[k + 1]])
+    others = np.setdiff1d(np.arange(facts.n_entities), own, assume_unique=True)
+    n_own = min(len(own), max(n_rows // 2, n_rows - len(others)))
+    samples = [
+        np.sort(rng.choice(own, n_own, replace=False)),
+        np.sort(rng.choice(others, n_rows - n_own, replace=False)),
+    ]
+    weights = [
+        np.full(len(part), len(rows) / max(len(part), 1)) for part, rows in zip(samples, (own, others), strict=True)
+    ]
+    return np.concatenate(samples), np.concatenate(weights)
