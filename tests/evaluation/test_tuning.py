@@ -2,8 +2,10 @@
 
 import signal
 import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 
+import numba
 import numpy as np
 import pytest
 
@@ -199,6 +201,28 @@ def test_time_for_a_part_of_one_fit_gives_the_default_settings_with_fewer_steps(
     assert "the learning rate has come down to zero" in report.estimator_.trace_.verdict
     assert now[0] <= 40
     assert f"there was time for {report.estimator_.n_iter_} steps of a single fit only" in report.sentence
+
+
+def test_compiling_does_not_count(now, monkeypatch):
+    monkeypatch.setattr(tuning, "compile_time", lambda: nullcontext(lambda: 90.0))
+    now[0] = 0.0
+    step = Als.step
+
+    def compiled_first(self, state):
+        now[0] += 0.0 if now[0] else 90.0
+        return step(self, state)
+
+    monkeypatch.setattr(Als, "step", compiled_first)
+    report = relatent.tune(SMALL, 60.0, models=["als"], n_jobs=1)
+    assert report.estimator_.trace_.converged
+    assert 90.0 < now[0] <= 150.0 + 1
+
+
+def test_numba_tells_when_it_compiles():
+    with trial_fit.compile_time() as compiled:
+        assert compiled() == 0.0
+        numba.njit(lambda x: x + 1)(1)
+        assert compiled() > 0.0
 
 
 def test_a_fit_without_a_schedule_is_stopped_and_its_model_used(now):

@@ -5,7 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time as clock
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
+
+from numba.core.event import TimingListener, install_listener
 
 from ..data.facts import Facts
 from ..errors import FitError, InputError, StopFitError, VanishedWarning
@@ -34,7 +38,8 @@ class TooSlowError(Exception):
 class FitTimer:
     """A progress callback that ends a fit before `ends` (seconds since the epoch), keeping the model so far.
 
-    `max_steps` ends it after so many steps. With `predict`, TooSlowError is raised if not all steps fit into the time.
+    `compiled` says how many seconds were spent on compiling, which do not count; `max_steps` ends the fit after so many
+    steps. With `predict`, TooSlowError is raised if not all steps fit into the time.
     """
 
     def __init__(
@@ -44,7 +49,9 @@ class FitTimer:
         max_steps: int | None = None,
         predict: bool = False,
         report: Progress = silent,
+        compiled: Callable[[], float] = lambda: 0.0,
     ):
+        self.compiled = compiled
         self.ends, self.max_steps, self.predict, self.report = ends, max_steps, predict, report
         self.out_of_time, self.steps = False, 0
         self._first = 0.0
@@ -59,7 +66,7 @@ class FitTimer:
         if done >= total:
             return
         if self.ends is not None:
-            left = self.ends - now
+            left = self.ends + self.compiled() - now
             if self.predict and done == PROBE_STEPS and seconds_per_step * (total - done) > left:
                 raise TooSlowError(max(1, int(SHORTENING_MARGIN * left / seconds_per_step)))
             if seconds_per_step > left:
@@ -67,6 +74,13 @@ class FitTimer:
                 raise StopFitError(OUT_OF_TIME)
         if done == self.max_steps:
             raise StopFitError("as many steps as on held-out data")
+
+
+@contextmanager
+def compile_time() -> Iterator[Callable[[], float]]:
+    """Count the seconds in which Numba compiles; it does so in the first fits after an installation."""
+    with install_listener("numba:compile", TimingListener()) as listener:  # type: ignore[no-untyped-call]
+        yield lambda: float(listener.duration) if listener.done else 0.0
 
 
 class TimedFit(NamedTuple):
@@ -84,14 +98,16 @@ def fit_in_time(
     *,
     max_steps: int | None = None,
     shorten: bool = True,
+    compiled: Callable[[], float] = lambda: 0.0,
 ) -> TimedFit:
     """Fit to these facts until `ends`; a schedule that is too long begins again with fewer steps, if `shorten`."""
-    timer = FitTimer(ends, max_steps=max_steps, predict=shorten and _has_schedule(estimator, facts), report=report)
+    predict = shorten and _has_schedule(estimator, facts)
+    timer = FitTimer(ends, max_steps=max_steps, predict=predict, report=report, compiled=compiled)
     try:
         estimator.fit(facts, progress=timer)
     except TooSlowError as problem:
         estimator.set_params(max_iter=problem.steps)
-        timer = FitTimer(ends, report=report)
+        timer = FitTimer(ends, report=report, compiled=compiled)
         estimator.fit(facts, progress=timer)
         return TimedFit(True, timer.out_of_time)
     return TimedFit(timer.out_of_time, timer.out_of_time)

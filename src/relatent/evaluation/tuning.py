@@ -29,7 +29,7 @@ from ..progress import Progress, reporting
 from ..random_state import RandomState, to_seed
 from .parallel import n_processes, run_tasks, threads_for
 from .search_space import SPACES, candidates, why_unsuitable
-from .trial_fit import TrialOutcome, TrialTask, fit_in_time, run_trial
+from .trial_fit import TrialOutcome, TrialTask, compile_time, fit_in_time, run_trial
 from .tuning_judge import Judge
 from .tuning_report import METRICS, Trial, Tuned, sign_of
 
@@ -70,7 +70,8 @@ def tune(
 
     Parameters
     ----------
-    time : seconds for search and fit together. If they do not suffice for a fit without options, it gets fewer steps
+    time : seconds for search and fit together. If they do not suffice for a fit without options, it gets fewer steps.
+        Compiling, in the first fit after an installation, does not count
     metric : "auc_pr", "log_loss", or "mrr" of held-out facts among all entities (filtered); None: "mrr" if the data is
         sparse, otherwise "auc_pr"
     models : some of "logit", "als", "categorical" (pairs have at most one relation), "softmax" (for "mrr"); None:
@@ -162,14 +163,16 @@ class _TuningSearch:
     # --- the fit without options
 
     def fit_default(self) -> None:
-        """The fit without options to all facts, of fewer steps if time is short."""
+        """The fit without options to all facts, of fewer steps if time is short; compiling does not count."""
         started, estimator = clock.time(), self.default.candidate.estimator(self.random_state)
-        try:
-            fitted = fit_in_time(estimator, self.judge.facts, self.ends, self._report_step)
-        finally:
-            if "factors_" in vars(estimator):  # also after Ctrl-C
-                self.models[id(self.default)] = estimator
-        self.whole_seconds = clock.time() - started
+        with compile_time() as compiled:
+            try:
+                fitted = fit_in_time(estimator, self.judge.facts, self.ends, self._report_step, compiled=compiled)
+            finally:
+                if "factors_" in vars(estimator):  # also after Ctrl-C
+                    self.models[id(self.default)] = estimator
+        self.began += compiled()
+        self.whole_seconds = clock.time() - started - compiled()
         if fitted.shortened:
             self.default.steps = estimator.n_iter_
         if self.judge.is_validation:
