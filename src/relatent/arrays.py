@@ -27,3 +27,10 @@ def product(A: Matrix, B: Matrix) -> Matrix:
         rows = slice(low, low + ROWS_PER_BLOCK)
         total += np.matmul(A[rows].astype(np.float64).T, B[..., rows, :].astype(np.float64))
     return total
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view, like the arrays of `Facts` and Arrow, so that kernels are compiled for one array type only."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ..arrays import Ids, Triples, Vector
+from ..arrays import Ids, Triples, Vector, read_only
 from ..data.facts import Facts
 from ..distributed.workers import Workers
 
@@ -29,7 +29,7 @@ class CellList(NamedTuple):
 def listed_facts(facts: Facts, dtype: np.dtype[Any]) -> CellList:
     """The facts and unobserved cells."""
     weights = np.ones(1, dtype) if facts.weights is None else facts.weights.astype(dtype)
-    subjects, objects = np.ascontiguousarray(facts.subjects), np.ascontiguousarray(facts.objects)
+    subjects, objects = (read_only(np.ascontiguousarray(ids)) for ids in (facts.subjects, facts.objects))
     listed = CellList(facts.starts, subjects, objects, weights)
     return with_cells(listed, facts.unobserved, 0.0) if len(facts.unobserved) else listed
 
@@ -38,13 +38,13 @@ def with_cells(listed: CellList, cells: Triples, weight: float) -> CellList:
     """The list with these sorted cells added, none of which it contains; they all get the same weight."""
     starts = np.searchsorted(cells[:, 1], np.arange(len(listed.starts))).astype(np.int64)
     count, dtype = len(listed.subjects) + len(cells), listed.weights.dtype
-    subjects, objects = (np.ascontiguousarray(cells[:, place]) for place in (0, 2))
+    subjects, objects = (read_only(np.ascontiguousarray(cells[:, place])) for place in (0, 2))
     added = CellList(starts, subjects, objects, np.full(1, weight, dtype))
     merged = CellList(
         listed.starts + starts, np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, dtype)
     )
     _merge(listed, added, merged)
-    return merged
+    return merged._replace(subjects=read_only(merged.subjects), objects=read_only(merged.objects))
 
 
 @njit(nogil=True, cache=True)

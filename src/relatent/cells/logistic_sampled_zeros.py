@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ..arrays import Ids, Vector
+from ..arrays import Ids, Vector, read_only
 from ..data.shard import Shard
 from ..distributed.workers import Workers
 from .logistic_sampled_cell_list import global_firsts, id_range
@@ -79,7 +79,7 @@ def side_columns(shard: Shard) -> tuple[SideColumn, SideColumn]:
 
 def _column(ids: Ids, starts: NDArray[np.int64], workers: Workers) -> SideColumn:
     ends = workers.sum(np.cumsum(np.diff(starts)))
-    return SideColumn(ids, starts, global_firsts(starts, workers), np.concatenate([[0], ends]))
+    return SideColumn(read_only(ids), starts, global_firsts(starts, workers), np.concatenate([[0], ends]))
 
 
 def side_sizes(shard: Shard, columns: Sequence[SideColumn], zeros_per_fact: float) -> SideSizes:

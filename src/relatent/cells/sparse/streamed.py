@@ -63,6 +63,7 @@ class StreamedLayout:
         size = max(1, BLOCK_BYTES // (rank * self.dtype.itemsize))
         height = self.own.stop - self.own.start
         self.edges = np.append(np.arange(0, height, size), height)
+        self._chunk = max(1, CHUNK_BYTES // (4 * rank))  # rows
         self._all_edges = np.append(np.arange(0, self.n, size), self.n)
         self._pool = ThreadPoolExecutor(n_threads or numba.get_num_threads())
         rows, columns = np.empty((2, len(shard.facts_by_object)), np.int32)  # by object
@@ -100,12 +101,12 @@ class StreamedLayout:
         """This worker's part of AᵀX_kA in float64, (r, r), for prepared A; writes the rows of X_k A to Y."""
         side, A_own = self.relations[k].forward, A[self.own]
         products = np.zeros((len(self.edges) - 1, self.rank, self.rank))
-        kernel = _kernels(self.rank).project
+        kernel, chunk = _kernels(self.rank).project, self._chunk
 
         def work(block: int) -> None:
             low, high = side.cuts[block], side.cuts[block + 1]
             if low < high:
-                kernel(side.rows, side.columns, low, high, A, A_own, Y[side.firsts[block] :], products[block])
+                kernel(side.rows, side.columns, low, high, A, A_own, Y[side.firsts[block] :], products[block], chunk)
 
         list(self._pool.map(work, range(len(products))))
         total: Matrix = products.sum(axis=0)
@@ -113,26 +114,27 @@ class StreamedLayout:
 
     def add_right_side(self, group: range, F: Matrix, A: Matrix, R: Slices, Y: list[Matrix]) -> None:
         """F += X_k A R_kᵀ + X_kᵀ A R_k over a group of relations, for prepared A and the Y from `project`."""
-        kernels = _kernels(self.rank)
+        kernels, chunk = _kernels(self.rank), self._chunk
         R = _flush_tiny(R.astype(self.dtype))
         pairs = [(np.ascontiguousarray(R_k.T), np.ascontiguousarray(R_k)) for R_k in R]
 
         def work(block: int) -> None:
             for k, Y_k, (R_t, R_k) in zip(group, Y, pairs, strict=True):
                 there, back = self.relations[k]
-                kernels.spread(there.rows, there.cuts[block], there.cuts[block + 1], Y_k[there.firsts[block] :], R_t, F)
-                kernels.pull(back.rows, back.columns, back.cuts[block], back.cuts[block + 1], A, R_k, F)
+                rows = there.cuts[block], there.cuts[block + 1], Y_k[there.firsts[block] :]
+                kernels.spread(there.rows, *rows, R_t, F, chunk)
+                kernels.pull(back.rows, back.columns, back.cuts[block], back.cuts[block + 1], A, R_k, F, chunk)
 
         list(self._pool.map(work, range(len(self.edges) - 1)))
 
     def neighbours(self, A: Matrix, F: Matrix) -> None:
         """F += Σ_k (X_k + X_kᵀ) A, for prepared A and the rows of F that this worker owns."""
-        kernel = _kernels(self.rank).collect
+        kernel, chunk = _kernels(self.rank).collect, self._chunk
 
         def work(block: int) -> None:
             for relation in self.relations:
                 for side in relation:
-                    kernel(side.rows, side.columns, side.cuts[block], side.cuts[block + 1], A, F)
+                    kernel(side.rows, side.columns, side.cuts[block], side.cuts[block + 1], A, F, chunk)
 
         list(self._pool.map(work, range(len(self.edges) - 1)))
 
@@ -243,7 +245,6 @@ FAST = {"contract", "nsz"}
 @cache
 def _kernels(rank: int) -> StreamKernels:
     """Compile the loops; Numba's disk cache distinguishes ranks by the closure."""
-    chunk = max(1, CHUNK_BYTES // (4 * rank))
 
     @njit(nogil=True, cache=True, fastmath=FAST, inline="always")
     def gather(rows, columns, c, high, A, Y, ids):  # type: ignore[no-untyped-def]
@@ -276,7 +277,7 @@ def _kernels(rank: int) -> StreamKernels:
                 f[q] += m[q]
 
     @njit(nogil=True, cache=True, fastmath=FAST)
-    def project(rows, columns, low, high, A, A_own, Y, product):  # type: ignore[no-untyped-def]
+    def project(rows, columns, low, high, A, A_own, Y, product, chunk):  # type: ignore[no-untyped-def]
         ids, own = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
         part = np.empty((rank, rank), A.dtype)
         c, done = low, 0
@@ -293,7 +294,7 @@ def _kernels(rank: int) -> StreamKernels:
             done += n
 
     @njit(nogil=True, cache=True, fastmath=FAST)
-    def spread(rows, low, high, Y, R, F):  # type: ignore[no-untyped-def]
+    def spread(rows, low, high, Y, R, F, chunk):  # type: ignore[no-untyped-def]
         ids, made = np.empty(chunk, np.int64), np.empty((chunk, rank), F.dtype)
         c, done = low, 0
         while c < high:
@@ -308,7 +309,7 @@ def _kernels(rank: int) -> StreamKernels:
             done += n
 
     @njit(nogil=True, cache=True, fastmath=FAST)
-    def pull(rows, columns, low, high, A, R, F):  # type: ignore[no-untyped-def]
+    def pull(rows, columns, low, high, A, R, F, chunk):  # type: ignore[no-untyped-def]
         ids, Y = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
         made = np.empty((chunk, rank), A.dtype)
         c = low
@@ -318,7 +319,7 @@ def _kernels(rank: int) -> StreamKernels:
             add_rows(F, ids, made[:n])
 
     @njit(nogil=True, cache=True, fastmath=FAST)
-    def collect(rows, columns, low, high, A, F):  # type: ignore[no-untyped-def]
+    def collect(rows, columns, low, high, A, F, chunk):  # type: ignore[no-untyped-def]
         ids, Y = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
         c = low
         while c < high:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numba import njit
 from numpy.typing import NDArray
 
-from ...arrays import Ids, Mask
+from ...arrays import Ids, Mask, read_only
 from ..names import Names
 
 Bytes = NDArray[np.uint8]
@@ -34,7 +34,7 @@ class Spans:
     """Strings as ranges of one byte array: string i is data[starts[i] : stops[i]]."""
 
     def __init__(self, data: Bytes, starts: Offsets, stops: Offsets):
-        self.data, self.starts, self.stops = (_read_only(array) for array in (data, starts, stops))
+        self.data, self.starts, self.stops = (read_only(array) for array in (data, starts, stops))
 
     @classmethod
     def of(cls, column: pa.LargeStringArray) -> Spans:
@@ -117,13 +117,6 @@ class StringTable:
         tied_ids = order[tied]
         order[tied] = tied_ids[pc.sort_indices(strings.take(pa.array(tied_ids))).to_numpy()]
         return order
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view, like Arrow's arrays, so that kernels are compiled for one array type only."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _grown(array: NDArray[Any], min_length: int) -> NDArray[Any]:
