@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 TORCH := $(VENV)/.torch
 
-.PHONY: demo test test-torch test-browser test-fuzz lint types check check-machines table1 clean
+.PHONY: demo test test-torch test-browser test-fuzz lint types check check-machines check-no-avx check-avx512 table1 clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -21,7 +21,10 @@ $(TORCH): $(STAMP)
 demo: $(STAMP)
 	$(BIN)/python tools/demo.py
 
-test: lint types check check-machines
+# What runs on one core goes side by side; the kernels that `check-avx512` compiles are those of `check`.
+test: lint
+	$(MAKE) --jobs 2 types check-machines
+	$(MAKE) check
 
 # What needs torch: GPU kernels, here in Triton's interpreter, and several processes that fit together. A plain `make test`
 # does not install it.
@@ -37,15 +40,20 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 check: $(STAMP)
-	$(BIN)/python -m pytest --numprocesses auto
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 # Numerical tests again with the instructions of other CPUs: once on one thread without AVX in Numba's code and with
 # OpenBLAS's kernels for Haswell, and once with its kernels for AVX-512, or without AVX where the CPU has no AVX-512.
-check-machines: $(STAMP)
+NUMERICAL = $(BIN)/python -m pytest -m numerical $$(grep -rl --include '*.py' mark.numerical tests)
+
+check-machines: check-no-avx check-avx512
+
+check-no-avx: $(STAMP)
 	OPENBLAS_CORETYPE=Haswell NUMBA_CPU_NAME=generic OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 \
-		$(BIN)/python -m pytest --numprocesses auto -m numerical
-	OPENBLAS_CORETYPE=$$(grep -qs avx512f /proc/cpuinfo && echo SkylakeX || echo Nehalem) \
-		$(BIN)/python -m pytest --numprocesses auto -m numerical
+		$(NUMERICAL)
+
+check-avx512: $(STAMP)
+	OPENBLAS_CORETYPE=$$(grep -qs avx512f /proc/cpuinfo && echo SkylakeX || echo Nehalem) $(NUMERICAL)
 
 # The explorer in a real browser: needs chromium (apt-get install chromium), or CHROMIUM=path to one.
 test-browser: $(STAMP)

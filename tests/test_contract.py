@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import inspect
 import signal
+from functools import cache
 
 import numpy as np
 import pytest
@@ -44,29 +45,34 @@ def kind(request):
 
 
 SCHEDULED = ("sampled", "adam")  # kinds that end with a schedule
+PLACES = {"float32": {"dtype": "float32"}, "float64": {"dtype": "float64"}}
+PLACES |= {"cuda": {"dtype": "float32", "device": "cuda"}, "tf32": {"dtype": "tf32", "device": "cuda"}}
+FACTS = random_facts(20, 3, 150)  # noise: fits of it end in one of many local minima
+
+
+@cache
+def fitted(kind, place):
+    """An estimator with its usual settings after a fit of FACTS; tests share it and leave it as it is."""
+    return clone(ESTIMATORS[kind]).set_params(**PLACES[place]).fit(FACTS)
 
 
 @pytest.fixture(params=["float32", "float64", pytest.param("cuda", marks=pytest.mark.gpu)])
 def make(request, kind):
     """Makes estimators of one kind in one precision; on a GPU, those that can go there."""
-    place = {"dtype": request.param}
-    if request.param == "cuda":
-        if kind not in ("als", "logit", "adam"):
-            pytest.skip("for the CPU only")
-        place = {"dtype": "float32", "device": "cuda"}
+    place = PLACES[request.param]
+    if request.param == "cuda" and kind not in ("als", "logit", "adam"):
+        pytest.skip("for the CPU only")
 
     def make(**settings):
         if kind in SCHEDULED and "max_iter" in settings:  # a schedule, not a bound: what others may take, it would
-            settings["max_iter"] = min(settings["max_iter"], 600)
+            settings["max_iter"] = min(settings["max_iter"], 300)
         return clone(ESTIMATORS[kind]).set_params(**(place | settings))
 
     make.dtype = place["dtype"]
     make.place = request.param
     make.kind = kind
+    make.fitted = lambda: fitted(kind, request.param)
     return make
-
-
-FACTS = random_facts(20, 3, 150)  # noise: fits of it end in one of many local minima
 
 
 def one_minimum(seed=0):
@@ -114,7 +120,7 @@ def test_factors_know_their_loss_and_penalty_also_after_saving(make, penalty, tm
     takes_penalty = "penalty" in make().get_params()
     if penalty != "l2" and not takes_penalty:
         pytest.skip("has L2 penalties only")
-    f = make(**({"penalty": PENALTIES[penalty]} if takes_penalty else {})).fit(FACTS).factors_
+    f = (make.fitted() if penalty == "l2" else make(penalty=PENALTIES[penalty]).fit(FACTS)).factors_
     f.save(tmp_path / "model.relatent")
     weights = {"l2": {"entities": 0.1, "relations": 0.1}}.get(penalty, {"weight": 0.02})
     for factors in (f, relatent.load(tmp_path / "model.relatent")):
@@ -179,8 +185,8 @@ def test_factors_say_how_they_were_made(make):
 def test_fitting_again_forgets_the_fit_before(make):
     other = random_facts(9, 2, 40, seed=5)
     estimator = make().fit(other)
-    assert_same_factors(estimator.fit(FACTS).factors_, make().fit(FACTS).factors_)
-    assert estimator.n_iter_ == len(make().fit(FACTS).trace_)
+    assert_same_factors(estimator.fit(FACTS).factors_, make.fitted().factors_)
+    assert estimator.n_iter_ == len(make.fitted().trace_)
 
 
 @pytest.mark.parametrize("init", ["random", "eigen"])
@@ -214,7 +220,7 @@ def test_every_parameter_survives_a_clone(make):
 
 
 def test_a_fitted_estimator_clones_into_an_unfitted_one(make):
-    assert not hasattr(clone(make().fit(FACTS)), "factors_")
+    assert not hasattr(clone(make.fitted()), "factors_")
 
 
 def test_unknown_parameters_are_refused_by_name(make):
@@ -229,7 +235,7 @@ def test_a_sparse_tensor_is_a_dense_tensor(make):
     X = dense_tensors(FACTS)[0]
     dense = relatent.Facts.from_tensor(X.transpose(1, 2, 0))
     sparse = relatent.Facts.from_tensor([sp.csr_matrix(X_k) for X_k in X])
-    wanted = make().fit(FACTS).factors_
+    wanted = make.fitted().factors_
     assert_same_factors(make().fit(dense).factors_, wanted)
     assert_same_factors(make().fit(sparse).factors_, wanted)
 
@@ -237,7 +243,7 @@ def test_a_sparse_tensor_is_a_dense_tensor(make):
 def test_the_order_of_the_facts_does_not_matter(make):
     order = np.random.default_rng(0).permutation(len(FACTS))
     shuffled = relatent.Facts.from_arrays(*FACTS.triples[order].T, n_entities=20, n_relations=3)
-    assert_same_factors(make().fit(shuffled).factors_, make().fit(FACTS).factors_)
+    assert_same_factors(make().fit(shuffled).factors_, make.fitted().factors_)
 
 
 def test_renaming_entities_does_not_change_how_well_they_fit(make):
@@ -322,7 +328,7 @@ def test_factors_of_one_precision_may_start_a_fit_of_the_other(make):
     other = {"float32": "float64", "float64": "float32", "cuda": "tf32"}[make.place]
     if make.kind == "als" and other == "tf32":
         pytest.skip("sweeps on a GPU have one precision")
-    start = make(dtype=other).fit(FACTS).factors_
+    start = fitted(make.kind, other).factors_
     assert make(init=start).fit(FACTS).factors_.A.dtype == make.dtype
 
 
@@ -539,7 +545,7 @@ def test_progress_is_told_step_by_step(make):
 @pytest.mark.filterwarnings("ignore:all factors have shrunk to zero")
 def test_a_start_beyond_the_range_of_the_type_is_left_or_refused(make):
     """Numbers that are not finite never come back as factors."""
-    start = make().fit(FACTS).factors_
+    start = make.fitted().factors_
     far = dataclasses.replace(start, A=start.A * np.float32(1e15), R=start.R * np.float32(1e15))
     with np.errstate(all="ignore"), contextlib.suppress(FitError):
         f = make(init=far).fit(FACTS).factors_

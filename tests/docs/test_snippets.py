@@ -6,7 +6,7 @@ from pathlib import Path
 
 import people
 import pytest
-from snippets import NEEDS, PAGES, commands, parse, relatent_arguments, run_shell, snippets
+from snippets import NEEDS, PAGES, commands, parse, relatent_arguments, run_shell, snippets, with_short_searches
 
 import relatent
 from relatent.cli.main import cli
@@ -31,12 +31,12 @@ def test_the_snippets_of_a_page_run_in_order(page, folder, monkeypatch):
     for snippet in snippets(page):
         try:
             if snippet.language == "bash" and not snippet.needs:
-                run_shell(snippet.text)
+                run_shell(with_short_searches(snippet.text))
             elif snippet.language == "bash":
                 for arguments in filter(None, map(relatent_arguments, commands(snippet.text))):
                     parse(arguments)
             elif snippet.language == "python":
-                code = compile(snippet.text, str(snippet), "exec")
+                code = compile(with_short_searches(snippet.text), str(snippet), "exec")
                 if not snippet.needs:
                     exec(code, names)
         except Exception as problem:
