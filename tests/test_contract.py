@@ -63,9 +63,9 @@ def make(request, kind):
     if request.param == "cuda" and kind not in ("als", "logit", "adam"):
         pytest.skip("for the CPU only")
 
-    def make(**settings):
+    def make(*, longest_schedule=300, **settings):
         if kind in SCHEDULED and "max_iter" in settings:  # a schedule, not a bound: what others may take, it would
-            settings["max_iter"] = min(settings["max_iter"], 300)
+            settings["max_iter"] = min(settings["max_iter"], longest_schedule)
         return clone(ESTIMATORS[kind]).set_params(**(place | settings))
 
     make.dtype = place["dtype"]
@@ -490,7 +490,7 @@ def test_what_is_known_of_a_vice_president_tells_of_the_president(make):
     for i in range(0, 20, 5):
         president = facts.entities.id(f"president {i}")
         cells = np.array([[president, party, p] for p in parties])
-        f = make(**settings).fit(facts.hold_out(cells, masked=True)).factors_
+        f = make(**settings, longest_schedule=600).fit(facts.hold_out(cells, masked=True)).factors_
         assert np.argmax(f.score(president, party, parties)) == i % 2
 
 
