@@ -4,9 +4,11 @@ import signal
 from functools import cache
 from importlib.util import find_spec
 
+import numba
 import pytest
 
 from relatent.backend.blas_threads import one_blas_thread
+from relatent.evaluation.parallel import fit_threads
 
 
 def pytest_configure():
@@ -18,6 +20,20 @@ def pytest_configure():
 def single_blas():
     """As a fit runs: the tiles are the threads."""
     with one_blas_thread():
+        yield
+
+
+@pytest.fixture
+def one_thread():
+    """Fits use one thread: a fit of tiny data takes half the CPU time then, and several tests run at once."""
+    with fit_threads(1):
+        yield
+
+
+@pytest.fixture
+def all_threads():
+    """Fits use all threads again, as they do for users."""
+    with fit_threads(numba.config.NUMBA_NUM_THREADS):
         yield
 
 

@@ -52,12 +52,12 @@ FACTS = random_facts(20, 3, 150)  # noise: fits of it end in one of many local m
 
 @cache
 def fitted(kind, place):
-    """An estimator with its usual settings after a fit of FACTS; tests share it and leave it as it is."""
+    """An estimator with its usual settings after a fit of FACTS on one thread; tests share it and leave it as it is."""
     return clone(ESTIMATORS[kind]).set_params(**PLACES[place]).fit(FACTS)
 
 
 @pytest.fixture(params=["float32", "float64", pytest.param("cuda", marks=pytest.mark.gpu)])
-def make(request, kind):
+def make(request, kind, one_thread):
     """Makes estimators of one kind in one precision; on a GPU, those that can go there."""
     place = PLACES[request.param]
     if request.param == "cuda" and kind not in ("als", "logit", "adam"):
@@ -155,7 +155,7 @@ def test_a_new_entity_is_folded_in_and_explained_or_refused(make, penalty):
 # --- fit and what it leaves
 
 
-def test_fit_returns_the_estimator_with_factors_and_a_trace(make):
+def test_fit_returns_the_estimator_with_factors_and_a_trace(make, all_threads):
     estimator = make()
     assert estimator.fit(FACTS) is estimator
     f = estimator.factors_
@@ -190,7 +190,7 @@ def test_fitting_again_forgets_the_fit_before(make):
 
 
 @pytest.mark.parametrize("init", ["random", "eigen"])
-def test_the_same_seed_gives_the_same_result_and_another_seed_another(make, init):
+def test_the_same_seed_gives_the_same_result_and_another_seed_another(make, all_threads, init):
     if make.kind == "nonnegative" and init == "eigen":
         pytest.skip("eigenvectors have signs")
     first, again, other = (make(init=init, random_state=seed, tol=0.01).fit(FACTS).factors_ for seed in (3, 3, 4))
@@ -553,7 +553,7 @@ def test_a_start_beyond_the_range_of_the_type_is_left_or_refused(make):
         assert np.isfinite(f.R).all()
 
 
-def test_after_ctrl_c_the_factors_so_far_are_there_and_loops_around_the_fit_stop(make, capsys):
+def test_after_ctrl_c_the_factors_so_far_are_there_and_loops_around_the_fit_stop(make, all_threads, capsys):
     estimator = make(tol=0.0)
     with pytest.raises(KeyboardInterrupt, match="interrupted after 3 steps"):
         estimator.fit(FACTS, progress=lambda done, *_: signal.raise_signal(signal.SIGINT) if done == 3 else None)

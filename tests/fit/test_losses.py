@@ -18,6 +18,7 @@ from relatent.fit.losses import LOSSES, Categorical, Logistic, Poisson, SmoothHi
 from relatent.model.links import CountLink
 from small_graphs import blocks, random_facts, random_parameters, relative_error
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 CELLWISE = {name: loss() for name, loss in LOSSES.items() if name not in ("categorical", "softmax")}
 each_loss = pytest.mark.parametrize("name", CELLWISE)
 SMALL = {"l2_entities": 0.01, "l2_relations": 0.01}

@@ -8,6 +8,7 @@ from relatent.errors import InputError
 from relatent.fit.presets import PRESETS
 from small_graphs import cliques, random_facts
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 FACTS = random_facts(20, 3, 150)
 
 

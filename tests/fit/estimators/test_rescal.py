@@ -17,6 +17,7 @@ from relatent.fit.penalties import L2, N3, Dura
 from relatent.model.links import LogisticLink, SmoothLink
 from small_graphs import all_scores, blocks, cliques, random_facts, relative_error
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 FACTS = random_facts(20, 3, 150, unobserved=60, weighted=True)
 
 

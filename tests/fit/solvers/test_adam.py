@@ -19,6 +19,7 @@ from relatent.fit.penalties import L2, N3, Dura
 from relatent.fit.solvers.adam import AdamSearch
 from small_graphs import blocks, random_facts
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 SPARSE = random_facts(400, 2, 600, seed=1)  # 160,000 cells per relation: a step sums only some of them
 SAMPLED = relatent.RescalLogit(4, 0.1, 0.1, method="sampled", max_iter=30)
 BACKEND = NumpyBackend("float64")
