@@ -106,7 +106,7 @@ class StreamedLayout:
         def work(block: int) -> None:
             low, high = side.cuts[block], side.cuts[block + 1]
             if low < high:
-                kernel(side.rows, side.columns, low, high, A, A_own, Y[side.firsts[block] :], products[block], chunk)
+                kernel(side.rows, side.columns, (low, high, chunk), A, A_own, Y[side.firsts[block] :], products[block])
 
         list(self._pool.map(work, range(len(products))))
         total: Matrix = products.sum(axis=0)
@@ -121,9 +121,10 @@ class StreamedLayout:
         def work(block: int) -> None:
             for k, Y_k, (R_t, R_k) in zip(group, Y, pairs, strict=True):
                 there, back = self.relations[k]
-                rows = there.cuts[block], there.cuts[block + 1], Y_k[there.firsts[block] :]
-                kernels.spread(there.rows, *rows, R_t, F, chunk)
-                kernels.pull(back.rows, back.columns, back.cuts[block], back.cuts[block + 1], A, R_k, F, chunk)
+                part = there.cuts[block], there.cuts[block + 1], chunk
+                kernels.spread(there.rows, part, Y_k[there.firsts[block] :], R_t, F)
+                part = back.cuts[block], back.cuts[block + 1], chunk
+                kernels.pull(back.rows, back.columns, part, A, R_k, F)
 
         list(self._pool.map(work, range(len(self.edges) - 1)))
 
@@ -134,7 +135,7 @@ class StreamedLayout:
         def work(block: int) -> None:
             for relation in self.relations:
                 for side in relation:
-                    kernel(side.rows, side.columns, side.cuts[block], side.cuts[block + 1], A, F, chunk)
+                    kernel(side.rows, side.columns, (side.cuts[block], side.cuts[block + 1], chunk), A, F)
 
         list(self._pool.map(work, range(len(self.edges) - 1)))
 
@@ -244,7 +245,7 @@ FAST = {"contract", "nsz"}
 
 @cache
 def _kernels(rank: int) -> StreamKernels:
-    """Compile the loops; Numba's disk cache distinguishes ranks by the closure."""
+    """Compile the loops over a part (first fact, end, rows of a chunk); Numba's cache tells ranks by the closure."""
 
     @njit(nogil=True, cache=True, fastmath=FAST, inline="always")
     def gather(rows, columns, c, high, A, Y, ids):  # type: ignore[no-untyped-def]
@@ -277,9 +278,10 @@ def _kernels(rank: int) -> StreamKernels:
                 f[q] += m[q]
 
     @njit(nogil=True, cache=True, fastmath=FAST)
-    def project(rows, columns, low, high, A, A_own, Y, product, chunk):  # type: ignore[no-untyped-def]
+    def project(rows, columns, part, A, A_own, Y, product):  # type: ignore[no-untyped-def]
+        low, high, chunk = part
         ids, own = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
-        part = np.empty((rank, rank), A.dtype)
+        added = np.empty((rank, rank), A.dtype)
         c, done = low, 0
         while c < high:
             n, c = gather(rows, columns, c, high, A, Y[done : done + chunk], ids)
@@ -287,14 +289,15 @@ def _kernels(rank: int) -> StreamKernels:
                 a = A_own[ids[row]]
                 for p in range(rank):
                     own[row, p] = a[p]
-            np.dot(own[:n].T, Y[done : done + n], part)
+            np.dot(own[:n].T, Y[done : done + n], added)
             for p in range(rank):
                 for q in range(rank):
-                    product[p, q] += part[p, q]
+                    product[p, q] += added[p, q]
             done += n
 
     @njit(nogil=True, cache=True, fastmath=FAST)
-    def spread(rows, low, high, Y, R, F, chunk):  # type: ignore[no-untyped-def]
+    def spread(rows, part, Y, R, F):  # type: ignore[no-untyped-def]
+        low, high, chunk = part
         ids, made = np.empty(chunk, np.int64), np.empty((chunk, rank), F.dtype)
         c, done = low, 0
         while c < high:
@@ -309,7 +312,8 @@ def _kernels(rank: int) -> StreamKernels:
             done += n
 
     @njit(nogil=True, cache=True, fastmath=FAST)
-    def pull(rows, columns, low, high, A, R, F, chunk):  # type: ignore[no-untyped-def]
+    def pull(rows, columns, part, A, R, F):  # type: ignore[no-untyped-def]
+        low, high, chunk = part
         ids, Y = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
         made = np.empty((chunk, rank), A.dtype)
         c = low
@@ -319,7 +323,8 @@ def _kernels(rank: int) -> StreamKernels:
             add_rows(F, ids, made[:n])
 
     @njit(nogil=True, cache=True, fastmath=FAST)
-    def collect(rows, columns, low, high, A, F, chunk):  # type: ignore[no-untyped-def]
+    def collect(rows, columns, part, A, F):  # type: ignore[no-untyped-def]
+        low, high, chunk = part
         ids, Y = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
         c = low
         while c < high:
