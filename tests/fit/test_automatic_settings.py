@@ -7,7 +7,8 @@ import pytest
 
 import relatent
 from relatent import Adam, Dura, Facts, PoorFitWarning, RescalALS, RescalLogit, evaluate, load_dataset, split
-from relatent.fit.automatic_settings import DataSummary, l2_for
+from relatent.errors import InputError
+from relatent.fit.automatic_settings import DataSummary, l2_for, resolve_rank
 from sparse_graphs import sparse_graph
 
 QUICK = {"max_iter": 3}
@@ -119,3 +120,25 @@ def test_every_optimiser_and_penalty_takes_a_complex_structure(films: Facts) -> 
             model = RescalLogit(8, structure="complex", penalty=penalty, optimiser=optimiser, **QUICK)
             _, steps = model.fit(films).factors_, model.trace_.objective
             assert steps[-1] < steps[0]
+
+
+@pytest.mark.parametrize(("asked", "n", "wanted"), [(None, 200, 50), (None, 14, 14), (3, 14, 3), (14, 14, 14)])
+def test_the_rank_asked_for_or_a_stated_default(asked, n, wanted):
+    assert resolve_rank(asked, n) == wanted
+
+
+def test_a_numpy_integer_is_a_rank():
+    rank = resolve_rank(np.int64(3), 14)
+    assert rank == 3
+    assert type(rank) is int
+
+
+@pytest.mark.parametrize("bad", [0, -1, 2.0, "5", True])
+def test_a_rank_below_one_or_not_whole_is_refused(bad):
+    with pytest.raises(InputError, match="rank must be a whole number of at least 1, got"):
+        resolve_rank(bad, 14)
+
+
+def test_a_rank_above_the_entities_is_refused():
+    with pytest.raises(InputError, match="rank must not exceed the 14 entities, got 15"):
+        resolve_rank(15, 14)

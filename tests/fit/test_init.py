@@ -13,28 +13,6 @@ from relatent.model.factors import Factors
 from small_graphs import all_scores, marriages, random_facts, relative_error, two_camps
 
 
-@pytest.mark.parametrize(("asked", "n", "wanted"), [(None, 200, 50), (None, 14, 14), (3, 14, 3), (14, 14, 14)])
-def test_the_rank_asked_for_or_a_stated_default(asked, n, wanted):
-    assert start.resolve_rank(asked, n) == wanted
-
-
-def test_a_numpy_integer_is_a_rank():
-    rank = start.resolve_rank(np.int64(3), 14)
-    assert rank == 3
-    assert type(rank) is int
-
-
-@pytest.mark.parametrize("bad", [0, -1, 2.0, "5", True])
-def test_a_rank_below_one_or_not_whole_is_refused(bad):
-    with pytest.raises(InputError, match="rank must be a whole number of at least 1, got"):
-        start.resolve_rank(bad, 14)
-
-
-def test_a_rank_above_the_entities_is_refused():
-    with pytest.raises(InputError, match="rank must not exceed the 14 entities, got 15"):
-        start.resolve_rank(15, 14)
-
-
 def adjacency(facts):
     S = sum(facts.matrix(k).toarray() for k in range(facts.n_relations))
     return S + S.T

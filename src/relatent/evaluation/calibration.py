@@ -23,7 +23,7 @@ from ..random_state import RandomState
 from .cross_validation import cross_predict
 from .metrics import Predicted, pooled
 from .reliability import ABOVE, expected_calibration_error
-from .unlisted import fit_unlisted, heldout_ranks
+from .unlisted_calibration import fit_unlisted, heldout_ranks
 
 ASSUMED_MISSING = 0.1  # share of true facts that are not listed, where it is not given
 UNLISTED_FOLDS = 20  # a twentieth is held out: fits to fewer facts rank worse
@@ -38,7 +38,8 @@ class Calibrated(Estimator):
 
     The probabilities are those of **unlisted** cells. How many of these are true cannot be learned from listed facts:
     it is a prior, `missing`. With a share of .1, nine tenths of the true facts are listed and the others missing at
-    random; a relation with 900 facts is expected to have 100 more among its unlisted cells. See `evaluation.unlisted`.
+    random; a relation with 900 facts is expected to have 100 more among its unlisted cells. See
+    `evaluation.unlisted_calibration`.
     If the data has **unobserved** cells, as training data has in a cross-validation, and `missing` is not given, the
     probabilities are those of unobserved cells, which are true as often as observed ones.
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from ..data.facts import Facts
 from ..data.shard import Shard
+from ..errors import InputError
 from ..model.structure import COMPLEX, FULL
-from .init import resolve_rank
 from .losses import ResolvedLoss
 from .optimisers import Adam
 from .penalties import Dura
@@ -28,6 +28,7 @@ L2_PER_FACT = 0.012  # λ per fact of an entity
 L2_LIMITS = (0.05, 3.0)
 ALS_L2_PER_FACT = 0.05
 ALS_L2_LIMITS = (0.1, 10.0)
+DENSE_RANK = 50
 SPARSE_RANKS = (512, 256, 128, 64, 32)
 SPARSE_ROUNDS = 100
 ENTITIES_PER_COMPONENT = 3  # at least
@@ -206,3 +207,14 @@ def method_for(data: DataSummary, given: dict[str, Any], loss: ResolvedLoss) -> 
 def _rounded(value: float) -> float:
     """Two significant digits."""
     return float(f"{value:.2g}")
+
+
+def resolve_rank(rank: int | None, n_entities: int) -> int:
+    """The given rank, checked; by default 50, or the number of entities if that is less."""
+    if rank is None:
+        return min(DENSE_RANK, n_entities)
+    if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or rank < 1:
+        raise InputError(f"rank must be a whole number of at least 1, got {rank!r}")
+    if rank > n_entities:
+        raise InputError(f"rank must not exceed the {n_entities} entities, got {rank}")
+    return int(rank)

@@ -19,7 +19,6 @@ from ..errors import InputError
 from ..model.factors import Factors
 from ..model.structure import FULL, parameter_shape
 
-DEFAULT_RANK = 50
 _ARPACK_TAKES_RNG = "rng" in inspect.signature(scipy.sparse.linalg.eigsh).parameters  # SciPy 1.17 on
 MAX_DENSE_ENTITIES = 600  # up to this number a dense eigendecomposition is as fast as ARPACK
 MAX_ARPACK_ENTITIES = 20_000  # of more entities ARPACK takes longer than the sweeps that follow
@@ -27,17 +26,6 @@ TIE_BREAK = 1e-9  # relative to the largest entry: far above rounding, far below
 PERTURBATION = 0.03  # relative to the root mean square of A: leaves symmetric saddles, keeps the directions
 SUBSPACE_ROUNDS = 3  # products with S; more do not change where the sweeps that follow end
 OVERSAMPLING = 4  # additional vectors, at least, for the accuracy of the last ones asked for
-
-
-def resolve_rank(rank: int | None, n_entities: int) -> int:
-    """The given rank, checked; by default 50, or the number of entities if that is less."""
-    if rank is None:
-        return min(DEFAULT_RANK, n_entities)
-    if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or rank < 1:
-        raise InputError(f"rank must be a whole number of at least 1, got {rank!r}")
-    if rank > n_entities:
-        raise InputError(f"rank must not exceed the {n_entities} entities, got {rank}")
-    return int(rank)
 
 
 def eigenvectors(facts: Facts | Shard, rank: int, random_state: int) -> Matrix:

@@ -24,7 +24,7 @@ from ...model.objective_description import ObjectiveTerm
 from ...random_state import RandomState
 from .. import automatic_settings as automatic
 from .. import init as start
-from ..automatic_settings import ChosenSettings, DataSummary
+from ..automatic_settings import ChosenSettings, DataSummary, resolve_rank
 from ..loop import run
 from ..memory_estimate import gpu_fit_memory
 from ..solvers.als import Als
@@ -146,7 +146,7 @@ class RescalALS(RescalBase):
         if isinstance(self.init, Factors):
             given = start.checked_factors(self.init, facts, self.rank)
             return given.A, given.R
-        rank = start.resolve_rank(self.rank, facts.n_entities)
+        rank = resolve_rank(self.rank, facts.n_entities)
         if self.init == "eigen":
             return start.eigenvectors(facts, rank, self.seed_), None
         if self.init == "random":

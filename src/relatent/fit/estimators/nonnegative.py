@@ -16,6 +16,7 @@ from ...model.links import SmoothLink
 from ...model.objective_description import ObjectiveTerm
 from ...random_state import RandomState
 from .. import init as start
+from ..automatic_settings import resolve_rank
 from ..loop import run
 from ..memory_estimate import nonnegative_memory
 from ..solvers.multiplicative import Nonnegative
@@ -113,5 +114,5 @@ class NonnegativeRescal(RescalBase):
             return given.A, given.R
         if self.init != "random":
             raise InputError(f"init must be 'random' or Factors, got {self.init!r}")
-        rank = start.resolve_rank(self.rank, facts.n_entities)
+        rank = resolve_rank(self.rank, facts.n_entities)
         return start.positive(facts, rank, self.seed_)

@@ -29,7 +29,7 @@ from ...random_state import RandomState
 from .. import automatic_settings as automatic
 from .. import init as start
 from .. import losses, optimisers, penalties
-from ..automatic_settings import ChosenSettings, DataSummary
+from ..automatic_settings import ChosenSettings, DataSummary, resolve_rank
 from ..early_stopping import Watch
 from ..loop import run
 from ..losses import Loss, ResolvedLoss
@@ -226,7 +226,7 @@ class Rescal(RescalBase):
             return super()._size(facts)
         if self.dtype not in ("float32", "tf32"):
             raise InputError(f"on a GPU dtype must be 'float32' or 'tf32', got {self.dtype!r}")
-        rank = self.init.rank if isinstance(self.init, Factors) else start.resolve_rank(self.rank, facts.n_entities)
+        rank = self.init.rank if isinstance(self.init, Factors) else resolve_rank(self.rank, facts.n_entities)
         return rank, np.dtype(np.float32)
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
@@ -254,7 +254,7 @@ class Rescal(RescalBase):
         if isinstance(self.init, Factors):
             given = start.checked_factors(self.init, shard, self.rank)
             return Parameters(given.A, self._relation_parameters(given.R), given.bias if self.bias else b)
-        rank = start.resolve_rank(self.rank, shard.n_entities)
+        rank = resolve_rank(self.rank, shard.n_entities)
         if self.init in ("random", "small"):
             numbers = start.normal if self.init == "random" else start.small
             return Parameters(*numbers(shard, rank, self.seed_, self.structure), b)

@@ -18,7 +18,7 @@ from ...model.factors import Factors
 from ...model.links import SmoothLink
 from ...model.structure import FULL, parameter_shape
 from .. import init as start
-from ..automatic_settings import ChosenSettings, DataSummary
+from ..automatic_settings import ChosenSettings, DataSummary, resolve_rank
 from ..early_stopping import Watch
 from ..memory_estimate import model_file_size
 from ..solvers.als import AlsState
@@ -63,7 +63,7 @@ class RescalBase(Estimator):
 
     def _size(self, facts: Facts) -> tuple[int, np.dtype[Any]]:
         """The rank and the floating-point type; InputError if they are not valid."""
-        rank = self.init.rank if isinstance(self.init, Factors) else start.resolve_rank(self.rank, facts.n_entities)
+        rank = self.init.rank if isinstance(self.init, Factors) else resolve_rank(self.rank, facts.n_entities)
         return rank, start.float_type(self.dtype)
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
