@@ -18,6 +18,7 @@ from relatent.evaluation.tuning_judge import Judge
 from relatent.evaluation.tuning_report import METRICS, Trial, Tuned
 from relatent.fit.solvers.adam import AdamSearch
 from relatent.fit.solvers.als import Als
+from relatent.progress import silent
 from small_graphs import NO_FACTS, blocks, chain, cliques, random_facts
 
 pytestmark = pytest.mark.filterwarnings("ignore::relatent.errors.RelatentWarning")
@@ -273,6 +274,20 @@ def search_that_finds(monkeypatch, now, *, seconds, longest=5.0):
     monkeypatch.setattr(tuning._TuningSearch, "run_rounds", run_rounds)
 
 
+def test_the_last_round_leaves_time_to_fit_settings_that_take_longer_than_the_defaults(now, monkeypatch):
+    ends = []
+    monkeypatch.setattr(
+        tuning, "run_tasks", lambda _, calls, *__, **___: ends.extend(t.ends for _, t, _ in calls) or ()
+    )
+    trials = [Trial(Candidate("als", {})), Trial(Candidate("als", {"rank": 5}))]
+    state = tuning._TuningSearch(Judge.of(SMALL, "auc_pr", None, 0), trials, 0, 1, 0.0, 100.0, silent, refits=True)
+    for trial, seconds in zip(trials, (4.0, 20.0), strict=True):
+        trial.record(2, 0, 0.5, (0.5, 0.5))
+        trial.longest = seconds
+    state._run_round(3, 95.0)
+    assert set(ends) == {75.0}
+
+
 def test_better_settings_are_fitted_to_all_facts_if_there_is_time(now, monkeypatch):
     search_that_finds(monkeypatch, now, seconds=100.0)
     report = relatent.tune(SMALL, 1000.0, models=["als"], n_jobs=1)
@@ -524,7 +539,7 @@ def test_an_unfinished_fit_does_not_count_beside_complete_ones(now):
     facts = blocks(12)
     trials = [Trial(Candidate("als", {})), Trial(Candidate("als", {"rank": 5}))]
     judge = Judge.of(facts, "auc_pr", None, 0)
-    state = tuning._TuningSearch(judge, trials, 0, 1, 0.0, 100.0, lambda *_: None, refits=True)
+    state = tuning._TuningSearch(judge, trials, 0, 1, 0.0, 100.0, silent, refits=True)
     unfinished = trial_fit.TrialOutcome(trial_fit.Score(0.4, (0.4, 0.4)), 1.0, steps=3)
     for trial in trials:
         state._record(trial, 2, 0, unfinished)
@@ -535,9 +550,7 @@ def test_an_unfinished_fit_does_not_count_beside_complete_ones(now):
 
 def test_a_round_that_only_the_defaults_completed_does_not_make_them_the_best(now):
     trials = [Trial(Candidate("als", {})), Trial(Candidate("als", {"rank": 5})), Trial(Candidate("als", {"rank": 6}))]
-    state = tuning._TuningSearch(
-        Judge.of(SMALL, "auc_pr", None, 0), trials, 0, 1, 0.0, 9.0, lambda *_: None, refits=True
-    )
+    state = tuning._TuningSearch(Judge.of(SMALL, "auc_pr", None, 0), trials, 0, 1, 0.0, 9.0, silent, refits=True)
     for fold in range(5):
         trials[0].record(3 if fold > 1 else 2, fold, 0.5, (0.5, 0.5))
     for fold in range(2):

@@ -210,6 +210,9 @@ class _TuningSearch:
         """Fit the candidates that reached this round on the held-out folds that they have no score for."""
         round_ = ROUNDS[number - 1]
         trials = self._entered(number)
+        if number == 3 and ends is not None and self.refits and not self.judge.is_validation:
+            longest = max(trial.longest for trial in trials) if trials else 0.0
+            ends = min(ends, self.began + (self.time or 0.0) - REFIT_MARGIN * longest)  # the best may take longest
         n_folds = min(round_.folds, self.judge.n_folds)
         min_seconds = MIN_COMPLETE_SHARE * self.whole_seconds if round_.complete else 0.0
         # One fold after the other: if time runs out, trials have scores on the same folds.
