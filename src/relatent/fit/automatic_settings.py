@@ -36,7 +36,7 @@ DURA_PER_DEGREE, LARGE_DURA_PER_DEGREE = 0.8, 1.5  # the weight of DURA times th
 LARGE_DATA = 100_000  # facts
 DURA_LIMITS = (0.005, 0.1)
 COMPLEX_RATE, LARGE_RATE, FULL_RATE = 0.1, 0.05, 0.05  # learning rates of Adam; at rank 512, .1 diverges
-RESCALED_FACTS = (200, 10_000_000)  # fewer hold out too few; with more, a second fit takes too long
+RESCALED_FACTS = (500, 10_000_000)  # fewer hold out too few; with more, a second fit takes too long
 MAX_ENTITY_NUMBERS = 4e7  # of A
 MAX_RELATION_NUMBERS = 1e8  # of R
 
