@@ -79,6 +79,21 @@ def test_a_value_that_is_neither_true_nor_false_is_refused(shopping):
         RescalLogit(rescale_relations="yes").fit(shopping[0])
 
 
+def test_a_start_that_knows_the_held_out_facts_does_not_make_the_scales_confident(shopping, models):
+    again = RescalLogit(max_iter=2, init=models[0].factors_).fit(shopping[0])
+    theta, is_true = unlisted(again.factors_, *shopping)
+    assert expit(theta).sum() / is_true.sum() < 2
+
+
+def test_scores_that_say_nothing_stay_as_they_are(shopping):
+    facts, heldout = shopping
+    A, R, b = np.zeros((facts.n_entities, 2)), np.zeros((facts.n_relations, 2, 2)), np.zeros(facts.n_relations)
+    nothing = Factors(A, R, b, facts.entities, facts.relations, LogisticLink())
+    scales = learn_scales(nothing, facts, heldout, 0)
+    assert (scales.slope == 1).all()
+    assert (scales.intercept == 0).all()
+
+
 def test_ctrl_c_while_scales_are_learned_keeps_the_factors(shopping, monkeypatch):
     def interrupted(*arguments):
         raise KeyboardInterrupt

@@ -43,6 +43,8 @@ def learn_scales(factors: Factors, facts: Facts, heldout: Facts, random_state: i
     unlisted = list(binned_unlisted_scores(factors, facts, random_state))
     zeros, weights = (np.concatenate(parts) for parts in zip(*unlisted, strict=True))
     common = _fit(np.concatenate(found), zeros, weights)
+    if common.slope <= 0:  # the scores say nothing
+        return RelationScales(np.ones(len(found)), np.zeros(len(found)))
     links = [
         _fit(theta, *sample, usual_slope=common.slope) if len(theta) >= MIN_HELDOUT else common
         for theta, sample in zip(found, unlisted, strict=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from copy import copy
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from ...errors import InputError
 from ...model.factors import Factors
 from ...model.objective_description import ObjectiveTerm
 from ...model.structure import FULL, check_structure, expanded, nearest_parameters
-from ...progress import Progress
+from ...progress import silent
 from ...random_state import RandomState
 from .. import automatic_settings as automatic
 from .. import init as start
@@ -171,9 +170,11 @@ class Rescal(RescalBase):
         shard, facts = arguments.shard, arguments.shard.gathered().facts
         rest, heldout = split(facts, test_size=HELDOUT_SHARE, random_state=self.seed_)
         trial, adam = copy(self), isinstance(self._optimiser(self.method_), Adam)
-        trial.max_iter = min(self.max_iter, SHORT_FIT_ROUNDS) if adam else self.max_iter
-        report = partial(_report_scales, arguments.progress)
-        trial._fit_factors(FitArguments(Shard.of(rest), None, report, None))
+        if isinstance(self.init, Factors):  # they may know the held-out facts
+            trial.rank, trial.init, trial.max_iter = self.init.rank, "small", max(self.max_iter, SHORT_FIT_ROUNDS)
+        trial.max_iter = min(trial.max_iter, SHORT_FIT_ROUNDS) if adam else trial.max_iter
+        arguments.progress(self.n_iter_, self.n_iter_, "learning the scales of the relations")
+        trial._fit_factors(FitArguments(Shard.of(rest), None, silent, None))
         with one_blas_thread():
             scales = learn_scales(trial.factors_, facts, heldout, self.seed_)
         record = {"heldout_facts": len(heldout), "steps": trial.n_iter_}
@@ -317,7 +318,3 @@ class Rescal(RescalBase):
             return heldout.log_loss(Factors(A, R, b, shard.entities, shard.relations, loss.link, loss=term))
 
         return Watch(validation_loss, every=VALIDATION_INTERVAL, patience=self.patience)
-
-
-def _report_scales(progress: Progress, done: int, total: int, note: str) -> None:
-    progress(done, total, "learning the scales of the relations")
