@@ -134,6 +134,13 @@ def test_scores_of_a_ranking_loss_have_no_probability():
         assert answers(calibrated, facts, subject="e3", relation="likes").answers[0].probability is not None
 
 
+def test_the_meaning_of_probabilities_is_told():
+    factors, _ = world()
+    assert describe_probabilities(factors) == "probabilities are not calibrated"
+    rescaled = dataclasses.replace(factors, about={**factors.about, "rescaled": {"heldout_facts": 50, "steps": 10}})
+    assert "unlisted cells if a tenth of the true facts is missing" in describe_probabilities(rescaled)
+
+
 def test_answers_are_a_table_in_pandas():
     factors, facts = world()
     table = answers(factors, facts, subject="e3", relation="likes", k=5).to_pandas()

@@ -23,6 +23,11 @@ def describe_probabilities(factors: Factors) -> str:
     if not factors.has_probabilities:
         loss = factors.loss.name if factors.loss else "this"
         return f"scores of a {loss} model rank answers but are not probabilities; fit it with --calibrate for those"
+    if found is None and "rescaled" in factors.about:
+        return (
+            "probabilities are roughly those of unlisted cells if a tenth of the true facts is missing; fit with "
+            "--calibrate for better ones"
+        )
     if found is None:
         return "probabilities are not calibrated"
     if found.get("calibrated_for") != "unlisted":
