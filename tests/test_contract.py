@@ -29,7 +29,7 @@ ESTIMATORS = {
         rank=4, l2_entities=0.1, l2_relations=0.1, optimiser=relatent.Adam(0.1), method="exact", max_iter=100
     ),
     "squared": relatent.Rescal(rank=4, loss="squared", l2_entities=0.1, l2_relations=0.1, tol=1e-4),
-    "hinge": relatent.Rescal(rank=4, loss="hinge", l2_entities=0.1, l2_relations=0.1, tol=1e-4),
+    "hinge": relatent.Rescal(rank=4, loss="hinge", l2_entities=0.1, l2_relations=0.1, tol=1e-4, max_iter=2000),
     "poisson": relatent.Rescal(rank=4, loss="poisson", l2_entities=0.1, l2_relations=0.1, tol=1e-4),
     "nonnegative": relatent.NonnegativeRescal(rank=4, l2_entities=0.1, l2_relations=0.1, tol=1e-4),
 }

@@ -16,7 +16,7 @@ MAX_SCORED_CELLS = 1 << 27  # scored per model; of larger data, rows are sampled
 MAX_BINNED_CELLS = 1 << 25
 BINS_PER_UNIT, MAX_BINNED_SCORE = 32, 40  # bins of the score, which is log-odds; beyond, all probabilities are alike
 MIN_ROWS = 32  # scored per relation
-CELLS_PER_BLOCK = 1 << 22  # scored together
+CELLS_PER_BLOCK, CELLS_PER_BINNED_BLOCK = 1 << 22, 1 << 17  # scored together; few, to take little memory
 MIN_SCORE_RANGE = 1e-6  # smaller differences between scores are rounding errors
 N_POINTS = 1000  # of the distribution of the scores of a relation
 
@@ -44,7 +44,7 @@ class UnlistedScores(NamedTuple):
 
 def unlisted_scores(factors: Factors, facts: Facts, random_state: int) -> Iterator[UnlistedScores]:
     """Scores of the observed cells without a fact, per relation: of all rows, or of a sample of rows with weights."""
-    for blocks in _blocks(factors, facts, random_state, MAX_SCORED_CELLS):
+    for blocks in _blocks(factors, facts, random_state, MAX_SCORED_CELLS, CELLS_PER_BLOCK):
         scores, weights = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
         if len(scores) and np.ptp(scores) < MIN_SCORE_RANGE:
             scores = np.zeros_like(scores)
@@ -58,7 +58,7 @@ def unlisted_scores(factors: Factors, facts: Facts, random_state: int) -> Iterat
 def binned_unlisted_scores(factors: Factors, facts: Facts, random_state: int) -> Iterator[UnlistedScores]:
     """The same, of fewer rows where there are many, and in narrow bins of the score: no cells are sorted."""
     centres = (np.arange(2 * MAX_BINNED_SCORE * BINS_PER_UNIT) + 0.5) / BINS_PER_UNIT - MAX_BINNED_SCORE
-    for blocks in _blocks(factors, facts, random_state, MAX_BINNED_CELLS):
+    for blocks in _blocks(factors, facts, random_state, MAX_BINNED_CELLS, CELLS_PER_BINNED_BLOCK):
         counts = np.zeros(len(centres))
         for scores, weights in blocks:
             bins = np.clip((scores + MAX_BINNED_SCORE) * BINS_PER_UNIT, 0, len(centres) - 1).astype(np.int64)
@@ -68,21 +68,21 @@ def binned_unlisted_scores(factors: Factors, facts: Facts, random_state: int) ->
 
 
 def _blocks(
-    factors: Factors, facts: Facts, random_state: int, max_cells: int
+    factors: Factors, facts: Facts, random_state: int, max_cells: int, block_cells: int
 ) -> Iterator[Iterator[tuple[Vector, Vector]]]:
     """Scores and weights of unlisted cells, some rows at a time, per relation."""
     n, rng = facts.n_entities, np.random.default_rng(random_state)
     listed = np.sort(np.concatenate([facts.keys, cell_keys(facts.unobserved, n)]))
     n_rows = max(MIN_ROWS, max_cells // (n * facts.n_relations))
     for k in range(facts.n_relations):
-        yield _relation_blocks(factors, listed, k, *_sample_rows(facts, k, n_rows, rng))
+        yield _relation_blocks(factors, listed, k, *_sample_rows(facts, k, n_rows, rng), block_cells)
 
 
 def _relation_blocks(
-    factors: Factors, listed: Ids, k: int, rows: Ids, row_weights: Vector
+    factors: Factors, listed: Ids, k: int, rows: Ids, row_weights: Vector, block_cells: int
 ) -> Iterator[tuple[Vector, Vector]]:
     n = len(factors.entities)
-    for block in np.array_split(np.arange(len(rows)), -(-len(rows) * n // CELLS_PER_BLOCK)):
+    for block in np.array_split(np.arange(len(rows)), -(-len(rows) * n // block_cells)):
         first = (k * n + rows[block].astype(np.int64)) * n
         edges = np.searchsorted(listed, np.stack([first, first + n]))
         unlisted = np.ones((len(block), n), bool)
