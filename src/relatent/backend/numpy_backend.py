@@ -172,11 +172,12 @@ def _add_outer(X, Y, bounds, dR):  # type: ignore[no-untyped-def]
             dR[k] += np.dot(np.ascontiguousarray(X[low:high].T), Y[low:high])
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@njit(nogil=True, cache=True)
 def _add_sums(X, starts, index, weights, out):  # type: ignore[no-untyped-def]
     for g in range(len(out)):
         for f in range(starts[g], starts[g + 1]):
-            out[g] += weights[f] * X[index[f]]
+            for p in range(X.shape[1]):  # an array expression would take three times as long to compile
+                out[g, p] += weights[f] * X[index[f], p]
 
 
 @njit(inline="always", fastmath=FAST)

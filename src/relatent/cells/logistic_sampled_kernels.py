@@ -75,16 +75,20 @@ def divide_into_tasks(listed_starts, firsts, n_batches, batch, row_starts, colum
         low = listed_starts[k] + (batch - firsts[k]) % n_batches  # the batch's first cell of k
         while low < listed_starts[k + 1]:
             high = min(low + n_batches * CELLS_PER_TASK, listed_starts[k + 1])
-            tasks[n] = LISTED, k, low, high
+            tasks[n, 0], tasks[n, 1], tasks[n, 2], tasks[n, 3] = LISTED, k, low, high
             cost[n + 1] = cost[n] + LISTED_CELL_COST * (high - low) / n_batches
             low, n = high + (low - high) % n_batches, n + 1
         width = column_starts[k + 1] - column_starts[k]
         for low in range(row_starts[k], row_starts[k + 1], STRIP):
             high = min(low + STRIP, row_starts[k + 1])
-            tasks[n] = BLOCK, k, low, high
+            tasks[n, 0], tasks[n, 1], tasks[n, 2], tasks[n, 3] = BLOCK, k, low, high
             cost[n + 1] = cost[n] + np.float64(high - low) * width
             n += 1
-    edges = np.searchsorted(cost[: n + 1], cost[n] * np.arange(n_threads + 1) / n_threads)
+    edges, task = np.empty(n_threads + 1, np.int64), 0
+    for thread in range(n_threads):
+        while cost[task] < cost[n] * thread / n_threads:
+            task += 1
+        edges[thread] = task
     edges[n_threads] = n
     return tasks[:n], edges
 
@@ -183,7 +187,8 @@ def _sum_block(k, low, high, model, cells, gradient, scratch, found):  # type: i
     A_I = np.empty((m, r), A.dtype)
     begin, end = np.empty(m, np.int64), np.empty(m, np.int64)
     for row in range(m):
-        A_I[row] = A[rows[row]]
+        for p in range(r):
+            A_I[row, p] = A[rows[row], p]
         begin[row], end[row] = id_range(listed.subjects, listed.starts[k], listed.starts[k + 1], rows[row])
     Q = np.empty_like(A_I)
     times(A_I, model.R[k], Q)
@@ -208,7 +213,10 @@ def _sum_block(k, low, high, model, cells, gradient, scratch, found):  # type: i
         sigmoid.weighted_pass(D, model.b[k], v_here, slopes, values)
         if found.filled[0] < len(found.keys):
             _find_zeros(D, rows, u, tile, v_here, k, found)
-        dQ += np.dot(D, A_v)
+        dQ_J = np.dot(D, A_v)
+        for row in range(m):
+            for p in range(r):
+                dQ[row, p] += dQ_J[row, p]
         dA_J = np.dot(D.T, Q_u)
         for column in range(width):
             d, weight = dA[tile[column]], v_here[column]
