@@ -81,6 +81,8 @@ def _fit_and_rank(
     rest, heldout = split(facts, test_size=n_heldout, random_state=seed)
     with captured_warnings(), fit_threads(threads_for(facts)):
         model = clone(estimator)
+        if "rescale_relations" in model.get_params():
+            model.set_params(rescale_relations=False)  # it does not change the ranks
         factors = (model.fit(rest) if validation is None else model.fit(rest, validation)).factors_
     counts, found = facts.counts(), []
     for k, sample in enumerate(unlisted_scores(factors, facts, seed)):
