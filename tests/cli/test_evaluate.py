@@ -89,7 +89,8 @@ def test_evaluate_warns_of_training_facts_and_of_a_ranking_that_is_not_filtered(
     assert code == 0
     assert err.splitlines() == [
         "warning: the model was fitted to 5 of the 5 test facts; evaluate it on other facts",
-        "warning: nothing but the test facts is filtered: other true facts count as errors; name them with --known",
+        "warning: no facts beside the test facts are known, so other true answers count as errors; "
+        "name the training facts with --known",
     ]
     assert "no frequency baseline" in out
     found = json.loads(run(capsys, "evaluate", model, family, "--json")[1])

@@ -66,6 +66,16 @@ def test_the_table_shows_15_trials_including_the_chosen_one():
     assert (last[0], last[-1]) == ("als, rank 20", "chosen")
 
 
+def test_the_table_shows_the_chosen_settings_if_only_others_were_judged():
+    default, other = Trial(Candidate("logit", {})), Trial(Candidate("categorical", {}), 1, {0: 0.2})
+    table, *_ = _tables("data", "m.relatent", Tuned([other, default], "mrr", "", 0, 1.0, default=default))
+    rows = list(zip(*(map(str, column.cells) for column in table.columns), strict=True))
+    assert [(row[0], row[-1]) for row in rows] == [
+        ("logit, default settings", "chosen"),
+        ("categorical, default settings", ""),
+    ]
+
+
 def test_a_choice_without_explanations_is_reported_with_a_caveat(capsys, family, tmp_path):
     arguments = ("tune", family, "-o", tmp_path / "m.relatent", "--trials", 1, "--model", "categorical")
     line = "categorical cannot explain predictions or fold in new entities; to do so use --model logit --model als"

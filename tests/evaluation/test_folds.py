@@ -5,12 +5,13 @@ import pytest
 
 import relatent
 from relatent.data.cell_keys import cell_keys
-from relatent.data.heldout import sample_zeros
+from relatent.data.heldout import ZEROS_PER_FACT, sample_zeros
 from relatent.errors import InputError
 from relatent.evaluation import folds as folds_module
 from relatent.evaluation.cross_validation import cross_validate
-from relatent.evaluation.folds import cell_folds, stratified_folds
+from relatent.evaluation.folds import cell_folds, make_folds, stratified_folds
 from small_graphs import blocks, cliques, marriages, random_facts
+from sparse_graphs import sparse_graph
 
 ALS = relatent.RescalALS(rank=3, l2_entities=0.1, l2_relations=0.1, tol=1e-2)
 
@@ -105,6 +106,12 @@ def test_every_fold_has_facts_and_zeros_and_mirrors_stay_together():
 @pytest.fixture
 def sampled(monkeypatch):
     monkeypatch.setattr(folds_module, "MAX_FOLD_CELLS", 100)
+
+
+def test_the_fold_of_a_sparse_graph_is_not_much_larger_than_its_facts():
+    facts = sparse_graph("biology", 0)
+    for fold in make_folds(facts, 3, 0, zeros_per_fact=ZEROS_PER_FACT):
+        assert len(fold.cells) < 2 * ZEROS_PER_FACT * fold.truth.sum()
 
 
 def test_sampled_zeros_stand_for_all_of_them(sampled):

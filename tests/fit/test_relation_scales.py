@@ -58,7 +58,7 @@ def test_probabilities_sum_to_about_the_number_of_missing_facts(shopping, models
 def test_the_model_says_what_was_held_out(shopping, models):
     plain, scaled = (model.factors_.about for model in models)
     assert "rescaled" not in plain
-    assert scaled["rescaled"] == {"heldout_facts": round(len(shopping[0]) / 10), "steps": 10}
+    assert scaled["rescaled"] == {"heldout_facts": round(len(shopping[0]) / 10), "steps": 13}
     assert models[1].settings_.values["rescale_relations"] is True
 
 

@@ -28,7 +28,7 @@ from ..arrays import Ids, Mask, Matrix, Vector
 from ..atomic_write import replacing
 from ..data.facts import Facts
 from ..deprecation import renamed_arguments
-from ..errors import ConvergenceWarning, InputError
+from ..errors import ConvergenceWarning, InputError, PoorFitWarning
 from ..fit.estimators.als import RescalALS
 from ..json_values import to_json_object
 from ..model.factors import Factors
@@ -282,7 +282,8 @@ def _fit_least_squares(factors: Factors, facts: Facts) -> Factors:
     penalty = factors.penalty if _is_least_squares(factors) else None
     l2 = DEFAULT_L2 if penalty is None else float(penalty.parameters["entities"])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        for ignored in (ConvergenceWarning, PoorFitWarning):  # features, not predictions
+            warnings.simplefilter("ignore", ignored)
         return RescalALS(min(factors.rank, MAX_RANK), l2, l2, max_iter=MAX_ITER_ALS).fit(facts).factors_
 
 

@@ -152,7 +152,7 @@ SETTINGS = (
         "--rescale-relations/--no-rescale-relations",
         default=None,
         none=CHOSEN,
-        help="Make scores of different relations comparable by facts held out of a second, short fit.",
+        help="Make scores of different relations comparable by facts held out of a second, shorter fit.",
     ),
     _setting("--device", metavar="cpu|cuda", help="Where to compute."),
     _setting(

@@ -168,7 +168,8 @@ def evaluate(
     with bar("ranking") as progress:
         found = rank(factors, facts, known=others, progress=progress)
     if not found.n_known:
-        message = "nothing but the test facts is filtered: other true facts count as errors; name them with --known"
+        message = "no facts beside the test facts are known, so other true answers count as errors"
+        message += "; name the training facts with --known" if not known else ""
         click.echo(f"warning: {message}", err=True)
     document, shown = {"test": test, **found.to_dict()}, tables.ranking(f"{model} on {test}", found)
     if negatives is not None:

@@ -153,11 +153,12 @@ def _summary(factors: Factors, output: Path) -> dict[str, Any]:
 
 
 def _readable(summary: dict[str, Any]) -> dict[str, Any]:
-    """The summary for a table: names and reason in place of the chosen settings, which are among all settings."""
+    """The summary for a table: the chosen settings and the reason in one line."""
     if "chosen" not in summary:
         return summary
     chosen = summary["chosen"]
-    return {**summary, "chosen": f"{', '.join(chosen['settings'])} ({chosen['reason']})"}
+    values = ", ".join(f"{name} {value}" for name, value in chosen["settings"].items())
+    return {**summary, "chosen": f"{values} ({chosen['reason']})"}
 
 
 def _read_and_fit(
@@ -184,7 +185,7 @@ def _read_and_fit(
         return
     if checkpoint is not None and checkpoint.exists():
         click.echo(f"resuming from {checkpoint.path}", err=True)
-    with bar(f"fitting {model}", at_most=True, note="computing the start") as progress:
+    with bar(f"fitting {model}", at_most=True, note="computing the start, the first time also compiling") as progress:
         together = None if workers.size == 1 else workers
         estimator.fit(facts, heldout, progress=progress, checkpoint=checkpoint, workers=together)
 

@@ -87,4 +87,4 @@ def _types(factors: Factors, given: dict[str, str | None], known: KnownFacts | N
     for place, ids in zip(("subject", "object"), ends, strict=True):
         name = given[place]
         if name is not None and int(factors.entities.ids(name)) not in ids:
-            yield f"no known fact has {name!r} as {place} of {given['relation']!r}; it may be of another kind"
+            yield f"no known fact has {name!r} as {place} of {given['relation']!r}: it is missing, or of another kind"

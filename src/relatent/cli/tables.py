@@ -124,13 +124,13 @@ def ranking(title: str, found: Ranking) -> list[Any]:
         for name, row in shown
     ]
     hits = [f"hits@{k}" for k in sorted(found.hits)]
-    filtered = "filtered" if found.n_known else "not filtered"
+    filtered = "filtered" if found.n_known else "filtered by the test facts only"
     note = f"{filtered}; ties get their mean rank (MRR {found.mrr_pessimistic:.3f} to {found.mrr_optimistic:.3f})"
     if found.n_unseen:
         note += f"; {found.n_unseen} names that the model does not know are ranked with a zero vector"
     if found.n_trained_on is None:
-        note += "; the training facts are not among the test and known facts: some test facts may be training facts"
-    baseline = "no frequency baseline: it counts answers in known facts; name them with --known"
+        note += "; some test facts may be training facts: name the training facts with --known to find out"
+    baseline = "no frequency baseline: it counts answers in the facts that --known names beside the test facts"
     if found.baseline is not None:
         baseline = "frequency baseline: answers ranked by how often they occur in that place of the relation in --known"
     ranks = table(title, ("question", "n", "MRR", *hits, "mean rank"), rows, numbers=range(1, 4 + len(hits)))

@@ -126,6 +126,8 @@ def _tables(data: str, output: Path, found: Tuned) -> list[Any]:
     shown = tried[:MAX_TRIALS]
     if found.chosen_trial in tried[MAX_TRIALS:]:
         shown[-1] = found.chosen_trial
+    if tried and found.chosen_trial not in tried:
+        shown = [found.chosen_trial, *shown]
     rows = [
         (
             str(trial.candidate),
@@ -133,7 +135,7 @@ def _tables(data: str, output: Path, found: Tuned) -> list[Any]:
             tables.figure(trial.score, 4),
             tables.figure(trial.spread, 4),
             f"{trial.seconds:.1f}",
-            "chosen" if trial is found.chosen_trial and trial.judged else trial.note,
+            "chosen" if trial is found.chosen_trial and (trial.judged or not trial.round) else trial.note,
         )
         for trial in shown
     ]

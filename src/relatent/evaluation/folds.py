@@ -13,7 +13,7 @@ from ..data.facts import Facts
 from ..data.heldout import ZEROS_PER_FACT, HeldOut, sample_zeros
 from ..errors import InputError
 
-MAX_FOLD_CELLS = 20_000_000  # up to this many cells each is put into a fold; beyond, zeros are sampled
+MAX_FOLD_CELLS = 2_000_000  # up to this many cells each is put into a fold; beyond, zeros are sampled
 
 
 def make_folds(

@@ -68,6 +68,7 @@ def heldout_ranks(
     tasks = [(estimator, facts, n_heldout, seed, validation) for seed in seeds]
     found = []
     with reporting(progress, "held-out facts") as report:
+        report(0, n_fits, "held-out facts")
         for ranks in run_tasks(_fit_and_rank, tasks, min(n_processes(None, facts), n_fits), in_order=True):
             found.append(ranks)
             report(len(found), n_fits, "held-out facts")

@@ -23,7 +23,7 @@ from ..model.unlisted_scores import binned_unlisted_scores
 HELDOUT_SHARE = 0.1  # of the facts
 MIN_HELDOUT = 3  # facts of a relation, to learn its scale from
 SLOPE_PRECISION = 5.0  # 1 / variance of the slopes of relations
-SLOPE_RANGE = 5.0  # largest ratio of a relation's slope to the common one, either way
+SLOPE_RANGE = 20.0  # largest ratio of a relation's slope to the common one, either way
 
 
 class RelationScales(NamedTuple):

@@ -43,7 +43,6 @@ from .base import FitArguments, held_out
 from .rescal_base import RescalBase, blank
 
 VALIDATION_INTERVAL = 5  # steps
-SHORT_FIT_ROUNDS = 10  # of Adam, to learn scales of relations: more do not change them
 
 
 class Rescal(RescalBase):
@@ -171,8 +170,13 @@ class Rescal(RescalBase):
         rest, heldout = split(facts, test_size=HELDOUT_SHARE, random_state=self.seed_)
         trial, adam = copy(self), isinstance(self._optimiser(self.method_), Adam)
         if isinstance(self.init, Factors):  # they may know the held-out facts
-            trial.rank, trial.init, trial.max_iter = self.init.rank, "small", max(self.max_iter, SHORT_FIT_ROUNDS)
-        trial.max_iter = min(trial.max_iter, SHORT_FIT_ROUNDS) if adam else trial.max_iter
+            trial.rank, trial.init, trial.max_iter = (
+                self.init.rank,
+                "small",
+                max(self.max_iter, automatic.SPARSE_ROUNDS),
+            )
+        if adam:  # the slopes hardly change in the second half of the rounds
+            trial.max_iter = -(-trial.max_iter // (2 if len(facts) < automatic.LARGE_DATA else 10))
         arguments.progress(self.n_iter_, self.n_iter_, "learning the scales of the relations")
         trial._fit_factors(FitArguments(Shard.of(rest), None, silent, None))
         with one_blas_thread():

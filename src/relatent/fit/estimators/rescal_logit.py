@@ -39,7 +39,7 @@ class RescalLogit(Rescal):
     structure : "full" (R_k with r² numbers) or "complex" (r numbers: ComplEx)
     rescale_relations : whether a slope and an intercept per relation make scores of different relations comparable, and
         their probabilities those of unlisted cells if a tenth of the true facts is missing. They are learned from a
-        tenth of the facts, held out of a second, short fit
+        tenth of the facts, held out of a second, shorter fit
     random_state : seed of the start and of the sample
 
     >>> import relatent
