@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ from .rescal_base import RescalBase, blank
 VALIDATION_INTERVAL = 5  # steps
 
 
+@dataclass(eq=False, repr=False)
 class Rescal(RescalBase):
     """RESCAL with a loss of your choice, over all observed cells, with fact weights and masks.
 
@@ -67,56 +69,26 @@ class Rescal(RescalBase):
     True
     """
 
-    settings_: ChosenSettings
-    # None in these is replaced before the fit, by `_with_chosen_settings`.
-    l2_entities: float
-    l2_relations: float
-    bias: bool
-    max_iter: int
-    init: str | Factors
-    structure: str
-    rescale_relations: bool
-
-    def __init__(
-        self,
-        rank: int | None = None,
-        loss: str | Loss = "logistic",
-        l2_entities: float | None = None,
-        l2_relations: float | None = None,
-        bias: bool | None = None,
-        method: str = "auto",
-        max_iter: int | None = None,
-        tol: float = 1e-5,
-        init: str | Factors | None = None,
-        device: str = "cpu",
-        dtype: str = "float32",
-        random_state: RandomState = 0,
-        *,
-        zeros: str = "all",
-        patience: int = 10,
-        penalty: Penalty | None = None,
-        optimiser: Optimiser | None = None,
-        structure: str | None = None,
-        rescale_relations: bool | None = None,
-    ):
-        self.rank = rank
-        self.loss = loss
-        self.l2_entities = l2_entities  # type: ignore[assignment]
-        self.l2_relations = l2_relations  # type: ignore[assignment]
-        self.bias = bias  # type: ignore[assignment]
-        self.method = method
-        self.max_iter = max_iter  # type: ignore[assignment]
-        self.tol = tol
-        self.init = init  # type: ignore[assignment]
-        self.device = device
-        self.dtype = dtype
-        self.random_state = random_state
-        self.zeros = zeros
-        self.patience = patience
-        self.penalty = penalty
-        self.optimiser = optimiser
-        self.structure = structure  # type: ignore[assignment]
-        self.rescale_relations = rescale_relations  # type: ignore[assignment]
+    # None is replaced before the fit, by `_with_chosen_settings`; hence the types without None.
+    rank: int | None = None
+    loss: str | Loss = "logistic"
+    l2_entities: float = None  # type: ignore[assignment]
+    l2_relations: float = None  # type: ignore[assignment]
+    bias: bool = None  # type: ignore[assignment]
+    method: str = "auto"
+    max_iter: int = None  # type: ignore[assignment]
+    tol: float = 1e-5
+    init: str | Factors = None  # type: ignore[assignment]
+    device: str = "cpu"
+    dtype: str = "float32"
+    random_state: RandomState = 0
+    _: KW_ONLY
+    zeros: str = "all"
+    patience: int = 10
+    penalty: Penalty | None = None
+    optimiser: Optimiser | None = None
+    structure: str = None  # type: ignore[assignment]
+    rescale_relations: bool = None  # type: ignore[assignment]
 
     def _choose(self, data: DataSummary) -> ChosenSettings:
         return automatic.for_likelihood(self.get_params(deep=False), data, losses.resolve(self.loss))

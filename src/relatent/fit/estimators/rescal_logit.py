@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from ...model.factors import Factors
-from ...random_state import RandomState
-from ..optimisers import Optimiser
-from ..penalties import Penalty
+from dataclasses import dataclass, field
+
 from .rescal import Rescal
 
 
+@dataclass(eq=False, repr=False)
 class RescalLogit(Rescal):
     """RESCAL by the Bernoulli likelihood over all observed cells.
 
@@ -49,44 +48,4 @@ class RescalLogit(Rescal):
     True
     """
 
-    def __init__(
-        self,
-        rank: int | None = None,
-        l2_entities: float | None = None,
-        l2_relations: float | None = None,
-        bias: bool | None = None,
-        method: str = "auto",
-        max_iter: int | None = None,
-        tol: float = 1e-5,
-        init: str | Factors | None = None,
-        device: str = "cpu",
-        dtype: str = "float32",
-        random_state: RandomState = 0,
-        *,
-        zeros: str = "all",
-        patience: int = 10,
-        penalty: Penalty | None = None,
-        optimiser: Optimiser | None = None,
-        structure: str | None = None,
-        rescale_relations: bool | None = None,
-    ):
-        super().__init__(
-            rank,
-            "logistic",
-            l2_entities,
-            l2_relations,
-            bias,
-            method,
-            max_iter,
-            tol,
-            init,
-            device,
-            dtype,
-            random_state,
-            zeros=zeros,
-            patience=patience,
-            penalty=penalty,
-            optimiser=optimiser,
-            structure=structure,
-            rescale_relations=rescale_relations,
-        )
+    loss: str = field(default="logistic", init=False)
