@@ -55,7 +55,7 @@ class Rescal(RescalBase):
 
     Parameters
     ----------
-    rank : number of latent components; None is 50, or the number of entities if that is less
+    rank : number of latent components; here and below, None is chosen from the data (`settings_` says what and why)
     loss : "logistic" (the Bernoulli likelihood), "squared", "hinge" (smoothed), "poisson" (counts, `Facts.times`),
         "categorical" (a pair has one relation or none), "softmax" (each answer competes with all entities: the best for
         ranking; no bias, and probabilities only by `Calibrated`), or an object like those in `relatent.fit.losses`

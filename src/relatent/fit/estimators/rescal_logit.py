@@ -17,11 +17,11 @@ class RescalLogit(Rescal):
 
     Parameters
     ----------
-    rank : number of latent components; None is 50, or the number of entities if that is less
+    rank : number of latent components; here and below, None is chosen from the data (`settings_` says what and why)
     l2_entities, l2_relations : λ_A, λ_R
     bias : whether each relation has a bias b_k (not penalised)
-    method : "exact"; "sampled"; "auto" is exact if one sum over all cells takes at most a second or two. `method_` says
-        which one was used
+    method : "exact"; "sampled"; "auto" is exact where a sample of the cells would cost as much. `method_` says which
+        one was used
     max_iter, tol : maximum number of steps; the fit stops when the objective changes by less than tol of itself per
         step, over ten steps. With Adam a step is a round of four updates, the learning rate falls to zero over max_iter
         rounds, and tol has no effect
