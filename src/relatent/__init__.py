@@ -8,7 +8,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .compile_cache import ensure_cache_folder
+
 __version__ = "0.1.0"
+
+ensure_cache_folder()
 
 if TYPE_CHECKING:
     from .analysis.answers import Answer, Answers, answers

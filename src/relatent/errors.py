@@ -19,6 +19,11 @@ RelatentWarning (also UserWarning)
 
 from __future__ import annotations
 
+import re
+
+# control characters except a line break, directions of text, and halves of surrogate pairs
+UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
 
 class RelatentError(Exception):
     """Base class of all errors that relatent raises deliberately."""
@@ -92,3 +97,8 @@ def one_line(problem: object, max_characters: int | None = None) -> str:
     """The message of another library's error without line breaks; its class name if it has no message."""
     text = " ".join(str(problem).split()) or type(problem).__name__
     return text if max_characters is None or len(text) <= max_characters else f"{text[:max_characters]}…"
+
+
+def printable(text: str) -> str:
+    """The text with control characters as escapes: a name in a data file must not control the terminal."""
+    return UNPRINTABLE.sub(lambda found: found.group().encode("unicode_escape").decode(), text)

@@ -8,6 +8,8 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import sklearn.base
+from odd_graphs import odd_fits
 
 import relatent
 from relatent.data.heldout import HeldOut
@@ -92,6 +94,9 @@ def main(folder: Path) -> None:
             found[f"{name}/objective"] = fitted.trace_.objective
             found[f"{name}/sent"] = np.diff(sent)  # a step, by the first worker
             found[f"{name}/fingerprint"] = np.array(f.about["data"]["fingerprint"])
+        for name, estimator, facts in odd_fits():
+            fitted = sklearn.base.clone(estimator).fit(part(facts, workers.rank, workers.size), workers=workers)
+            found[f"odd/{name}"] = fitted.trace_.objective
         np.savez(folder / f"{workers.rank}.npz", **found)
 
 

@@ -10,6 +10,7 @@ pytest.importorskip("torch", reason="several workers need torch (make test-torch
 
 import launcher
 from fits import fits
+from odd_graphs import odd_fits
 
 pytestmark = pytest.mark.torch
 
@@ -89,3 +90,11 @@ def test_a_sampled_step_sends_the_gradient_and_the_objects_that_were_drawn(toget
     sent = together[0]["sampled many/sent"]
     assert (sent >= gradient).all()
     np.testing.assert_allclose(sent, gradient, rtol=0.1)
+
+
+def test_several_workers_fit_odd_graphs_as_one_process_does(together):
+    for name, estimator, facts in odd_fits():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            alone = sklearn.base.clone(estimator).fit(facts).trace_.objective
+        np.testing.assert_allclose(together[0][f"odd/{name}"], alone, rtol=1e-6, atol=1e-6, err_msg=name)

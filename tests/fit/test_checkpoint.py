@@ -220,9 +220,9 @@ class Clock:
     def __init__(self, monkeypatch, seconds_to_write=0.0):
         self.now, self.written, self.seconds_to_write = 0.0, [], seconds_to_write
         monkeypatch.setattr(checkpoint.time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(checkpoint, "save_file", self.save_file)
+        monkeypatch.setattr(checkpoint, "write_tensors", self.write)
 
-    def save_file(self, *_):
+    def write(self, *_):
         self.written.append(self.now)
         self.now += self.seconds_to_write
 

@@ -336,7 +336,7 @@ def test_a_header_that_does_not_fit_is_refused(path, changes, message):
     [
         ({"A": None}, "does not hold the tensors of a model"),
         ({"more": np.zeros(1)}, "does not hold the tensors of a model"),
-        ({"A": np.zeros((4, 2), np.float16)}, "A is of another type"),
+        ({"A": np.zeros((4, 2), np.float16)}, "A is float16"),
         ({"A": np.zeros((4, 2), np.int64)}, "A is int64"),
         ({"A": np.zeros((4, 3))}, r"R is float32 of shape \(3, 2, 2\)"),
         ({"A": np.zeros(8)}, r"A has shape \(8,\)"),
@@ -355,7 +355,7 @@ def test_a_header_that_does_not_fit_is_refused(path, changes, message):
         ({"entity_offsets": np.array([0, 3, 9, 10, 15])}, "its entity names are not UTF-8"),
         ({"entity_offsets": np.array([0, 0, 0, 9, 15])}, "entity names must be distinct, got ''"),
         ({"entity_names": np.full(15, 0xFF, np.uint8)}, "its entity names are not UTF-8"),
-        ({"entity_names": np.zeros((15, 1), np.uint8).view(np.int8)}, "entity_names is of another type"),
+        ({"entity_names": np.zeros((15, 1), np.uint8).view(np.int8)}, "entity_names is int8"),
     ],
 )
 def test_tensors_that_do_not_fit_are_refused(path, tensors, message):
@@ -435,7 +435,7 @@ def broken_write(*args: object, **keywords: object) -> None:
 
 def test_an_interrupted_save_leaves_the_old_file_whole_and_nothing_beside_it(path, monkeypatch):
     save(small(), path)
-    monkeypatch.setattr(model_file, "save_file", broken_write)
+    monkeypatch.setattr(model_file, "write_tensors", broken_write)
     with pytest.raises(KeyboardInterrupt):
         save(small("float64"), path)
     assert os.listdir(path.parent) == [path.name]

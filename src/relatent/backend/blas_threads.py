@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from typing import Any
 
@@ -16,18 +18,43 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
+class _Limits:
+    """Limits of the process that threads share: the first one to need them sets them, the last one removes them."""
+
+    def __init__(self) -> None:
+        self._lock, self._users, self._active = threading.Lock(), 0, ExitStack()
+
+    @contextmanager
+    def limit(self, everything: bool) -> Iterator[None]:
+        """Limit BLAS, or everything, to one thread."""
+        from threadpoolctl import threadpool_limits
+
+        with self._lock:
+            if everything:
+                self._active.enter_context(threadpool_limits(limits=1))  # of all libraries that are loaded by now
+            elif not self._users:
+                self._active.enter_context(_controller().limit(limits=1, user_api="blas"))
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if not self._users:
+                    self._active.close()
+
+
+_LIMITS = _Limits()
+
+
+def one_blas_thread() -> AbstractContextManager[None]:
     """Run every BLAS call on one thread; the callers run in parallel."""
-    limits: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    return limits
+    return _LIMITS.limit(everything=False)
 
 
-def one_thread() -> AbstractContextManager[Any]:
+def one_thread() -> AbstractContextManager[None]:
     """Run BLAS and OpenMP of all loaded libraries on one thread.
 
     For work on a machine that is busy otherwise: idle OpenMP threads spin and take time from other processes.
     """
-    from threadpoolctl import threadpool_limits
-
-    limits: AbstractContextManager[Any] = threadpool_limits(limits=1)
-    return limits
+    return _LIMITS.limit(everything=True)

@@ -1,7 +1,7 @@
 """Free memory and disk space, checked before work starts rather than exhausted in the middle of it.
 
-Free memory is that of the machine or of the container's limit, whichever is less (cgroups, v1 and v2). The file cache
-counts as free.
+Free memory is that of the machine, of the container (cgroups, v1 and v2) or of the limits of the process (ulimit),
+whichever is least. The file cache counts as free.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ class MemoryEstimate(NamedTuple):
 
 def available(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup")) -> int | None:
     """Bytes of free memory; None if the system does not tell."""
-    machine, limits = _machine(proc), [_left_in_group(*group) for group in _cgroups(proc, cgroup)]
-    return min((found for found in (machine, *limits) if found is not None), default=None)
+    limits = [_left_in_group(*group) for group in _cgroups(proc, cgroup)]
+    found = (_machine(proc), *limits, *_left_of_process(proc))
+    return min((free for free in found if free is not None), default=None)
 
 
 def check_memory(needed: int, what: str, remedy: str) -> None:
@@ -64,6 +65,22 @@ def _machine(proc: Path) -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
         return None
+
+
+def _left_of_process(proc: Path) -> list[int]:
+    """Bytes under the limits of this process on its address space and its data (ulimit -v and -d)."""
+    try:
+        import resource
+
+        pages = [int(count) for count in (proc / "self" / "statm").read_text().split()]
+    except (ImportError, OSError, ValueError):
+        return []
+    limits = ((resource.RLIMIT_AS, pages[0]), (resource.RLIMIT_DATA, pages[5]))
+    return [
+        max(0, limit - used * resource.getpagesize())
+        for kind, used in limits
+        if (limit := resource.getrlimit(kind)[0]) != resource.RLIM_INFINITY
+    ]
 
 
 def _cgroups(proc: Path, cgroup: Path) -> Iterator[tuple[Path, str, str, str]]:

@@ -63,6 +63,8 @@ class IrmState(NamedTuple):
 class Gibbs:
     """The solver: a step is one sweep of every chain."""
 
+    growing = ("kept_z", "kept_hyper")  # fields of the state that have more rows after each step
+
     def __init__(self, facts: Facts, *, chains: int, burn_in: int, n_samples: int, random_state: int):
         self.n_entities, self.n_relations = facts.n_entities, facts.n_relations
         self.cells = block_model.block_cells(facts)
@@ -77,6 +79,12 @@ class Gibbs:
         z = np.full((self.chains, self.n_entities), -1, np.int32)
         hyper = np.tile([1.0, 0.1, 1.0, -np.inf], (self.chains, 1))
         return IrmState(0, z, hyper, np.inf, z[:0], hyper[:0])
+
+    def is_valid(self, state: IrmState) -> bool:
+        """Whether every entity has a cluster in a state that was read, and each sample its numbers."""
+        labels = np.concatenate([state.z, state.kept_z])
+        same = len(state.kept_z) == len(state.kept_hyper)
+        return state.sweep > 0 and same and labels.min() >= 0 and bool(labels.max() < self.n_entities)
 
     def finished(self, state: IrmState) -> str | None:
         """When all sweeps are done."""

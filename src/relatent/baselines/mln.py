@@ -34,6 +34,7 @@ from .clauses import (
     Clause,
     Codes,
     Evidence,
+    Shape,
     best_chains,
     best_of_each_head,
     short_clauses,
@@ -316,6 +317,7 @@ class Search:
     """The solver: a step is one round, new clauses and then all weights."""
 
     window = 1
+    growing = ("codes", "weights")  # fields of the state that have more rows after each step
 
     def __init__(self, likelihood: Likelihood, *, max_length: int, max_clauses: int):
         self.likelihood = likelihood
@@ -327,6 +329,13 @@ class Search:
         codes = unit_clauses(len(self.likelihood.X))
         codes, weights, objective = self.likelihood.refit(codes, np.zeros(len(codes)), steps=SEARCH_STEPS)
         return ClauseSearchState(codes, weights, objective, rounds=0, added=0, full=0)
+
+    def is_valid(self, state: ClauseSearchState) -> bool:
+        """Whether the clauses of a state that was read consist of relations that exist."""
+        shapes, relations, k = state.codes[:, 0], state.codes[:, 1:], len(self.likelihood.X)
+        possible = np.isin(shapes, list(Shape)).all() and relations.min() >= -1 and relations.max() < k
+        heads = bool(possible) and bool(relations[:, 2].min() >= 0)
+        return heads and len(state.codes) == len(state.weights)
 
     def finished(self, state: ClauseSearchState) -> str | None:
         """The model is full, or no candidate is worth its penalty."""

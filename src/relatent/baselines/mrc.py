@@ -57,6 +57,8 @@ class MrcState(NamedTuple):
 class Stagewise:
     """The solver: a step is one more clustering."""
 
+    growing = ("z", "q", "W")  # fields of the state that have more rows after each step
+
     def __init__(
         self,
         facts: Facts,
@@ -85,6 +87,12 @@ class Stagewise:
         theta = np.empty(0) if self.all_cells is None else self.bias[self.all_cells.triples[:, 1]]
         none = np.empty((0, n), np.int32), np.empty((0, k), np.int32), np.empty((0, self.Q, self.C, self.C))
         return MrcState(*none, theta, np.inf)
+
+    def is_valid(self, state: MrcState) -> bool:
+        """Whether the clusters of a state that was read exist."""
+        same = len(state.z) == len(state.q) == len(state.W)
+        limits = ((state.z, self.C), (state.q, self.Q))
+        return same and all(ids.min(initial=0) >= 0 and ids.max(initial=0) < count for ids, count in limits)
 
     def finished(self, state: MrcState) -> str | None:
         """Finished when all clusterings are made."""

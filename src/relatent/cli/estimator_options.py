@@ -264,5 +264,5 @@ def _named_value(option: str) -> tuple[str, Any]:
 def _value(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

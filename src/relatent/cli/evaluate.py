@@ -17,7 +17,7 @@ from .estimator_options import (
     search_grid,
     settings_options,
 )
-from .output import print_result
+from .output import print_result, say
 from .shared_options import FILE, json_option, model_argument, seed_option
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def evaluate(
     if not found.n_known:
         message = "no facts beside the test facts are known, so other true answers count as errors"
         message += "; name the training facts with --known" if not known else ""
-        click.echo(f"warning: {message}", err=True)
+        say(f"warning: {message}")
     document, shown = {"test": test, **found.to_dict()}, tables.ranking(f"{model} on {test}", found)
     if negatives is not None:
         truth = _truth_test(factors, facts, test, negatives, validation, validation_negatives, seed)
@@ -236,9 +236,9 @@ def table1(
         except DownloadError as error:
             if only_datasets:
                 raise
-            click.echo(f"warning: {experiment.title} is left out: {error}", err=True)
+            say(f"warning: {experiment.title} is left out: {error}")
             continue
-        click.echo(f"{title}: {rows[-1].auc_pr:.3f} in {rows[-1].seconds:.0f} s", err=True)
+        say(f"{title}: {rows[-1].auc_pr:.3f} in {rows[-1].seconds:.0f} s")
     print_result(as_json, {"rows": [row.to_dict() for row in rows]}, lambda: [tables.table1(rows), *TABLE1_NOTES])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from .estimator_options import (
     settings_options,
     with_probabilities,
 )
-from .output import print_result
+from .output import print_result, save_model, say
 from .shared_options import FILE, json_option, model_output_option, seed_option
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def fit(
     from . import tables
     from .distributed import check_launch, join_workers
 
-    if checkpoint is not None and checkpoint.resolve() == output.resolve():
+    if checkpoint is not None and os.path.realpath(checkpoint) == os.path.realpath(output):
         raise click.UsageError("--checkpoint and --output must be different files")
     if checkpoint is None and checkpoint_steps is not None:
         raise click.UsageError("--checkpoint-steps needs --checkpoint FILE")
@@ -116,7 +117,7 @@ def fit(
             raise
         if workers.rank > 0:
             return
-        estimator.factors_.save(output)
+        save_model(estimator.factors_, output)
     if checkpoint is not None:
         checkpoint.unlink(missing_ok=True)  # the model is written, the state is no longer needed
     factors = estimator.factors_
@@ -184,7 +185,7 @@ def _read_and_fit(
         estimator.fit(facts, heldout, checkpoint=checkpoint, workers=workers)
         return
     if checkpoint is not None and checkpoint.exists():
-        click.echo(f"resuming from {checkpoint.path}", err=True)
+        say(f"resuming from {checkpoint.path}")
     with bar(f"fitting {model}", at_most=True, note="computing the start, the first time also compiling") as progress:
         together = None if workers.size == 1 else workers
         estimator.fit(facts, heldout, progress=progress, checkpoint=checkpoint, workers=together)
@@ -195,20 +196,20 @@ def _check_memory_and_disk(estimator: Estimator, facts: Facts, output: Path) -> 
     from ..backend import memory
 
     needs = estimator.estimate_memory(facts)
-    memory.check_disk(output.resolve().parent, needs.file, f"the model {output.name}")
+    memory.check_disk(Path(os.path.realpath(output)).parent, needs.file, f"the model {output.name}")
     free = memory.available()
     if needs.memory > REPORTED_MEMORY_BYTES and free is not None and free >= needs.memory:
-        click.echo(f"needs about {memory.size(needs.memory)} of memory, {memory.size(free)} are free", err=True)
+        say(f"needs about {memory.size(needs.memory)} of memory, {memory.size(free)} are free")
 
 
 def _save_interrupted(estimator: Estimator, output: Path, checkpoint: Path | None) -> None:
     """Write the model fitted so far, say where it is, and exit; returns if there is no model yet."""
     if not hasattr(estimator, "factors_"):
-        click.echo("interrupted before there was a model to write", err=True)
+        say("interrupted before there was a model to write")
         return
-    estimator.factors_.save(output)
+    save_model(estimator.factors_, output)
     resume = "use --checkpoint to be able to resume"
     if checkpoint is not None and checkpoint.exists():
         resume = f"the same command resumes from {checkpoint}"
-    click.echo(f"interrupted after {estimator.n_iter_} steps; the model so far is in {output}; {resume}", err=True)
+    say(f"interrupted after {estimator.n_iter_} steps; the model so far is in {output}; {resume}")
     sys.exit(130)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ..model.fold_in_defaults import FOLD_IN_OTHERS
-from .output import print_result
+from .output import print_result, save_model
 from .shared_options import json_option, model_argument, model_output_option, seed_option
 
 
@@ -42,7 +42,7 @@ def fold_in(
     check_target(output)
     factors = load(model)
     larger = factors.fold_in(open_facts(data), entities=entities or None, others=others, random_state=seed)
-    larger.save(output)
+    save_model(larger, output)
     added = larger.about["folded_in"][len(factors.about.get("folded_in", [])) :]
     n = len(larger.entities)
     print_result(

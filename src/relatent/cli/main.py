@@ -20,6 +20,7 @@ from .datasets_info_export import datasets, export, info
 from .evaluate import cross_validate, evaluate, table1
 from .fit import fit
 from .fold_in import fold_in
+from .output import say
 from .plot import plot
 from .predict import predict
 from .serve import serve
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
+        say("interrupted")
         sys.exit(130)
     except RelatentError as error:
         _fail(str(error))
@@ -72,11 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    click.echo(f"warning: {message}", err=True)
+    say(f"warning: {message}")
 
 
 def _fail(message: str) -> None:
-    click.echo("error: " + " ".join(message.split()), err=True)
+    say("error: " + " ".join(message.split()))
     sys.exit(1)
 
 

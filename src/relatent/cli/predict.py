@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .output import print_result
+from .output import print_result, say
 from .shared_options import json_option, model_argument, top_option
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def predict(
     found = _predictions(factors, given, k, facts)
     note = describe_probabilities(factors)
     if not factors.has_probabilities or "calibration" in factors.about:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}")
     for line in _types(factors, given, facts):
-        click.echo(f"note: {line}", err=True)
+        say(f"note: {line}")
     print_result(as_json, {"predictions": found, "probabilities": note}, lambda: [tables.predictions(found)])
 
 

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import importlib.util
 import ipaddress
-import json
 import socket
 import threading
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import InputError
+from .output import print_json, say
 from .shared_options import json_option
 
 if TYPE_CHECKING:
@@ -54,16 +54,16 @@ def serve(
         explorer = open_explorer(model, known, test)
         url = url_of(listener)
         if not is_loopback(host):
-            click.echo(f"warning: everyone who can reach {url} can query this model; there is no password", err=True)
+            say(f"warning: everyone who can reach {url} can query this model; there is no password")
         if as_json:
-            click.echo(json.dumps({"url": url, "model": str(model)}))
-        click.echo(f"serving {model.name} at {url} (Ctrl-C stops it)", err=True)
+            print_json({"url": url, "model": str(model)})
+        say(f"serving {model.name} at {url} (Ctrl-C stops it)")
         if open_browser:
             import webbrowser
 
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
         run(explorer, listener, host)
-    click.echo("stopped", err=True)
+    say("stopped")
 
 
 def check_installed() -> None:

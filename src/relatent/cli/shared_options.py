@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from .output import say
+
 C = TypeVar("C", bound=Callable[..., Any])
 
 FILE = click.Path(path_type=Path)
@@ -41,5 +43,5 @@ class CommandWithRenamedOptions(click.Command):
         if name not in self.renamed:
             return argument
         new = self.renamed[name]
-        click.echo(f"warning: {name} is now called {new}; the old name goes in the next release", err=True)
+        say(f"warning: {name} is now called {new}; the old name goes in the next release")
         return f"{new}{equals}{value}"

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..errors import printable
+
 if TYPE_CHECKING:
     from ..analysis.duplicates import Duplicates
     from ..analysis.explain import Explanation
@@ -34,12 +36,17 @@ def console() -> Console:
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = ()) -> Table:
     """A table; the columns in `numbers` are right-aligned."""
-    made = Table(title=Text(title), title_justify="left", title_style="bold")
+    made = Table(title=_text(title), title_justify="left", title_style="bold")
     for position, column in enumerate(columns):
         made.add_column(column, justify="right" if position in numbers else "left", overflow="fold")
     for row in rows:
-        made.add_row(*(Text(cell) for cell in row))  # as Text: a name like [Fe] is not markup
+        made.add_row(*map(_text, row))
     return made
+
+
+def _text(content: str) -> Text:
+    """A cell as it is to be shown: a name like [Fe] is not markup, and none controls the terminal."""
+    return Text(printable(content))
 
 
 def figure(value: float | None, digits: int = 3) -> str:
@@ -271,11 +278,11 @@ def explanation(found: Explanation) -> list[Any]:
 
 def values(title: str, pairs: Iterable[tuple[str, Any]]) -> Table:
     """Names and values, one per line."""
-    made = Table(title=Text(title), title_justify="left", title_style="bold", show_header=False)
+    made = Table(title=_text(title), title_justify="left", title_style="bold", show_header=False)
     made.add_column(style="dim")
     made.add_column(overflow="fold")
     for name, value in pairs:
-        made.add_row(Text(name), Text(str(value)))
+        made.add_row(_text(name), _text(str(value)))
     return made
 
 

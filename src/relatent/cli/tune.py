@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .output import print_result
+from .output import print_result, save_model, say
 from .shared_options import json_option, model_output_option, seed_option
 
 if TYPE_CHECKING:
@@ -97,13 +97,13 @@ def tune(
             random_state=seed,
             progress=progress,
         )
-    found.factors_.save(output)
+    save_model(found.factors_, output)
     if not found.factors_.has_probabilities:
-        click.echo(f"note: {describe_probabilities(found.factors_)}", err=True)
+        say(f"note: {describe_probabilities(found.factors_)}")
     document = {"model": str(output), "data": data, **found.to_dict()}
     print_result(as_json, document, lambda: _tables(data, output, found))
     if found.stopped:
-        click.echo(f"interrupted before the end; the best model so far is in {output}", err=True)
+        say(f"interrupted before the end; the best model so far is in {output}")
         sys.exit(130)
 
 

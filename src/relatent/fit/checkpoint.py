@@ -5,26 +5,33 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from glob import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
-from ..atomic_write import replacing
+from ..atomic_write import check_writable, remove_leftovers, replacing
 from ..backend.memory import check_disk
 from ..distributed.workers import ALONE, Workers
-from ..errors import CheckpointWarning, InputError, ModelFileError, RelatentError
+from ..errors import CheckpointWarning, InputError, ModelFileError
+from ..tensor_file import NO_DIGEST, TensorFile, n_not_finite, open_tensors, write_tensors
+from ..tensor_file import digest as sha256
 
 MIN_SECONDS_PER_WRITE_SECOND = 20  # writing takes at most 1/20 of the time
+
+
+class ValueKind(NamedTuple):
+    """Type and shape of one value of a state; numbers have no axes."""
+
+    dtype: str
+    shape: tuple[int, ...]  # −1: any length
 
 
 class SavedFit(NamedTuple):
@@ -74,14 +81,16 @@ class Checkpoint:
     def _check(self) -> None:
         if not self.path.parent.is_dir():
             raise InputError(f"the checkpoint's folder {self.path.parent} does not exist; create it first")
-        self._remove_temporary_files()
+        remove_leftovers(self.path, min_age_seconds=0.0)  # only one fit at a time may use a checkpoint
         if not self.path.exists():
+            check_writable(self.path)
             return
-        with self._open() as file:
-            if _note(file).get("fit_id") != self.fit_id:
-                raise InputError(
-                    f"{self.path} is the checkpoint of another fit (version, settings or data differ); delete it"
-                )
+        with self._readable() as file:
+            own = _note(file)[1]["fit_id"] == self.fit_id
+        if not own:
+            raise InputError(
+                f"{self.path} is the checkpoint of another fit (version, settings or data differ); delete it"
+            )
 
     def check_disk_space(self, state: Any, *, twice: bool) -> None:
         """Raise InputError unless two checkpoints fit on the disk: the last one stays until the next is complete."""
@@ -110,7 +119,7 @@ class Checkpoint:
             return
         try:
             self._write(state, steps, best)
-        except (OSError, SafetensorError) as error:
+        except OSError as error:
             if not self._failing:
                 message = (
                     f"{self.path}: the checkpoint could not be written ({error}); the fit continues and tries again"
@@ -121,24 +130,32 @@ class Checkpoint:
             self._failing, self._saved_steps = False, len(steps)
         self._wait(time.monotonic() - started)
 
-    def load(self, kind: type[Any]) -> SavedFit:
-        """The saved state, of the given type."""
+    def load(self, kind: type[Any], wanted: Mapping[str, ValueKind] | None = None) -> SavedFit:
+        """The saved state of the given type; `wanted`: what its values must be, apart from lengths."""
         note: dict[str, Any] = {}
         arrays: dict[str, NDArray[Any]] = {}
         with self.workers.raise_together():
             if self.workers.rank == 0:
-                with self._open() as file:
-                    note, arrays = _note(file), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                with self._readable() as file:
+                    note, arrays = _verified(file)
         note, arrays = _broadcast_contents(note, arrays, self.workers)
-
-        def values(of: str) -> dict[str, Any]:
-            found = {name: arrays.pop(f"{of}.{name}") for name in kind._fields if f"{of}.{name}" in arrays}
-            return {name: array if array.ndim else array.item() for name, array in found.items()}
-
-        state = kind(**values("state"))
-        best = state._replace(**values("best")) if note["best"][1] else None
+        with self.refusing():
+            state = kind(**_values(arrays, "state", kind))
+            best = state._replace(**_values(arrays, "best", kind)) if note["best"][1] else None
+        for part in (state, best):
+            self.check_state(part, wanted, lengths=False)
         self._saved_steps = len(note["steps"])
         return SavedFit(state, best, note["best"], note["steps"])
+
+    def check_state(self, state: Any, wanted: Mapping[str, ValueKind] | None, *, lengths: bool = True) -> None:
+        """Refuse a state whose types or shapes differ from what is wanted."""
+        if state is None or wanted is None:
+            return
+        for name, found in kinds_of(state).items():
+            dtype, shape = wanted[name]
+            same = len(found.shape) == len(shape) and found.dtype == dtype
+            if not same or (lengths and any(n not in (m, -1) for m, n in zip(found.shape, shape, strict=True))):
+                raise self._refusal()
 
     def _write(self, state: Any, steps: list[Any], best: Any) -> None:
         tensors = {f"state.{name}": _array(value) for name, value in state._asdict().items()}
@@ -146,32 +163,44 @@ class Checkpoint:
             pairs = zip(best.state._asdict().items(), state, strict=True)
             tensors |= {f"best.{name}": _array(value) for (name, value), own in pairs if value is not own}
         note = {
+            "sha256": NO_DIGEST,
+            "tensors": {name: [array.dtype.name, array.shape] for name, array in tensors.items()},
             "fit_id": self.fit_id,
             "steps": [list(step) for step in steps],
             "best": [best.loss, best.looks, best.looks_since],
         }
+        text = json.dumps(note)
         with replacing(self.path) as part:
-            save_file(tensors, part, {"checkpoint": json.dumps(note)})
-
-    def _remove_temporary_files(self) -> None:
-        """Remove the temporary files of a killed run; only one fit at a time may use a checkpoint."""
-        target = self.path.resolve()
-        for part in target.parent.glob(f".{escape(target.name)}.*.tmp"):
-            with suppress(OSError):
-                part.unlink()
+            write_tensors(tensors, part, {"checkpoint": text.replace(NO_DIGEST, sha256(text, tensors.values()), 1)})
 
     def _wait(self, took: float) -> None:
         self._due = time.monotonic() + (max(self.every, MIN_SECONDS_PER_WRITE_SECOND * took) if self.every else 0.0)
 
     @contextmanager
-    def _open(self) -> Iterator[Any]:
+    def _readable(self) -> Iterator[TensorFile]:
+        with self.refusing(), open_tensors(self.path) as file:
+            yield file
+
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Turn every fault of the file's contents into one ModelFileError."""
         try:
-            with safe_open(self.path, framework="numpy") as file:
-                yield file
-        except RelatentError:
-            raise
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            raise ModelFileError(f"{self.path} is not a checkpoint, or is damaged; give another name") from error
+            yield
+        except (OSError, KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+            raise self._refusal() from error
+
+    def _refusal(self) -> ModelFileError:
+        return ModelFileError(f"{self.path} is not a checkpoint, or is damaged; give another name")
+
+
+def kinds_of(state: Any, growing: Sequence[str] = ()) -> dict[str, ValueKind]:
+    """Type and shape of each value of a state; the fields in `growing` may have any number of rows."""
+    kinds = {}
+    for name, value in state._asdict().items():
+        array = value if hasattr(value, "shape") else np.asarray(value)
+        dtype = str(array.dtype).removeprefix("torch.") if len(array.shape) else np.asarray(value).dtype.kind
+        kinds[name] = ValueKind(dtype, (-1, *array.shape[1:]) if name in growing else tuple(array.shape))
+    return kinds
 
 
 def digest(*arrays: NDArray[Any] | None) -> str:
@@ -196,9 +225,39 @@ def _broadcast_contents(
     return note, received
 
 
-def _note(file: Any) -> dict[str, Any]:
-    note: dict[str, Any] = json.loads((file.metadata() or {})["checkpoint"])
-    return note
+def _note(file: TensorFile) -> tuple[str, dict[str, Any]]:
+    """The text and the contents of the header; KeyError, TypeError or ValueError if they are not those of a fit."""
+    text = file.metadata["checkpoint"]
+    note: dict[str, Any] = json.loads(text)
+    loss, looks, since = note["best"]
+    steps_fit = all(
+        isinstance(objective, float) and math.isfinite(objective) and isinstance(seconds, float) and seconds >= 0
+        and (validation is None or isinstance(validation, float))
+        for objective, seconds, validation in note["steps"]
+    )  # fmt: skip
+    tensors = {name: [place.dtype, list(place.shape)] for name, place in file.tensors.items()}
+    if not (isinstance(note["fit_id"], str) and steps_fit and note["steps"] and note["tensors"] == tensors):
+        raise ValueError("header")
+    if not (isinstance(loss, float) and type(looks) is int and type(since) is int and looks >= since >= 0):
+        raise ValueError("header")
+    return text, note
+
+
+def _verified(file: TensorFile) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The contents of a file whose digest is right and whose numbers are finite."""
+    text, note = _note(file)
+    arrays = {name: file.read(name) for name in note["tensors"]}
+    if sha256(text.replace(note["sha256"], NO_DIGEST, 1), arrays.values()) != note["sha256"]:
+        raise ValueError("digest")
+    if any(n_not_finite(array) for array in arrays.values()):
+        raise ValueError("not finite")
+    return note, arrays
+
+
+def _values(arrays: dict[str, NDArray[Any]], of: str, kind: type[Any]) -> dict[str, Any]:
+    """The values of a state, or of the best one; arrays without axes become numbers."""
+    found = {name: arrays.pop(f"{of}.{name}") for name in kind._fields if f"{of}.{name}" in arrays}
+    return {name: array if array.ndim else array.item() for name, array in found.items()}
 
 
 def _array(value: Any) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar, overload
 
@@ -20,7 +20,7 @@ from ..backend.protocol import Backend
 from ..distributed.workers import ALONE, Workers
 from ..errors import ConvergenceWarning, FitError, StopFitError
 from ..progress import Progress
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, ValueKind, kinds_of
 from .early_stopping import BestState, Watch
 from .interrupt import Interrupt
 
@@ -126,14 +126,14 @@ def run(
     StopFitError, the fit ends like one that reached `max_iter`.
     """
     trace, best, stop = Trace(), BestState(), ""
-    whole, own_part = getattr(solver, "whole", None), getattr(solver, "own_part", None)
+    whole = getattr(solver, "whole", None)
     progress = progress if workers.rank == 0 else None
     if checkpoint is not None:
         checkpoint.check_disk_space(state, twice=watch is not None)
         if checkpoint.exists():
-            kind, on_gpu = type(state), _gpu_arrays(state)
+            kind, wanted, on_gpu = type(state), kinds_of(state, getattr(solver, "growing", ())), _gpu_arrays(state)
             del state  # the state that is loaded may be as large
-            state, best, trace.steps = _resumed(checkpoint, kind, on_gpu, backend, own_part)
+            state, best, trace.steps = _resumed(checkpoint, kind, wanted, on_gpu, backend, solver)
     started = time.perf_counter() - (trace.steps[-1].seconds if trace.steps else spent)
     with Interrupt(workers) as interrupt:
         asked = workers.any(interrupt.asked)
@@ -183,10 +183,16 @@ def _gpu_arrays(state: Any) -> list[str]:
 
 
 def _resumed(
-    checkpoint: Checkpoint, kind: type[S], on_gpu: list[str], backend: Backend, own_part: Callable[[S], S] | None
+    checkpoint: Checkpoint,
+    kind: type[S],
+    wanted: Mapping[str, ValueKind],
+    on_gpu: list[str],
+    backend: Backend,
+    solver: Solver[S],
 ) -> tuple[S, BestState, list[Step]]:
     """The state, the best state and the steps of a checkpoint."""
-    saved = checkpoint.load(kind)
+    saved = checkpoint.load(kind, wanted)
+    own_part, is_valid = getattr(solver, "own_part", None), getattr(solver, "is_valid", None)
 
     def restore(state: Any) -> Any:
         if state is None:
@@ -198,7 +204,12 @@ def _resumed(
                 for name, x in arrays.items()
             }
         )
-        return state if own_part is None else own_part(state)
+        state = state if own_part is None else own_part(state)
+        checkpoint.check_state(state, wanted)
+        with checkpoint.refusing():
+            if is_valid is not None and not is_valid(state):
+                raise ValueError("state")
+        return state
 
     return restore(saved.state), BestState(restore(saved.best), *saved.looks), [Step(*step) for step in saved.steps]
 

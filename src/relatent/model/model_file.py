@@ -5,7 +5,6 @@ docs/format.md describes the layout, the digest and which changes later versions
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -18,8 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from .. import __version__
 from ..arrays import Matrix, Slices, Vector
@@ -28,6 +25,17 @@ from ..backend.memory import check_memory
 from ..data.names import Names
 from ..errors import FitError, InputError, ModelFileError
 from ..json_values import parse_json
+from ..tensor_file import (
+    HEADER_LIMIT,
+    NO_DIGEST,
+    RefusedFileError,
+    TensorFile,
+    digest,
+    n_not_finite,
+    open_tensors,
+    starts_like_tensors,
+    write_tensors,
+)
 from .links import LINKS, Link
 from .objective_description import CATEGORICAL, ObjectiveTerm
 from .old_model_files import terms_from_settings
@@ -35,11 +43,7 @@ from .structure import compact, expanded
 
 FORMAT = "relatent"
 VERSION = 4  # the highest version this relatent reads; a file has the lowest version that can express its contents
-HEADER_LIMIT = 8 << 20  # bytes; the header is read before anything in it is checked
 TENSORS = ("A", "R", "bias", "entity_names", "entity_offsets", "relation_names", "relation_offsets")  # digest order
-DTYPES = {"F32": "float32", "F64": "float64", "I64": "int64", "U8": "uint8"}
-NO_DIGEST = "0" * 64  # in the document while the digest is computed
-ROWS_PER_BLOCK = 1 << 16
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -69,8 +73,8 @@ def write(contents: ModelContents, path: str | Path) -> None:
     text = _document_text(contents, arrays)
     try:
         with replacing(target) as part:
-            save_file(arrays, part, metadata={FORMAT: text})
-    except (OSError, SafetensorError) as error:
+            write_tensors(arrays, part, {FORMAT: text})
+    except OSError as error:
         raise ModelFileError(f"{target}: the model could not be written: {error}") from error
 
 
@@ -89,8 +93,7 @@ def looks_like_a_model(path: str | Path) -> bool:
     if path.suffix == f".{FORMAT}" or not path.is_file():
         return path.suffix == f".{FORMAT}"
     with path.open("rb") as file:
-        start = file.read(9)
-    return len(start) == 9 and start[8:] == b"{" and int.from_bytes(start[:8], "little") <= HEADER_LIMIT
+        return starts_like_tensors(file.read(9))
 
 
 def _arrays_of(contents: ModelContents) -> Arrays:
@@ -101,7 +104,7 @@ def _arrays_of(contents: ModelContents) -> Arrays:
             raise InputError(f"{name} must be float32 or float64 to be saved, got {array.dtype}; use astype")
         if not array.size:
             raise InputError(f"{name} must not be empty to be saved, got shape {array.shape}")
-        if n_wrong := _n_not_finite(array):
+        if n_wrong := n_not_finite(array):
             raise FitError(
                 f"{name} must be finite to be saved, got {n_wrong} values that are not; did the fit diverge?"
             )
@@ -143,7 +146,7 @@ def _document_text(contents: ModelContents, arrays: Arrays) -> str:
         raise InputError(f"about, loss and penalty must hold JSON values only to be saved: {error}") from error
     if 2 * len(text) > HEADER_LIMIT - 4096:  # a quote takes two bytes in the header
         raise InputError(f"about must stay below 4 MB as JSON, got {len(text)} bytes; shorten its trace")
-    return text.replace(NO_DIGEST, _digest(text, arrays), 1)
+    return text.replace(NO_DIGEST, digest(text, arrays.values()), 1)
 
 
 def _link_document(link: Link) -> dict[str, Any]:
@@ -163,7 +166,7 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
     """Read a model file; `verify` also compares its checksum."""
     with _opened(path) as file, ThreadPoolExecutor(1) as executor:
         arrays = file.arrays()
-        digest = executor.submit(_digest, file.unsigned, arrays) if verify else None  # hashing releases the GIL
+        hashed = executor.submit(digest, file.unsigned, arrays.values()) if verify else None  # releases the GIL
         contents = ModelContents(
             arrays["A"],
             _whole_R(arrays["R"]),
@@ -175,10 +178,10 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
             *_terms(file.document),
         )
         for name in ("A", "R", "bias"):
-            if n_wrong := _n_not_finite(arrays[name]):
-                raise _RefusedError(f"is damaged: {n_wrong} values of {name} are not finite; write it again")
-        if digest is not None:
-            file.compare(digest.result())
+            if n_wrong := n_not_finite(arrays[name]):
+                raise RefusedFileError(f"is damaged: {n_wrong} values of {name} are not finite; write it again")
+        if hashed is not None:
+            file.compare(hashed.result())
     return contents
 
 
@@ -188,7 +191,7 @@ def inspect(path: str | Path, *, verify: bool = False) -> dict[str, Any]:
         _link(file.document)
         loss, penalty = _terms(file.document)
         if verify:
-            file.compare(_digest(file.unsigned, file.arrays()))
+            file.compare(digest(file.unsigned, file.arrays().values()))
         n, rank = file.shape("A")
         return {
             "format": FORMAT,
@@ -209,13 +212,9 @@ def inspect(path: str | Path, *, verify: bool = False) -> dict[str, Any]:
         }
 
 
-class _RefusedError(ValueError):
-    """Why a file is refused, without its name."""
-
-
 @dataclass(frozen=True)
 class _ModelFile:
-    handle: Any  # of safe_open
+    content: TensorFile
     text: str
     document: dict[str, Any]
 
@@ -225,48 +224,29 @@ class _ModelFile:
         return self.text.replace(self.document["sha256"], NO_DIGEST, 1)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        return tuple(self.handle.get_slice(name).get_shape())
+        return self.content.tensors[name].shape
 
     def arrays(self) -> Arrays:
-        return {name: self.handle.get_tensor(name) for name in TENSORS if name in self.document["tensors"]}
+        return {name: self.content.read(name) for name in TENSORS if name in self.document["tensors"]}
 
-    def compare(self, digest: str) -> None:
-        if digest != self.document["sha256"]:
-            raise _RefusedError("was changed after it was written: its checksum does not match; get a fresh copy")
+    def compare(self, found: str) -> None:
+        if found != self.document["sha256"]:
+            raise RefusedFileError("was changed after it was written: its checksum does not match; get a fresh copy")
 
 
 @contextmanager
 def _opened(path: str | Path) -> Iterator[_ModelFile]:
     """A file with a checked header; every fault of the file becomes one ModelFileError."""
     try:
-        _check_size(Path(path))
-        with safe_open(path, framework="np") as handle:
-            text = (handle.metadata() or {}).get(FORMAT, "")
-            file = _ModelFile(handle, text, _document(text))
+        with open_tensors(path) as content:
+            text = content.metadata.get(FORMAT, "")
+            file = _ModelFile(content, text, _document(text))
             _check_tensors(file)
             yield file
-    except _RefusedError as refused:
+    except RefusedFileError as refused:
         raise ModelFileError(f"{path} {refused}") from refused
-    except SafetensorError as error:
-        raise ModelFileError(f"{path} is truncated or damaged: {error}; get a fresh copy") from error
     except (InputError, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
         raise ModelFileError(f"{path} cannot be read as a model: {error}") from error
-
-
-def _check_size(path: Path) -> None:
-    if not path.exists():
-        raise _RefusedError("does not exist; check the path")
-    if not path.is_file():
-        raise _RefusedError(f"is a {'folder' if path.is_dir() else 'device'}, not a model file; give the file itself")
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        start = file.read(9)
-    if not size:
-        raise _RefusedError("is empty; write it again")
-    if len(start) == 9 and (start[8:] != b"{" or int.from_bytes(start[:8], "little") > HEADER_LIMIT):
-        raise _RefusedError("is not a relatent model; give a file written by Factors.save")
-    if size < 9 or int.from_bytes(start[:8], "little") > size - 8:
-        raise _RefusedError("is truncated: it ends inside its header; get a fresh copy")
 
 
 def _document(text: str) -> dict[str, Any]:
@@ -276,45 +256,45 @@ def _document(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         document = None
         if text:
-            raise _RefusedError("is damaged: its header is not JSON; get a fresh copy") from error
+            raise RefusedFileError("is damaged: its header is not JSON; get a fresh copy") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise _RefusedError("is not a relatent model; give a file written by Factors.save")
+        raise RefusedFileError("is not a relatent model; give a file written by Factors.save")
     version = document.get("format_version")
     if not isinstance(version, int) or version < 1:
-        raise _RefusedError(f"is damaged: format version {version!r}; get a fresh copy")
+        raise RefusedFileError(f"is damaged: format version {version!r}; get a fresh copy")
     if version > VERSION:
-        raise _RefusedError(f"has format version {version}, this relatent reads up to {VERSION}; upgrade relatent")
+        raise RefusedFileError(f"has format version {version}, this relatent reads up to {VERSION}; upgrade relatent")
     kinds = {"sha256": str, "tensors": dict, "link": dict, "about": dict}
     for name, kind in kinds.items():
         if not isinstance(document.get(name), kind):
-            raise _RefusedError(f"is damaged: its header has no {name}; get a fresh copy")
+            raise RefusedFileError(f"is damaged: its header has no {name}; get a fresh copy")
     if not isinstance(document.get("exclusive", False), bool) or ("exclusive" in document) != (version == 2):
-        raise _RefusedError("is damaged: its header does not say whether relations are exclusive; get a fresh copy")
+        raise RefusedFileError("is damaged: its header does not say whether relations are exclusive; get a fresh copy")
     if len(document["sha256"]) != len(NO_DIGEST):
-        raise _RefusedError("is damaged: its checksum is not a SHA-256; get a fresh copy")
+        raise RefusedFileError("is damaged: its checksum is not a SHA-256; get a fresh copy")
     return document
 
 
 def _check_tensors(file: _ModelFile) -> None:
     """Check names, types and shapes of the tensors before any of them is read."""
     listed = file.document["tensors"]
-    if set(file.handle.keys()) != set(listed) or not {"A", "R", "bias"} <= set(listed) <= set(TENSORS):
-        raise _RefusedError("is damaged: it does not hold the tensors of a model; get a fresh copy")
+    if set(file.content.tensors) != set(listed) or not {"A", "R", "bias"} <= set(listed) <= set(TENSORS):
+        raise RefusedFileError("is damaged: it does not hold the tensors of a model; get a fresh copy")
     shapes = {name: file.shape(name) for name in listed}
     dimensions = 2 if file.document["format_version"] >= 4 else 3  # of R: parameters of a structure, or matrices
     if len(shapes["A"]) != 2 or len(shapes["R"]) != dimensions:
-        raise _RefusedError(f"is damaged: A has shape {shapes['A']} and R {shapes['R']}; get a fresh copy")
+        raise RefusedFileError(f"is damaged: A has shape {shapes['A']} and R {shapes['R']}; get a fresh copy")
     (n, rank), k = shapes["A"], shapes["R"][0]
     if not (n and k and rank):
-        raise _RefusedError(f"is damaged: {n} entities, {k} relations, rank {rank}; get a fresh copy")
+        raise RefusedFileError(f"is damaged: {n} entities, {k} relations, rank {rank}; get a fresh copy")
     if dimensions == 2 and rank % 2:
-        raise _RefusedError(f"is damaged: a complex structure has an even rank, got {rank}; get a fresh copy")
+        raise RefusedFileError(f"is damaged: a complex structure has an even rank, got {rank}; get a fresh copy")
     fixed = {"R": (k, rank, rank)[:dimensions], "bias": (k,), "entity_offsets": (n + 1,), "relation_offsets": (k + 1,)}
     for name, shape in shapes.items():
-        dtype = DTYPES.get(file.handle.get_slice(name).get_dtype(), "of another type")
+        dtype = file.content.tensors[name].dtype
         fits = shape == fixed.get(name, shape) and dtype in _allowed(name)
         if not fits or listed[name] != {"dtype": dtype, "shape": list(shape)}:
-            raise _RefusedError(f"is damaged: {name} is {dtype} of shape {shape}; get a fresh copy")
+            raise RefusedFileError(f"is damaged: {name} is {dtype} of shape {shape}; get a fresh copy")
 
 
 def _whole_R(R: NDArray[Any]) -> Slices:
@@ -337,10 +317,10 @@ def _unpacked(arrays: Mapping[str, NDArray[Any]], what: str, count: int) -> Name
     if f"{what}_names" not in arrays and f"{what}_offsets" not in arrays:
         return Names(count, what=what)
     if f"{what}_names" not in arrays or f"{what}_offsets" not in arrays:
-        raise _RefusedError(f"is damaged: half of its {what} names are missing; get a fresh copy")
+        raise RefusedFileError(f"is damaged: half of its {what} names are missing; get a fresh copy")
     blob, offsets = arrays[f"{what}_names"].tobytes(), arrays[f"{what}_offsets"]
     if offsets[0] != 0 or offsets[-1] != len(blob) or (np.diff(offsets) < 0).any():
-        raise _RefusedError(f"is damaged: its {what} names do not fit their offsets; get a fresh copy")
+        raise RefusedFileError(f"is damaged: its {what} names do not fit their offsets; get a fresh copy")
     edges = pairwise(offsets.tolist())
     try:
         if blob.isascii():  # decode once, then slice: twice as fast for millions of names
@@ -348,17 +328,17 @@ def _unpacked(arrays: Mapping[str, NDArray[Any]], what: str, count: int) -> Name
             return Names([text[start:stop] for start, stop in edges], what=what)
         return Names([blob[start:stop].decode() for start, stop in edges], what=what)
     except UnicodeDecodeError as error:
-        raise _RefusedError(f"is damaged: its {what} names are not UTF-8; get a fresh copy") from error
+        raise RefusedFileError(f"is damaged: its {what} names are not UTF-8; get a fresh copy") from error
 
 
 def _link(document: Mapping[str, Any]) -> Link:
     name, parameters = document["link"].get("name"), document["link"].get("parameters")
     if not isinstance(name, str) or name not in LINKS or not isinstance(parameters, dict):
-        raise _RefusedError(f"has a link this relatent does not know: {name!r}; upgrade relatent")
+        raise RefusedFileError(f"has a link this relatent does not know: {name!r}; upgrade relatent")
     try:
         return LINKS[name](**parameters)
     except (TypeError, ValueError) as error:
-        raise _RefusedError(f"is damaged: {name} link: {error}; get a fresh copy") from error
+        raise RefusedFileError(f"is damaged: {name} link: {error}; get a fresh copy") from error
 
 
 def _terms(document: Mapping[str, Any]) -> tuple[ObjectiveTerm | None, ObjectiveTerm | None]:
@@ -374,23 +354,5 @@ def _term(document: Mapping[str, Any], what: str) -> ObjectiveTerm | None:
         return None
     name, parameters = (term.get(key) if isinstance(term, dict) else None for key in ("name", "parameters"))
     if not isinstance(name, str) or not isinstance(parameters, dict):
-        raise _RefusedError(f"is damaged: its {what} has no name or no parameters; get a fresh copy")
+        raise RefusedFileError(f"is damaged: its {what} has no name or no parameters; get a fresh copy")
     return ObjectiveTerm(name, parameters)
-
-
-# --- reading and writing
-
-
-def _digest(text: str, arrays: Arrays) -> str:
-    """SHA-256 of the document without its digest, then of each tensor's bytes."""
-    digest = hashlib.sha256(text.encode())
-    for array in arrays.values():
-        digest.update(array.reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
-
-
-def _n_not_finite(array: NDArray[Any]) -> int:
-    return sum(
-        int(np.count_nonzero(~np.isfinite(array[row : row + ROWS_PER_BLOCK])))
-        for row in range(0, len(array), ROWS_PER_BLOCK)
-    )

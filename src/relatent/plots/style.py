@@ -6,7 +6,7 @@ import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..atomic_write import check_writable, replacing
 from ..errors import InputError
@@ -39,8 +39,9 @@ def write_figure(path: str | Path, draw: Callable[[], Figure]) -> None:
     file_format = target.suffix.lower().removeprefix(".")
     metadata = {"Date": None} if file_format == "svg" else {"Software": None}
     try:
-        # fonttype none: text stays text in an SVG, so that names can be searched
-        with matplotlib.rc_context({"svg.hashsalt": "relatent", "svg.fonttype": "none"}), replacing(target) as part:
+        # fonttype none: text stays text in an SVG, so that names can be searched; parse_math: a name is no formula
+        settings: Any = {"svg.hashsalt": "relatent", "svg.fonttype": "none", "text.parse_math": False}
+        with matplotlib.rc_context(settings), replacing(target) as part:
             draw().savefig(part, format=file_format, dpi=150, metadata=metadata)
     except OSError as error:
         raise InputError(f"{target}: the figure could not be written: {error}") from error

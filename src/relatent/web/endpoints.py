@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ..analysis.answers import Answers
@@ -136,7 +135,7 @@ def _text(value: Any, what: str) -> str:
 
 
 def _number(value: Any, what: str, minimum: int, maximum: int, *, whole: bool = False) -> float:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)  # of any number of digits
     if not is_number or not minimum <= value <= maximum or (whole and value != int(value)):
         limits = f"from {minimum} to {maximum}"
         message = f"{what} must be {limits}, got {str(value)[:80]!r}"

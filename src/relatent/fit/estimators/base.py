@@ -191,6 +191,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         for name, value in self.get_params(deep=False).items():
             if value is None:
                 continue
+            if name == "init" and not isinstance(value, (str, Factors)):
+                raise InputError(f"init must be a name or Factors, got {type(value).__name__}")
             if name in COUNT_PARAMETERS:
                 check_count(name, value)
             if name.startswith(("l1_", "l2_")) or name == "tol":

@@ -36,6 +36,8 @@ class AdamState(NamedTuple):
 class AdamSearch:
     """Rounds of Adam. `lr`: the size of the first steps; None chooses it relative to the sizes of A and R."""
 
+    growing = ("listed", "found")  # fields of the state that have more rows after each step
+
     def __init__(self, objective: PenalisedLikelihood, *, lr: float | None, betas: tuple[float, float], rounds: int):
         self.objective, self.lr, self.betas, self.rounds = objective, lr, betas, rounds
         self.backend, self.layout, self.workers = objective.backend, objective.layout, objective.workers
@@ -61,6 +63,14 @@ class AdamSearch:
         subjects = (cells_of(keys, self.layout.n)[:, 0] for keys in (state.listed, state.found))
         listed, found = ((own.start <= s) & (s < own.stop) for s in subjects)
         return state._replace(listed=state.listed[listed], found=state.found[found])
+
+    def is_valid(self, state: AdamState) -> bool:
+        """Whether the zeros of a state that was read are cells, in order, and each of them once."""
+        n_cells = self.layout.k * self.layout.n**2
+        keys = ((zeros, np.diff(zeros)) for zeros in (state.listed, state.found) if len(zeros))
+        return state.rounds >= 0 and all(
+            zeros[0] >= 0 and zeros[-1] < n_cells and steps.min(initial=1) > 0 for zeros, steps in keys
+        )
 
     def finished(self, state: AdamState) -> str | None:
         """Whether the schedule has ended."""

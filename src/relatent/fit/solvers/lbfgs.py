@@ -60,6 +60,10 @@ class LbfgsSearch:
         S, Y = (self.backend.zeros((self.memory, len(x)), x) for _ in range(2))
         return LbfgsState(x, value, gradient, S, Y, np.zeros(self.memory), 0, 1, 0)
 
+    def is_valid(self, state: LbfgsState) -> bool:
+        """Whether the counts of a state that was read are possible."""
+        return min(state.kept, state.evaluations, state.failures) >= 0
+
     def finished(self, state: LbfgsState) -> str | None:
         """Whether two consecutive line searches, the second along the gradient, found no lower objective."""
         return "no step lowers the objective at this precision" if state.failures >= 2 else None
