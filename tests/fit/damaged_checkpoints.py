@@ -54,13 +54,12 @@ def interrupted(name: str, path: Path) -> bytes:
 
 
 def outcome(name: str, path: Path, content: bytes, whole: relatent.Factors) -> str:
-    """Whether a file is "refused" or gives the "same" model; AssertionError for anything else."""
+    """Whether a file is "refused" or gives the "same" model; AssertionError if it gives another."""
     path.write_bytes(content)
     try:
         found = resume(name, path)
     except InputError as error:
-        assert "\n" not in str(error), error
-        return "refused"
+        return "refused in several lines" if "\n" in str(error) else "refused"
     for got, wanted in ((found.A, whole.A), (found.R, whole.R), (found.bias, whole.bias)):
         np.testing.assert_array_equal(got, wanted)
     return "same"
