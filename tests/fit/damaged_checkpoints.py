@@ -5,6 +5,7 @@ Every damaged file must be refused in one line, or lead to the very same model.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import tempfile
 import warnings
@@ -14,6 +15,7 @@ import numpy as np
 import sklearn.base
 
 import relatent
+from interruptions import InterruptedFitError, interrupt_at
 from relatent.errors import InputError
 from relatent.fit.checkpoint import Checkpoint
 from small_graphs import random_facts
@@ -28,10 +30,6 @@ MODELS = {
 }
 
 
-class Interrupted(Exception):
-    """Raised by `progress` in the middle of a fit."""
-
-
 def resume(name: str, path: Path, progress=None) -> relatent.Factors:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -41,16 +39,9 @@ def resume(name: str, path: Path, progress=None) -> relatent.Factors:
 
 def interrupted(name: str, path: Path) -> bytes:
     """The checkpoint of a fit that was stopped after four steps."""
-
-    def stop(done, *_):
-        if done == 5:
-            raise Interrupted
-
-    try:
-        resume(name, path, stop)
-    except Interrupted:
-        return path.read_bytes()
-    raise AssertionError("the fit ended")
+    with contextlib.suppress(InterruptedFitError):
+        resume(name, path, interrupt_at(5))
+    return path.read_bytes()
 
 
 def outcome(name: str, path: Path, content: bytes, whole: relatent.Factors) -> str:
