@@ -20,7 +20,8 @@ LAYERS = {
     for level, names in enumerate(
         (
             ("errors",),
-            ("arrays", "atomic_write", "deprecation", "json_values", "progress", "random_state"),
+            ("arrays", "atomic_write", "compile_cache", "deprecation", "json_values", "progress", "random_state"),
+            ("tensor_file",),
             ("backend", "distributed"),
             ("data",),
             ("model",),

@@ -229,7 +229,7 @@ def _note(file: TensorFile) -> tuple[str, dict[str, Any]]:
     """The text and the contents of the header; KeyError, TypeError or ValueError if they are not those of a fit."""
     text = file.metadata["checkpoint"]
     note: dict[str, Any] = json.loads(text)
-    loss, looks, since = note["best"]
+    lowest, looks, since = note["best"]
     steps_fit = all(
         isinstance(objective, float) and math.isfinite(objective) and isinstance(seconds, float) and seconds >= 0
         and (validation is None or isinstance(validation, float))
@@ -238,7 +238,7 @@ def _note(file: TensorFile) -> tuple[str, dict[str, Any]]:
     tensors = {name: [place.dtype, list(place.shape)] for name, place in file.tensors.items()}
     if not (isinstance(note["fit_id"], str) and steps_fit and note["steps"] and note["tensors"] == tensors):
         raise ValueError("header")
-    if not (isinstance(loss, float) and type(looks) is int and type(since) is int and looks >= since >= 0):
+    if not (isinstance(lowest, float) and type(looks) is int and type(since) is int and looks >= since >= 0):
         raise ValueError("header")
     return text, note
 
