@@ -3,6 +3,7 @@ import pytest
 from scipy.special import expit
 
 from relatent.cells import sigmoid
+from relatent.cells.tiling import TileCells
 
 GRID = np.concatenate([np.linspace(-100, 100, 4001), np.linspace(-1, 1, 401), [-1e4, -87, 0.0, 87, 1e4]])
 
@@ -14,11 +15,17 @@ def run(T, dtype, bias=None, value=True):
     sums = np.zeros(len(T), dtype)
     scratch = np.empty(sigmoid.FOLD_LENGTH + T.shape[1], dtype)
     if dtype == "float64":
-        return T, sums, sigmoid.sigmoid_softplus64(T, bias, sums, scratch)
+        return T, sums, sigmoid.sigmoid_softplus64(T, bias, sums)
     if value:
         return T, sums, sigmoid.sigmoid_softplus32(T, bias, sums, scratch)
     sigmoid.sigmoid32(T, bias, sums)
     return T, sums, None
+
+
+def one_tile(rows, columns, weight=0.0):
+    """Cells of the only tile."""
+    rows, columns = (np.array(ids, np.int32) for ids in (rows, columns))
+    return TileCells(np.array([0, len(rows)]), rows, columns, np.full(len(rows), weight))
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 3e-7), ("float64", 1e-15)])
@@ -72,7 +79,7 @@ def test_row_sums_are_added_to_what_was_there():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_hidden_cell_adds_nothing(dtype):
     T = np.zeros((2, 3), dtype)
-    sigmoid.mask_cells(T, np.array([0, 1]), np.array([2, 0]))
+    sigmoid.mask_cells(T, one_tile([0, 1], [2, 0]), 0)
     got, sums, value = run(T, dtype, bias=[5, -5])
     wanted = 2 * np.logaddexp(0, 5.0) + 2 * np.logaddexp(0, -5.0)
     assert value == pytest.approx(wanted, rel=1e-6)
@@ -83,11 +90,11 @@ def test_a_hidden_cell_adds_nothing(dtype):
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0, 2.5])
 def test_facts_are_corrected_from_a_zero_to_a_weighted_one(weight):
     theta, bias = np.array([[0.7, -1.2]]), np.array([0.4])
-    rows, columns, weights = np.array([0]), np.array([1]), np.array([weight])
+    facts = one_tile([0], [1], weight)
     t = -1.2 + 0.4
-    correction = sigmoid.prepare_facts(theta, bias, rows, columns, weights)
+    correction = sigmoid.prepare_facts(theta, bias, facts, 0)
     assert correction == pytest.approx(weight * np.logaddexp(0, -t) - np.logaddexp(0, t), rel=1e-12)
     D, sums, _ = run(theta, "float64", bias)
-    sigmoid.finish_facts(D, sums, rows, columns, weights)
+    sigmoid.finish_facts(D, sums, facts, 0)
     np.testing.assert_allclose(D, [[expit(1.1), weight * (expit(t) - 1)]], rtol=1e-12)
     np.testing.assert_allclose(sums, D.sum(axis=1), rtol=1e-12)

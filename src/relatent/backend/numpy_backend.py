@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
 from typing import Any
 
 import numba
@@ -30,15 +31,18 @@ class NumpyRelationProducts:
     """Rows sorted by relation, multiplied by the matrix of their relation."""
 
     def __init__(self, bounds: Ids):
-        self.bounds = bounds  # (K + 1,) where the rows of each relation begin
+        edges = pairwise(bounds.tolist())  # (K + 1,) where the rows of each relation begin
+        self._filled = [(k, slice(low, high)) for k, (low, high) in enumerate(edges) if high > low]
 
     def times(self, X: Matrix, R: Slices, transposed: bool) -> Matrix:
         out = np.empty_like(X)
-        _times(X, R, self.bounds, transposed, out)
+        for k, rows in self._filled:
+            np.matmul(X[rows], R[k].T if transposed else R[k], out=out[rows])
         return out
 
     def add_outer(self, X: Matrix, Y: Matrix, dR: Slices) -> None:
-        _add_outer(X, Y, self.bounds, dR)
+        for k, rows in self._filled:
+            dR[k] += X[rows].T @ Y[rows]
 
 
 class NumpySegmentSums:
@@ -125,7 +129,16 @@ class NumpyBackend:
         return self.dot(c[:, 0], logs), dQ, dA
 
     def lbfgs_direction(self, S: Matrix, Y: Matrix, curvature: Vector, newest_first: Ids, q: Vector) -> None:
-        _two_loops(S, Y, curvature, newest_first, q)
+        number, newest, oldest = q.dtype.type, newest_first[0], newest_first[-1]
+        alphas: list[float] = []
+        product = _dot64(S[newest], q)
+        for pair, following in zip(newest_first, [*newest_first[1:], oldest], strict=True):
+            alphas.append(product / curvature[pair])
+            product = _add_and_dot(q, number(-alphas[-1]), Y[pair], S[following])
+        q *= number(curvature[newest] / _dot64(Y[newest], Y[newest]))
+        product = _dot64(Y[oldest], q)
+        for pair, following in zip(newest_first[::-1], [*newest_first[-2::-1], newest], strict=True):
+            product = _add_and_dot(q, number(alphas.pop() - product / curvature[pair]), S[pair], Y[following])
 
     def adam_step(
         self, x: Vector, mean: Vector, square: Vector, g: Vector, rate: float, betas: tuple[float, float]
@@ -156,23 +169,6 @@ NUMPY_BACKEND = NumpyBackend()  # float32
 
 
 @njit(nogil=True, cache=True)
-def _times(X, R, bounds, transposed, out):  # type: ignore[no-untyped-def]
-    for k in range(len(R)):
-        low, high = bounds[k], bounds[k + 1]
-        if high > low:
-            R_k = np.ascontiguousarray(R[k].T) if transposed else np.ascontiguousarray(R[k])
-            out[low:high] = np.dot(X[low:high], R_k)
-
-
-@njit(nogil=True, cache=True)
-def _add_outer(X, Y, bounds, dR):  # type: ignore[no-untyped-def]
-    for k in range(len(dR)):
-        low, high = bounds[k], bounds[k + 1]
-        if high > low:
-            dR[k] += np.dot(np.ascontiguousarray(X[low:high].T), Y[low:high])
-
-
-@njit(nogil=True, cache=True)
 def _add_sums(X, starts, index, weights, out):  # type: ignore[no-untyped-def]
     for g in range(len(out)):
         for f in range(starts[g], starts[g + 1]):
@@ -180,8 +176,8 @@ def _add_sums(X, starts, index, weights, out):  # type: ignore[no-untyped-def]
                 out[g, p] += weights[f] * X[index[f], p]
 
 
-@njit(inline="always", fastmath=FAST)
-def _dot_inlined(a, b):  # type: ignore[no-untyped-def]
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _dot64(a, b):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(len(a)):
         total += np.float64(a[i]) * np.float64(b[i])
@@ -189,38 +185,13 @@ def _dot_inlined(a, b):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
-def _dot64(a, b):  # type: ignore[no-untyped-def]
-    return _dot_inlined(a, b)
-
-
-@njit(inline="always", fastmath=FAST)
-def _add_and_dot(q, factor, y, s):  # type: ignore[no-untyped-def]
-    """q ← q + factor · y, and s · q of the new q, in one pass: the vectors are larger than the cache."""
-    c = q.dtype.type(factor)
+def _add_and_dot(q, c, y, s):  # type: ignore[no-untyped-def]
+    """q ← q + c y, and s · q of the new q, in one pass: the vectors are larger than the cache."""
     total = 0.0
     for i in range(len(q)):
         q[i] += c * y[i]
         total += np.float64(s[i]) * np.float64(q[i])
     return total
-
-
-@njit(nogil=True, cache=True, fastmath=FAST)
-def _two_loops(S, Y, curvature, newest_first, q):  # type: ignore[no-untyped-def]
-    m = len(newest_first)
-    alpha = np.empty(m)
-    newest, oldest = newest_first[0], newest_first[m - 1]
-    product = _dot_inlined(S[newest], q)
-    for place in range(m):
-        pair = newest_first[place]
-        alpha[place] = product / curvature[pair]
-        following = S[newest_first[place + 1]] if place + 1 < m else q
-        product = _add_and_dot(q, -alpha[place], Y[pair], following)
-    q *= q.dtype.type(curvature[newest] / _dot_inlined(Y[newest], Y[newest]))
-    product = _dot_inlined(Y[oldest], q)
-    for place in range(m - 1, -1, -1):
-        pair = newest_first[place]
-        following = Y[newest_first[place - 1]] if place > 0 else q
-        product = _add_and_dot(q, alpha[place] - product / curvature[pair], S[pair], following)
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"})

@@ -156,8 +156,9 @@ class SampledLogisticSum:
         """An estimate from the batch and the blocks of the last draw; the value takes no extra time."""
         A, R, b = (np.ascontiguousarray(array, self.dtype) for array in (A, R, b))
         rows, columns = self.drawn
-        batch = (self.listed.starts, self._firsts, self.n_batches, self._batch)
-        tasks, edges = divide_into_tasks(*batch, rows.starts, columns.starts, self.n_threads)
+        tasks, costs = divide_into_tasks(self.listed, self._firsts, self.n_batches, self._batch, rows, columns)
+        shares = costs[-1] * np.arange(self.n_threads) / self.n_threads  # threads get about equal work
+        edges = [*np.searchsorted(costs, shares), len(tasks)]
         model = SampledModel(A, R, np.ascontiguousarray(transposed(R)), b)
         cells = SampledCells(self.listed, self.n_batches, rows, columns)
         if self._dA.shape[1:] != A.shape:

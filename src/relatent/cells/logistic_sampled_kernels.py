@@ -61,36 +61,21 @@ class SampleScratch(NamedTuple):
     dR: Matrix  # noqa: N815  as one relation of R
 
 
-@njit(nogil=True, cache=True)
-def divide_into_tasks(listed_starts, firsts, n_batches, batch, row_starts, column_starts, n_threads):  # type: ignore[no-untyped-def]
-    """Tasks (kind, k, low, high) in order, and where the tasks of each thread begin; threads get about equal work."""
-    n_relations = len(listed_starts) - 1
-    count = 0
-    for k in range(n_relations):
-        count += (listed_starts[k + 1] - listed_starts[k]) // (n_batches * CELLS_PER_TASK) + 2
-        count += (row_starts[k + 1] - row_starts[k]) // STRIP + 1
-    tasks, cost = np.empty((count, 4), np.int64), np.zeros(count + 1)
-    n = 0
-    for k in range(n_relations):
-        low = listed_starts[k] + (batch - firsts[k]) % n_batches  # the batch's first cell of k
-        while low < listed_starts[k + 1]:
-            high = min(low + n_batches * CELLS_PER_TASK, listed_starts[k + 1])
-            tasks[n, 0], tasks[n, 1], tasks[n, 2], tasks[n, 3] = LISTED, k, low, high
-            cost[n + 1] = cost[n] + LISTED_CELL_COST * (high - low) / n_batches
-            low, n = high + (low - high) % n_batches, n + 1
-        width = column_starts[k + 1] - column_starts[k]
-        for low in range(row_starts[k], row_starts[k + 1], STRIP):
-            high = min(low + STRIP, row_starts[k + 1])
-            tasks[n, 0], tasks[n, 1], tasks[n, 2], tasks[n, 3] = BLOCK, k, low, high
-            cost[n + 1] = cost[n] + np.float64(high - low) * width
-            n += 1
-    edges, task = np.empty(n_threads + 1, np.int64), 0
-    for thread in range(n_threads):
-        while cost[task] < cost[n] * thread / n_threads:
-            task += 1
-        edges[thread] = task
-    edges[n_threads] = n
-    return tasks[:n], edges
+def divide_into_tasks(
+    listed: CellList, firsts: NDArray[np.int64], n_batches: int, batch: int, rows: DrawnSide, columns: DrawnSide
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Tasks (kind, k, low, high) by relation, and the cost of all tasks before each, then of all."""
+    per_task = np.array([[n_batches * CELLS_PER_TASK], [STRIP]])  # positions, by kind
+    lows = np.stack([listed.starts[:-1] + (batch - firsts) % n_batches, rows.starts[:-1]])  # (2, K)
+    highs = np.stack([listed.starts[1:], rows.starts[1:]])
+    counts = np.maximum(-((lows - highs) // per_task), 0).T.ravel()  # k by k, listed cells before the block
+    place = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    k, kind = np.divmod(np.repeat(np.arange(len(counts)), counts), 2)
+    step = per_task[kind, 0]
+    low = lows[kind, k] + place * step
+    high = np.minimum(low + step, highs[kind, k])
+    costs = (high - low) * np.where(kind == LISTED, LISTED_CELL_COST / n_batches, np.diff(columns.starts)[k])
+    return np.stack([kind, k, low, high], axis=1), np.concatenate([[0.0], np.cumsum(costs)])
 
 
 @njit(nogil=True, cache=True, fastmath=sigmoid.FAST, error_model="numpy")

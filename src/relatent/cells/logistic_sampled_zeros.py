@@ -12,6 +12,7 @@ An entity is on a side with probability π > 0, so that weights 1 / (π_i π_j) 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,13 +96,9 @@ def side_sizes(shard: Shard, columns: Sequence[SideColumn], zeros_per_fact: floa
     return SideSizes(by_degree.astype(np.int64), uniform.astype(np.int64), distinct)
 
 
-@njit(nogil=True, cache=True)
-def _distinct(ids, starts):  # type: ignore[no-untyped-def]
-    counts = np.zeros(len(starts) - 1, np.int64)
-    for k in range(len(counts)):
-        for c in range(starts[k], starts[k + 1]):
-            counts[k] += c == starts[k] or ids[c] != ids[c - 1]
-    return counts
+def _distinct(ids: Ids, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The number of different ids of each relation."""
+    return np.array([np.count_nonzero(np.diff(ids[low:high], prepend=-1)) for low, high in pairwise(starts)])
 
 
 def draw_side(
@@ -133,6 +130,7 @@ def of_all_workers(drawn: DrawnSide, workers: Workers) -> DrawnSide:
 def _draw(column, population, sizes, uniforms, drawn):  # type: ignore[no-untyped-def]
     """Fill ids and weights, relation by relation without gaps, and starts[k + 1] with the number of entities of k."""
     ids, chosen, filled = column.ids, drawn.ids, 0
+    spare = np.empty_like(chosen)
     for k in range(len(sizes.by_degree)):
         low, high = column.starts[k], column.starts[k + 1]
         all_low, all_high = column.all_starts[k], column.all_starts[k + 1]
@@ -142,8 +140,7 @@ def _draw(column, population, sizes, uniforms, drawn):  # type: ignore[no-untype
         filled = _draw_by_degree(column, k, space, uniforms[0, k], chosen, filled)
         middle = filled
         filled = _draw_uniformly(population, sizes.uniform[k], uniforms[1, k], chosen, filled)
-        if first < middle < filled:
-            chosen[first:filled].sort()
+        _merge_sorted(chosen, first, middle, filled, spare)
         kept = first
         for c in range(first, filled):
             if c == first or chosen[c] != chosen[c - 1]:
@@ -157,6 +154,21 @@ def _draw(column, population, sizes, uniforms, drawn):  # type: ignore[no-untype
                 kept += 1
         filled = kept
         drawn.starts[k + 1] = kept - first
+
+
+@njit(inline="always")
+def _merge_sorted(ids, first, middle, last, spare):  # type: ignore[no-untyped-def]
+    """Sort ids[first:last], two sorted ranges that meet at `middle`."""
+    a, b = first, middle
+    for at in range(first, last):
+        if b == last or (a < middle and ids[a] <= ids[b]):
+            spare[at] = ids[a]
+            a += 1
+        else:
+            spare[at] = ids[b]
+            b += 1
+    for at in range(first, last):
+        ids[at] = spare[at]
 
 
 @njit(inline="always")

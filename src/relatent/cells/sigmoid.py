@@ -131,8 +131,8 @@ def sigmoid_softplus32(T, bias, row_sums, E):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always", error_model="numpy")
-def sigmoid_softplus64(T, bias, row_sums, E):  # type: ignore[no-untyped-def]
-    """The same in float64, cell by cell with the library's functions; `E` is not used."""
+def sigmoid_softplus64(T, bias, row_sums):  # type: ignore[no-untyped-def]
+    """The same in float64, cell by cell with the library's functions."""
     n, m = T.shape
     total = 0.0
     for i in range(n):
@@ -147,12 +147,12 @@ def sigmoid_softplus64(T, bias, row_sums, E):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def prepare_facts(T, bias, rows, columns, weights):  # type: ignore[no-untyped-def]
+def prepare_facts(T, bias, facts, tile):  # type: ignore[no-untyped-def]
     """Σ over facts of [w softplus(−θ) − softplus(θ)] = Σ [(w − 1) softplus(θ) − w θ], before T becomes σ."""
     total = 0.0
-    for c in range(len(rows)):
-        t = np.float64(T[rows[c], columns[c]] + bias[rows[c]])
-        w = np.float64(weights[c])
+    for c in range(facts.starts[tile], facts.starts[tile + 1]):
+        row = facts.rows[c]
+        t, w = np.float64(T[row, facts.columns[c]] + bias[row]), np.float64(facts.weights[c])
         total -= w * t
         if w != 1.0:
             total += (w - 1.0) * (max(t, 0.0) + math.log1p(math.exp(-abs(t))))
@@ -160,39 +160,21 @@ def prepare_facts(T, bias, rows, columns, weights):  # type: ignore[no-untyped-d
 
 
 @njit(inline="always")
-def mask_cells(T, rows, columns):  # type: ignore[no-untyped-def]
+def mask_cells(T, cells, tile):  # type: ignore[no-untyped-def]
     """Take unobserved cells out of a tile of scores."""
-    for c in range(len(rows)):
-        T[rows[c], columns[c]] = MASKED
+    for c in range(cells.starts[tile], cells.starts[tile + 1]):
+        T[cells.rows[c], cells.columns[c]] = MASKED
 
 
 @njit(inline="always")
-def finish_facts(T, row_sums, rows, columns, weights):  # type: ignore[no-untyped-def]
+def finish_facts(T, row_sums, facts, tile):  # type: ignore[no-untyped-def]
     """For facts, σ(θ) becomes the derivative w σ(θ) − w."""
-    for c in range(len(rows)):
-        s = T[rows[c], columns[c]]
-        d = weights[c] * s - weights[c]
-        T[rows[c], columns[c]] = d
-        row_sums[rows[c]] += d - s
-
-
-def pass_over_tile(T: Any, bias: Any, row_sums: Any, E: Any, value: bool) -> float:
-    """T ← σ(T + bias), row sums on the way; Σ softplus where `value` is asked for. Compiled code only."""
-    raise NotImplementedError
-
-
-@overload(pass_over_tile, inline="always")
-def _choose_by_precision(T, bias, row_sums, E, value):  # type: ignore[no-untyped-def]
-    if T.dtype == types.float64:
-        return lambda T, bias, row_sums, E, value: sigmoid_softplus64(T, bias, row_sums, E)
-
-    def single(T, bias, row_sums, E, value):  # type: ignore[no-untyped-def]
-        if value:
-            return sigmoid_softplus32(T, bias, row_sums, E)
-        sigmoid32(T, bias, row_sums)
-        return 0.0
-
-    return single
+    for c in range(facts.starts[tile], facts.starts[tile + 1]):
+        row, column, w = facts.rows[c], facts.columns[c], facts.weights[c]
+        s = T[row, column]
+        d = w * s - w
+        T[row, column] = d
+        row_sums[row] += d - s
 
 
 # log1p(e) / e on [0, 1]: interpolated at the Chebyshev points, error below 3e-7

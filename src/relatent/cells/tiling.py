@@ -9,7 +9,6 @@ dA_I += dQ R_kᵀ. This takes 6·N²·K·r flop and O(N·r) memory; no N × N an
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -36,12 +35,10 @@ class TileCells(NamedTuple):
     columns: NDArray[np.int32]
     weights: Vector
 
-
-class RowBlocks(NamedTuple):
-    """Consecutive blocks of rows that one thread works on."""
-
-    bounds: NDArray[np.int64]  # (blocks, 4) k_low, k_high, i_low, i_high
-    first: int  # the number of the first block
+    def of(self, tile: int) -> tuple[slice, tuple[NDArray[np.int32], NDArray[np.int32]]]:
+        """Where the cells of a tile are in the list, and their rows and columns in the tile."""
+        here = slice(self.starts[tile], self.starts[tile + 1])
+        return here, (self.rows[here], self.columns[here])
 
 
 class ThreadPart(NamedTuple):
@@ -57,10 +54,6 @@ class TileScratch(NamedTuple):
 
     scores: Vector  # (ROWS · COLUMNS,)
     exponentials: Vector  # (FOLD_LENGTH + COLUMNS,)
-
-
-# parameters, blocks, facts, unobserved cells, scratch, gradient, whether the value is wanted → value
-TileKernel = Callable[[Parameters, RowBlocks, TileCells, TileCells, TileScratch, PartialGradient, bool], float]
 
 
 class TiledSum:
@@ -85,9 +78,14 @@ class TiledSum:
             for _ in self.parts
         ]
 
-    @property
-    def kernel(self) -> TileKernel:
-        """The function that works through the blocks of one thread."""
+    def pass_over_tile(
+        self, T: Matrix, bias: Vector, tile: int, sums: Vector, scratch: TileScratch, value: bool
+    ) -> tuple[float, Matrix]:
+        """The loss of a tile, if the value is wanted, and its slopes D; T = Q A_Jᵀ is overwritten.
+
+        `bias` is that of each row, `tile` the number of the tile in `facts` and `unobserved`; row sums of D are added
+        to `sums`.
+        """
         raise NotImplementedError
 
     def by_tile(self, cells: Triples, weights: Vector) -> TileCells:
@@ -109,21 +107,55 @@ class TiledSum:
         r, height = A.shape[1], self.parts[-1].stack.stop
         dR, db = np.empty((height, r, r), self.dtype), np.empty(height)
         gradients = [PartialGradient(np.empty_like(parameters.A), dR[p.stack], db[p.stack]) for p in self.parts]
-        jobs = [
-            (parameters, RowBlocks(self.blocks[low:high], low), self.facts, self.unobserved, scratch, gradient, value)
-            for (low, high, _), scratch, gradient in zip(self.parts, self._scratch, gradients, strict=True)
-        ]
-        # Fixed parts, summed in a fixed order, give the same numbers at every call. This thread works on the first
-        # part, and only compiled code runs from here on: waiting for the interpreter would cost a tenth of the time.
-        kernel = self.kernel
-        others = [self._pool.submit(kernel, *job) for job in jobs[1:]] if self._pool else []
-        total = kernel(*jobs[0])
+        jobs = list(zip(self.parts, self._scratch, gradients, strict=True))
+
+        def work(job: tuple[ThreadPart, TileScratch, PartialGradient]) -> float:
+            return self._sum_blocks(parameters, *job, value)
+
+        # fixed parts, summed in a fixed order, give the same numbers at every call; this thread works on the first part
+        others = [self._pool.submit(work, job) for job in jobs[1:]] if self._pool else []
+        total = work(jobs[0])
         dA = gradients[0].dA
         with np.errstate(over="ignore", invalid="ignore"):  # beyond a float's range, where a line search turns back
             for other, gradient in zip(others, gradients[1:], strict=True):
                 total += other.result()
                 dA += gradient.dA
         return Reduction(total if value else np.nan, dA, *self._merged(dR, db))
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _sum_blocks(
+        self, parameters: Parameters, part: ThreadPart, scratch: TileScratch, gradient: PartialGradient, value: bool
+    ) -> float:
+        """Overwrite the gradient of the blocks of one thread, whose dR and db begin at the first k, and return the loss.
+
+        Beyond the range of a float the value is infinite and the gradient useless; a line search then shortens its step.
+        """
+        A, R, b = parameters
+        dA, dR, db = gradient
+        dA[:], dR[:], db[:] = 0, 0, 0
+        n, r = A.shape
+        first_k, column_tiles = self.blocks[part.low, 0], -(-n // COLUMNS)
+        total = 0.0
+        for block in range(part.low, part.high):
+            k_low, k_high, i_low, i_high = self.blocks[block].tolist()
+            A_I, width = A[i_low:i_high], k_high - k_low
+            R_I = R[k_low:k_high].transpose(1, 0, 2).reshape(r, width * r)  # side by side: one product with all
+            Q = (A_I @ R_I).reshape(-1, r)
+            bias = np.tile(b[k_low:k_high], len(A_I))
+            dQ, sums = np.zeros_like(Q), np.zeros(len(Q))
+            for tile in range(column_tiles):
+                J = slice(tile * COLUMNS, (tile + 1) * COLUMNS)
+                T = scratch.scores[: len(Q) * len(A[J])].reshape(len(Q), -1)
+                np.matmul(Q, A[J].T, out=T)
+                loss, D = self.pass_over_tile(T, bias, block * column_tiles + tile, sums, scratch, value)
+                total += loss
+                dQ += D @ A[J]
+                dA[J] += D.T @ Q
+            dQ_I, k = dQ.reshape(len(A_I), -1), k_low - first_k
+            dR[k : k + width] += (A_I.T @ dQ_I).reshape(r, width, r).transpose(1, 0, 2)
+            dA[i_low:i_high] += dQ_I @ R_I.T
+            db[k : k + width] += sums.reshape(-1, width).sum(axis=0)
+        return total
 
     def _merged(self, dR: Slices, db: Vector) -> tuple[Slices, Vector]:
         """One dR_k and db_k per relation, also where several threads have rows of it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ..arrays import Triples, Vector
@@ -11,6 +10,7 @@ from ..arrays import Triples, Vector
 # multipliers and shifts of SplitMix64 (Steele, Lea & Flood 2014)
 _MULTIPLIER_1, _MULTIPLIER_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SHIFT_1, _SHIFT_2, _SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
+BLOCK_CELLS = 1 << 13  # hashed at once: the arrays fit the cache
 _SECOND_SEED = np.uint64(0x9E3779B97F4A7C15)  # starts a second, independent sum
 
 
@@ -24,25 +24,23 @@ def checksums(
     for row, values in enumerate(given):
         bits[row] = np.ascontiguousarray(values).view(np.uint64) + np.uint64(values is times)
     for cells, cell_bits, total in ((triples, bits, sums[0]), (unobserved, bits[:0], sums[1])):
-        s, k, o = (np.ascontiguousarray(column) for column in cells.T)
-        _add_hashes(s, k, o, np.uint64(n_entities), cell_bits, total)
+        for low in range(0, len(cells), BLOCK_CELLS):
+            here = slice(low, low + BLOCK_CELLS)
+            total += _hash_sums(cells[here].T.astype(np.uint64), np.uint64(n_entities), cell_bits[:, here])
     return sums.reshape(-1)
 
 
-@njit(inline="always")
-def _mix(x):  # type: ignore[no-untyped-def]
+def _hash_sums(cells: NDArray[np.uint64], n: np.uint64, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Sums of two hashes of each cell and of its values, (m, cells) bits of float64 numbers."""
+    s, k, o = cells
+    numbers = (k * n + s) * n + o
+    hashes = _mix(numbers + _MULTIPLIER_1), _mix(numbers + _SECOND_SEED)
+    for bits in values:
+        hashes = _mix(hashes[0] ^ bits), _mix(hashes[1] ^ bits)
+    return np.array([cell_hashes.sum() for cell_hashes in hashes])
+
+
+def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     x = (x ^ (x >> _SHIFT_1)) * _MULTIPLIER_1
     x = (x ^ (x >> _SHIFT_2)) * _MULTIPLIER_2
     return x ^ (x >> _SHIFT_3)
-
-
-@njit(nogil=True, cache=True)
-def _add_hashes(s, k, o, n, values, sums):  # type: ignore[no-untyped-def]
-    """Add two hashes of each cell and of its values, (m, cells) bits of float64 numbers, to two sums."""
-    for c in range(len(s)):
-        cell = (np.uint64(k[c]) * n + np.uint64(s[c])) * n + np.uint64(o[c])
-        first, second = _mix(cell + _MULTIPLIER_1), _mix(cell + _SECOND_SEED)
-        for value in range(len(values)):
-            first, second = _mix(first ^ values[value, c]), _mix(second ^ values[value, c])
-        sums[0] += first
-        sums[1] += second
