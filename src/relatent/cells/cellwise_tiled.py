@@ -41,4 +41,3 @@ class TiledCellwiseSum(TiledSum):
     def memory(cls, facts: Facts, rank: int, dtype: Any) -> CellMemory:
         """Cells by tile, and per thread a tile of scores, values and slopes each, with what a loss computes between."""
         return tiled_memory(facts, rank, dtype, tiles=6)
-

@@ -126,9 +126,9 @@ class TiledSum:
     def _sum_blocks(
         self, parameters: Parameters, part: ThreadPart, scratch: TileScratch, gradient: PartialGradient, value: bool
     ) -> float:
-        """Overwrite the gradient of the blocks of one thread, whose dR and db begin at the first k, and return the loss.
+        """Overwrite the gradient of one thread's blocks, whose dR and db begin at the first k, and return the loss.
 
-        Beyond the range of a float the value is infinite and the gradient useless; a line search then shortens its step.
+        Beyond the range of a float the value is infinite, the gradient useless, and a line search shortens its step.
         """
         A, R, b = parameters
         dA, dR, db = gradient
