@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from .output import print_result
+from .reading_options import reading_options
 from .shared_options import FILE, CommandWithRenamedOptions, json_option, model_argument, seed_option, top_option
 
 training_facts_option = click.option("--known", required=True, help="The facts that the model was fitted to.")
@@ -64,6 +65,7 @@ def groups(model: Path, method: str, n_groups: int | None, k: int, seed: int, as
 @click.option("--object", "-t", "object_", required=True, help="Object of the fact.")
 @training_facts_option
 @top_option(5, "reasons")
+@reading_options("--edge-relation")
 @json_option
 def explain(model: Path, subject: str, relation: str, object_: str, known: str, k: int, as_json: bool) -> None:
     """Explain the probability of a fact: the known facts that influence it most, and its latent components.
@@ -105,6 +107,7 @@ def explain(model: Path, subject: str, relation: str, object_: str, known: str, 
     "them.  [default: not known]",
 )
 @click.option("-o", "--output", type=FILE, help="TSV file to write the proposed merges to.")
+@reading_options()
 @seed_option
 @json_option
 def duplicates(

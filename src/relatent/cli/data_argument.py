@@ -1,31 +1,38 @@
-"""Facts named on the command line: a file, or a data set of the catalog."""
+"""Facts named on the command line: files, a database, or a data set of the catalog."""
 
 from __future__ import annotations
 
+import glob
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ..data.catalog import datasets, load_dataset, load_negatives, load_splits
 from ..data.facts import Facts
-from ..data.read.read import read
+from ..data.facts_union import union
+from ..data.read.read import is_file_or_pattern, read, read_one
+from ..data.read.reading import Reading
 from ..distributed.workers import Workers
 from ..errors import DataError, DataWarning, InputError
+from ..progress import bar
+from .reading_options import as_options, reading_choices
 
 SPLITS = ("train", "valid", "test")
 NEGATIVES = ("valid-negatives", "test-negatives")  # statements verified to be false
 
 
-def open_shard(source: str, workers: Workers, *, split: str = "all") -> Facts:
-    """This worker's shard of the facts of a file or of a catalog name."""
-    if workers.any(Path(source).exists()):
-        return read(source, progress=True, workers=workers)
-    facts = open_whole(source, workers, split=split)
+def open_shard(sources: Sequence[str], workers: Workers, *, split: str = "all") -> Facts:
+    """This worker's shard of the facts of files or of a catalog name."""
+    if len(sources) == 1 and workers.any(Path(sources[0]).exists()):
+        return read(sources[0], progress=True, workers=workers, **reading_choices())
+    facts = open_whole(sources, workers, split=split)
     return facts.subset(np.arange(len(facts)) % workers.size == workers.rank)
 
 
-def open_whole(source: str, workers: Workers, *, split: str = "all") -> Facts:
+def open_whole(source: str | Sequence[str], workers: Workers, *, split: str = "all") -> Facts:
     """The same facts for every worker; the first worker of each machine reads first, as it may download them."""
     for first_worker in (True, False):
         with workers.raise_together():
@@ -34,14 +41,16 @@ def open_whole(source: str, workers: Workers, *, split: str = "all") -> Facts:
     return facts
 
 
-def open_facts(source: str, *, split: str = "all") -> Facts:
-    """Facts of a file or of a catalog name; NAME:train, NAME:valid, NAME:test and NAME:all select a split.
+def open_facts(source: str | Sequence[str], *, split: str = "all") -> Facts:
+    """Facts of files or of a catalog name; NAME:train, NAME:valid, NAME:test and NAME:all select a split.
 
     NAME:valid-negatives and NAME:test-negatives are false statements of a benchmark that has them.
-    `split` is the split that the bare name of a benchmark means.
+    `split` is the split that the bare name of a benchmark means. Several sources are joined.
     """
-    if Path(source).exists():
-        return read(source, progress=True)
+    if not isinstance(source, str):
+        return union([open_facts(one, split=split) for one in source])
+    if is_file_or_pattern(source):
+        return read(source, progress=True, **reading_choices())
     name, _, asked = source.partition(":")
     entry = {dataset.name: dataset for dataset in datasets()}.get(name)
     if entry is None:
@@ -58,6 +67,19 @@ def open_facts(source: str, *, split: str = "all") -> Facts:
     if chosen == "all":
         return load_dataset(name, progress=True)
     return load_splits(name, progress=True)[SPLITS.index(chosen)]
+
+
+def describe_reading(source: str) -> tuple[Facts, dict[str, Any]]:
+    """The facts of a file, and how the file was understood; for a catalog name nothing about that."""
+    if not is_file_or_pattern(source) or (glob.has_magic(source) and not Path(source).exists()):
+        return open_facts(source), {}
+    choices = reading_choices()
+    format_, sql = choices.pop("format", None), choices.pop("sql", None)
+    with bar(f"reading {source}", in_bytes=True) as report:
+        reading = Reading.of(**choices, report=report)
+        facts = read_one(source, reading, format_, sql)
+    notes = [as_options(note) for note in reading.all_notes("")]
+    return facts, {**reading.understood, "notes": notes}
 
 
 def validation_sources(test: str) -> tuple[str, str] | None:

@@ -9,6 +9,7 @@ import click
 
 from ..errors import InputError
 from .output import print_result
+from .reading_options import reading_options
 from .shared_options import FILE, json_option, model_argument
 
 
@@ -24,12 +25,16 @@ def datasets(as_json: bool) -> None:
 
 @click.command()
 @click.argument("file")
+@reading_options()
 @click.option("--verify", is_flag=True, help="Verify the checksum of a model file.")
 @json_option
 def info(file: str, verify: bool, as_json: bool) -> None:
     """Describe a data file, a data set or a model file.
 
-    Example: relatent info model.relatent --verify
+    Of a data file it shows how the file is understood: which column has which role, the first facts, and notes about
+    what looks odd, with the options that change it.
+
+    Example: relatent info people.tsv
     """
     from . import tables
 
@@ -40,7 +45,16 @@ def info(file: str, verify: bool, as_json: bool) -> None:
         shown["about"] = {name: value for name, value in about.items() if name != "learned"}
     if "verified" in found and not verify:
         shown["verified"] = "not checked (--verify compares the checksum)"
-    print_result(as_json, found, lambda: [tables.values(file, tables.details(shown)), *tables.learned(about)])
+    reading = shown.pop("reading", {})
+    print_result(
+        as_json,
+        found,
+        lambda: [
+            *tables.reading(reading),
+            tables.values(file, tables.details(shown)),
+            *tables.learned(about),
+        ],
+    )
 
 
 @click.command()
@@ -62,13 +76,13 @@ def export(model: Path, folder: Path, as_json: bool) -> None:
 
 def _describe(file: str, verify: bool) -> dict[str, Any]:
     from ..model.model_file import inspect, looks_like_a_model
-    from .data_argument import open_facts
+    from .data_argument import describe_reading
 
     if looks_like_a_model(file):
         return {"kind": "model", **inspect(file, verify=verify)}
     if verify:
         raise InputError(f"{file} is not a model file; --verify checks the checksum of a model")
-    facts = open_facts(file)
+    facts, reading = describe_reading(file)
     return {
         "kind": "data",
         "facts": len(facts),
@@ -80,4 +94,5 @@ def _describe(file: str, verify: bool) -> dict[str, Any]:
         "attributes": 0 if facts.attributes is None else int(facts.attributes.shape[1]),
         "density": len(facts) / max(facts.n_cells, 1),
         "facts_of_relation": dict(zip(facts.relations, facts.counts(), strict=True)),
+        "reading": reading,
     }

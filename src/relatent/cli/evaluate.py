@@ -18,6 +18,7 @@ from .estimator_options import (
     settings_options,
 )
 from .output import print_result, say
+from .reading_options import data_argument, reading_options
 from .shared_options import FILE, json_option, model_argument, seed_option
 
 if TYPE_CHECKING:
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 
 
 @click.command("cross-validate")
-@click.argument("data")
+@data_argument
 @model_option
 @settings_options
+@reading_options()
 @click.option("--folds", default=10, show_default=True, type=click.IntRange(min=2), help="Number of folds.")
 @click.option(
     "--heldout",
@@ -64,7 +66,7 @@ if TYPE_CHECKING:
 @seed_option
 @json_option
 def cross_validate(
-    data: str,
+    data: tuple[str, ...],
     model: str,
     folds: int,
     heldout: str,
@@ -114,8 +116,9 @@ def cross_validate(
         from ..plots.figures import plot_reliability
 
         plot_reliability(report, reliability)
-    document = {"data": data, "model": model, **report.to_dict()}
-    print_result(as_json, document, lambda: tables.report(f"{model} on {data}", report))
+    name = ", ".join(data)
+    document = {"data": name, "model": model, **report.to_dict()}
+    print_result(as_json, document, lambda: tables.report(f"{model} on {name}", report))
 
 
 @click.command()
@@ -126,6 +129,7 @@ def cross_validate(
     multiple=True,
     help="True facts to leave out of the ranking and to count frequencies in, such as the training facts (repeatable).",
 )
+@reading_options()
 @click.option("--negatives", help="False statements of the same kind as the test facts, to tell from them.")
 @click.option(
     "--validation",

@@ -19,6 +19,7 @@ from .estimator_options import (
     with_probabilities,
 )
 from .output import print_result, save_model, say
+from .reading_options import data_argument, reading_options
 from .shared_options import FILE, json_option, model_output_option, seed_option
 
 if TYPE_CHECKING:
@@ -33,11 +34,12 @@ REPORTED_MEMORY_BYTES = 1 << 30  # the memory of larger fits is reported
 
 
 @click.command()
-@click.argument("data")
+@data_argument
 @model_output_option
 @model_option
 @settings_options
 @click.option("--preset", help="Settings for a known benchmark, such as fb15k-237-softmax; other options change them.")
+@reading_options()
 @click.option("--validation", help="Validation facts for early stopping; the best iterate is kept.")
 @click.option(
     "--checkpoint",
@@ -63,7 +65,7 @@ REPORTED_MEMORY_BYTES = 1 << 30  # the memory of larger fits is reported
 @seed_option
 @json_option
 def fit(
-    data: str,
+    data: tuple[str, ...],
     output: Path,
     model: str,
     calibrate: str | None,
@@ -123,7 +125,7 @@ def fit(
     factors = estimator.factors_
     summary = _summary(factors, output)
     learned = {name: factors.about[name] for name in ("learned", "calibration") if name in factors.about}
-    title = f"{factors.about['model']} on {data}"
+    title = f"{factors.about['model']} on {', '.join(data)}"
     print_result(
         as_json,
         summary | learned,
@@ -165,7 +167,7 @@ def _readable(summary: dict[str, Any]) -> dict[str, Any]:
 def _read_and_fit(
     estimator: Estimator,
     model: str,
-    data: str,
+    data: tuple[str, ...],
     validation: str | None,
     output: Path,
     checkpoint: Checkpoint | None,

@@ -8,12 +8,13 @@ import click
 
 from ..model.fold_in_defaults import FOLD_IN_OTHERS
 from .output import print_result, save_model
+from .reading_options import data_argument, reading_options
 from .shared_options import json_option, model_argument, model_output_option, seed_option
 
 
 @click.command("fold-in")
 @model_argument
-@click.argument("data")
+@data_argument
 @model_output_option
 @click.option(
     "--entity", "entities", multiple=True, help="Entity to add (repeatable).  [default: all entities new to the model]"
@@ -25,10 +26,11 @@ from .shared_options import json_option, model_argument, model_output_option, se
     type=click.FloatRange(0, 1),
     help="Weight of the cells that DATA does not list, as false: 1 if all true facts are listed, near 0 if few are.",
 )
+@reading_options()
 @seed_option
 @json_option
 def fold_in(
-    model: Path, data: str, output: Path, entities: tuple[str, ...], others: float, seed: int, as_json: bool
+    model: Path, data: tuple[str, ...], output: Path, entities: tuple[str, ...], others: float, seed: int, as_json: bool
 ) -> None:
     """Add new entities to a model from a few facts about each, without fitting it again.
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import click
 
 from .. import __version__
-from ..errors import RelatentError, RelatentWarning
+from ..errors import DataError, DataWarning, RelatentError, RelatentWarning
 from .analysis import duplicates, explain, groups, similar
 from .datasets_info_export import datasets, export, info
 from .evaluate import cross_validate, evaluate, table1
@@ -23,6 +23,7 @@ from .fold_in import fold_in
 from .output import say
 from .plot import plot
 from .predict import predict
+from .reading_options import as_options
 from .serve import serve
 from .tune import tune
 
@@ -34,8 +35,10 @@ OTHER_WORKERS_WAIT_SECONDS = 2.0  # worker 0 reports a usage error before torchr
 def cli() -> None:
     """Learn from facts (subject, relation, object) and predict further facts.
 
-    DATA is a file (TSV, CSV, Parquet, N-Triples or Turtle; plain, .gz or .zst) or the name of a data set that
-    `relatent datasets` lists; the splits of a benchmark are NAME:train, NAME:valid and NAME:test.
+    DATA is a file (TSV, CSV, Parquet, JSON lines, RDF, GraphML, SQLite, …; plain, .gz, .zst, .bz2 or .zip), several
+    files, a pattern such as 'facts/*.tsv', the URL of a database, - for standard input, or the name of a data set
+    that `relatent datasets` lists; the splits of a benchmark are NAME:train, NAME:valid and NAME:test. `relatent info
+    FILE` shows how a file is understood.
     """
 
 
@@ -61,6 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         say("interrupted")
         sys.exit(130)
+    except DataError as error:
+        _fail(as_options(str(error)))
     except RelatentError as error:
         _fail(str(error))
     except MemoryError as error:
@@ -73,7 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    say(f"warning: {message}")
+    shown = as_options(str(message)) if issubclass(category, DataWarning) else message
+    say(f"warning: {shown}")
 
 
 def _fail(message: str) -> None:

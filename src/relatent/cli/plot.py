@@ -10,6 +10,7 @@ import click
 
 from ..errors import InputError
 from .output import print_result
+from .reading_options import reading_options
 from .shared_options import FILE, json_option, model_argument
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ TAKEN_BY = {"test": MEASURED, "known": MEASURED, "relation": ("relation",)}
     "--known", multiple=True, help="Other true facts, which count neither as hits nor as errors (repeatable)."
 )
 @click.option("--relation", "-r", help="The relation whose matrix is drawn, for relation.  [default: the first]")
+@reading_options("--edge-relation")
 @json_option
 def plot(
     model: Path, kind: str, output: Path, test: str | None, known: tuple[str, ...], relation: str | None, as_json: bool

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .output import print_result, say
+from .reading_options import reading_options
 from .shared_options import json_option, model_argument, top_option
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--object", "-t", "object_", help="The object, if it is given.")
 @top_option(10, "answers")
 @click.option("--known", multiple=True, help="Facts to leave out of the answers (repeatable).")
+@reading_options("--edge-relation")
 @json_option
 def predict(
     model: Path,

@@ -15,6 +15,7 @@ import click
 
 from ..errors import InputError
 from .output import print_json, say
+from .reading_options import reading_options
 from .shared_options import json_option
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ MAX_PENDING_CONNECTIONS = 1024
     "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="Port to listen on; 0: a free port."
 )
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in the browser.")
+@reading_options()
 @json_option
 def serve(
     model: Path, known: tuple[str, ...], test: str | None, host: str, port: int, open_browser: bool, as_json: bool

@@ -276,6 +276,17 @@ def explanation(found: Explanation) -> list[Any]:
     ]
 
 
+def reading(found: Mapping[str, Any]) -> list[Any]:
+    """How a file was understood."""
+    if not found:
+        return []
+    rows = [" | ".join(map(str, row)) for row in found.get("first_rows", [])]
+    pairs = [(name, value) for name, value in found.items() if name not in ("first_rows", "notes")]
+    pairs += [("first rows" if not number else "", row) for number, row in enumerate(rows)]
+    pairs += [("note", note) for note in found["notes"]]
+    return [values("read as", pairs)]
+
+
 def values(title: str, pairs: Iterable[tuple[str, Any]]) -> Table:
     """Names and values, one per line."""
     made = Table(title=_text(title), title_justify="left", title_style="bold", show_header=False)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .output import print_result, save_model, say
+from .reading_options import data_argument, reading_options
 from .shared_options import json_option, model_output_option, seed_option
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ MAX_TRIALS = 15  # shown in the table; --json has all
 
 
 @click.command()
-@click.argument("data")
+@data_argument
 @model_output_option
 @click.option(
     "--time",
@@ -51,6 +52,7 @@ MAX_TRIALS = 15  # shown in the table; --json has all
     type=click.Choice(["logit", "als", "categorical", "softmax"]),
     help="Only this model (repeatable).  [default: all that suit the data and the metric; softmax with --metric mrr]",
 )
+@reading_options()
 @click.option(
     "--validation",
     help="Validation facts to choose by.  [default: the validation split of a benchmark, otherwise tenths of the "
@@ -59,7 +61,7 @@ MAX_TRIALS = 15  # shown in the table; --json has all
 @seed_option
 @json_option
 def tune(
-    data: str,
+    data: tuple[str, ...],
     output: Path,
     seconds: float,
     trials: int | None,
@@ -100,20 +102,21 @@ def tune(
     save_model(found.factors_, output)
     if not found.factors_.has_probabilities:
         say(f"note: {describe_probabilities(found.factors_)}")
-    document = {"model": str(output), "data": data, **found.to_dict()}
-    print_result(as_json, document, lambda: _tables(data, output, found))
+    name = ", ".join(data)
+    document = {"model": str(output), "data": name, **found.to_dict()}
+    print_result(as_json, document, lambda: _tables(name, output, found))
     if found.stopped:
         say(f"interrupted before the end; the best model so far is in {output}")
         sys.exit(130)
 
 
-def _validation(data: str, validation: str | None, facts: Facts) -> Facts | None:
+def _validation(data: Sequence[str], validation: str | None, facts: Facts) -> Facts | None:
     """The given validation facts, or the validation split of a benchmark whose training split is fitted."""
     from ..data.catalog import datasets
     from .data_argument import open_facts, with_names_of
 
-    name, _, split = data.partition(":")
-    if validation is None and not Path(data).exists() and split in ("", "train"):
+    name, _, split = data[0].partition(":")
+    if validation is None and len(data) == 1 and not Path(data[0]).exists() and split in ("", "train"):
         validation = next((f"{name}:valid" for entry in datasets() if entry.name == name and entry.splits), None)
     return None if validation is None else with_names_of(open_facts(validation, split="valid"), facts)
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Ids, Matrix, Triples, Vector
-from ..errors import DataError
+from ..errors import DataError, one_line
 from .cell_keys import is_first
 from .names import Names
 
@@ -35,18 +35,33 @@ def stack(s: Ids, k: Ids, o: Ids) -> Triples:
 
 def id_or_name_column(values: ArrayLike, what: str) -> NDArray[Any]:
     """A one-dimensional array of ids or of names."""
-    array = np.asarray(values)
+    if np.ma.is_masked(values):
+        position = int(np.argmax(np.ma.getmaskarray(np.ma.asarray(values))))
+        raise DataError(f"{what} must not have masked values, got one at position {position}; drop those facts")
+    array = _array(values, what)
     if array.ndim != 1:
         raise DataError(f"{what} must be one-dimensional, got an array of shape {array.shape}")
     if not array.size:
         return array.astype(np.int64)  # NumPy makes an empty list an array of floats
     if array.dtype.kind not in "iuUOT":
         raise DataError(f"{what} must be whole numbers or names, got values of type {array.dtype}")
-    if array.dtype.kind in "UO":  # NumPy converts the numbers of a mixed list to strings, so check the original values
-        for position, value in enumerate(values if isinstance(values, (list, tuple)) else array.tolist()):
+    if array.dtype.kind == "O":
+        for position, value in enumerate(array.tolist()):
             if not isinstance(value, str):
                 raise DataError(f"{what} must be all ids or all names, got {value!r} at position {position}")
     return array
+
+
+def _array(values: ArrayLike, what: str) -> NDArray[Any]:
+    """An array; strings of a list are kept as objects, as NumPy's own strings lose final null characters."""
+    try:
+        if isinstance(values, (list, tuple)) and any(isinstance(value, str) for value in values):
+            array = np.empty(len(values), object)
+            array[:] = values
+            return array
+        return np.asarray(values)
+    except ValueError as problem:
+        raise DataError(f"{what} must be a list or an array with one value per fact: {one_line(problem)}") from None
 
 
 def cell_columns(cells: ArrayLike | None) -> tuple[NDArray[Any], ...]:
@@ -54,7 +69,7 @@ def cell_columns(cells: ArrayLike | None) -> tuple[NDArray[Any], ...]:
     if cells is None or np.size(cells) == 0:
         return tuple(np.empty(0, np.int64) for _ in range(3))
     if isinstance(cells, tuple) and len(cells) == 3:
-        columns = [np.asarray(column) for column in cells]
+        columns = list(cells)
     else:
         array = np.asarray(cells)
         if array.ndim != 2 or array.shape[1] != 3:
@@ -74,7 +89,7 @@ def vocabulary(names: Sequence[str] | None, count: int | None, columns: Iterable
     if any(column.dtype.kind in "UOT" for column in filled):
         if any(column.dtype.kind in "iu" for column in filled):
             raise DataError(f"give every {what} by name or every {what} by id, got both; or pass {what}_names")
-        unique = sorted({str(name) for column in filled for name in np.unique(column).tolist()})
+        unique = sorted({str(name) for column in filled for name in set(column.tolist())})
         if count is not None and count != len(unique):
             raise DataError(f"found {len(unique)} distinct {what} names, expected {count}; pass {what}_names")
         return Names(unique, what=what)
@@ -84,11 +99,21 @@ def vocabulary(names: Sequence[str] | None, count: int | None, columns: Iterable
     return Names(n_needed if count is None else count, what=what)
 
 
+def _numbers(values: ArrayLike, what: str) -> NDArray[np.float64]:
+    """An array of numbers without masked values."""
+    if np.ma.is_masked(values):
+        raise DataError(f"{what} must not have masked values; drop them, or fill them in")
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise DataError(f"{what} must be numbers: {one_line(problem, 200)}") from None
+
+
 def checked_weights(weights: ArrayLike | None, n: int) -> Vector | None:
     """Confidences of n facts, (n,) float64."""
     if weights is None:
         return None
-    w = np.asarray(weights, dtype=np.float64)
+    w = _numbers(weights, "weights")
     if w.shape != (n,):
         raise DataError(f"weights must be one for each of the {n} facts, got shape {w.shape}")
     wrong = ~(np.isfinite(w) & (w >= 0))
@@ -101,7 +126,7 @@ def checked_times(times: ArrayLike | None, n: int) -> Vector | None:
     """How often each of n facts was seen, (n,) float64."""
     if times is None:
         return None
-    seen = np.asarray(times, dtype=np.float64)
+    seen = _numbers(times, "times")
     if seen.shape != (n,):
         raise DataError(f"times must be one for each of the {n} facts, got shape {seen.shape}")
     wrong = ~(np.isfinite(seen) & (seen > 0) & (seen == np.round(seen)))
@@ -115,7 +140,7 @@ def checked_attributes(attributes: Attributes | None, n: int) -> Matrix | None:
     if attributes is None:
         return None
     dense = attributes.toarray() if sp.issparse(attributes) else attributes  # type: ignore[union-attr]
-    d = np.array(dense, dtype=np.float64)
+    d = _numbers(dense, "attributes").copy()
     if d.ndim != 2 or d.shape[0] != n:
         raise DataError(f"attributes must have one row for each of the {n} entities, got shape {d.shape}")
     if np.isinf(d).any():

@@ -133,7 +133,10 @@ class Names(Sequence[str]):
 
     def ids(self, values: ArrayLike | Iterable[str]) -> Ids:
         """Ids of names; numbers are taken as ids and checked."""
-        array = np.asarray(values)
+        is_text = isinstance(values, str) or (
+            isinstance(values, (list, tuple)) and isinstance(next(iter(values), 0), str)
+        )
+        array = np.asarray(values, dtype=object if is_text else None)  # NumPy's strings lose final null characters
         if array.dtype.kind in "iu":
             self._check_range(array)
             return array.astype(np.int64, copy=False)

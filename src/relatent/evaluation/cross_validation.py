@@ -16,6 +16,7 @@ from sklearn.base import clone
 from ..arrays import Triples, Vector
 from ..data.facts import Facts
 from ..data.heldout import ZEROS_PER_FACT, HeldOut
+from ..data.read.read import read_if_table
 from ..errors import ConvergenceWarning, InputError, VanishedWarning
 from ..fit.estimators.base import Estimator
 from ..model.factors import Factors
@@ -73,6 +74,7 @@ def cross_validate(
     '3 folds, held-out cells masked, raw scores, seed 0'
     """
     _check_choices(heldout, scores, metric)
+    facts = read_if_table(facts)
     if not isinstance(facts, Facts):
         raise InputError(f"cross_validate takes Facts, got {type(facts).__name__}; see relatent.load_dataset")
     seed = to_seed(random_state)

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..data.facts import Facts
 from ..data.heldout import HeldOut
+from ..data.read.read import read_if_table
 from ..errors import InputError
 from ..fit.automatic_settings import DataSummary
 from ..fit.estimators.base import Estimator
@@ -90,6 +91,7 @@ def tune(
     ('als', True)
     """
     began, seed = clock.time(), to_seed(random_state)
+    facts = read_if_table(facts)
     chosen_models = models_to_try(facts, time, metric, models, trials)
     metric = metric or default_metric(facts)
     judge = Judge.of(facts, metric, validation, seed)

@@ -6,7 +6,7 @@ import pytest
 from family import FAMILY, TSV, is_family
 
 from relatent.data.read.read import read
-from relatent.errors import DataError
+from relatent.errors import DataError, DataWarning
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,11 @@ def test_a_header_decides_the_order_of_the_columns(write):
 
 def test_a_first_row_with_other_names_is_a_fact_unless_header_is_true(write):
     name = write("family.tsv", f"child\tof\tperson\n{TSV}")
-    assert len(read(name)) == 4
+    with pytest.warns(
+        DataWarning, match=r"^family.tsv: the first row \('child', 'of', 'person'\) was read as a fact, but"
+    ):
+        assert len(read(name)) == 4
+    assert len(read(name, header=False)) == 4
     assert is_family(read(name, header=True))
 
 
@@ -54,8 +58,8 @@ def test_a_missing_column_is_named_in_the_error(write):
 
 def test_columns_must_be_three_or_four_different_names(write):
     name = write("family.tsv", TSV)
-    for wrong in (("a", "b"), "abc", ("a", "a", "b")):
-        with pytest.raises(DataError, match="columns must be 3 or 4 different column names, got"):
+    for wrong in (("a",), "abc", ("a", "a", "b"), 5, {"subject": "a"}, {"subject": "a", "object": "b", "time": "c"}):
+        with pytest.raises(DataError, match="columns must be 2, 3 or 4 different column names"):
             read(name, columns=wrong)
     with pytest.raises(
         DataError, match=r"^header=False says that the first row of family\.tsv has no column names, but columns= "
@@ -77,7 +81,9 @@ def test_other_columns_are_ignored(tmp_path, header):
 def test_a_fourth_column_of_a_table_is_a_weight_only_by_name():
     columns = {"a": ["Ann"], "b": ["likes"], "c": ["Bob"]}
     assert read(pa.table(columns | {"weight": [0.5]})).weights.tolist() == [0.5]
-    with pytest.raises(DataError, match="expected 3 columns, or 4 with a weight, got 4; choose with columns="):
+    with pytest.raises(
+        DataError, match="expected 3 columns, or 4 with a weight, or 2 of an edge list, got 4; choose with columns="
+    ):
         read(pa.table(columns | {"year": [1950]}))
 
 

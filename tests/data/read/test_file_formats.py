@@ -23,11 +23,12 @@ def test_a_missing_file_a_folder_and_an_unknown_extension_are_told_apart(write, 
     with pytest.raises(DataError, match=r"^nowhere.tsv: no such file$"):
         read("nowhere.tsv")
     (tmp_path / "folder.tsv").mkdir()
-    with pytest.raises(DataError, match=r"^folder.tsv: is a folder, expected a file of facts$"):
+    with pytest.raises(DataError, match=r"^folder.tsv: is a folder, expected a file of facts; for several files pass"):
         read("folder.tsv")
-    for name in ("facts.xlsx", "facts", "facts.gz", "facts.nq"):
+    for name in ("facts.xlsx", "facts", "facts.gz", "facts.doc"):
         with pytest.raises(
-            DataError, match=rf"^{name}: unknown file extension; use one of .tsv, .*\.ttl, optionally followed by .gz"
+            DataError,
+            match=rf"^{name}: unknown file extension; use one of .tsv, .*\.duckdb, optionally followed by .gz",
         ):
             read(write(name, TSV))
 

@@ -57,5 +57,5 @@ def test_a_fault_in_rdf_is_reported_with_its_line(write, name, content, message)
 
 
 def test_rdf_has_no_columns(write):
-    with pytest.raises(DataError, match=r"^family.nt: RDF has no columns to choose from, got columns="):
+    with pytest.raises(DataError, match=r"^family.nt: RDF has no columns to choose; leave columns= out"):
         read(write("family.nt", NT), columns=("s", "p", "o"))

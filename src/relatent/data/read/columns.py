@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from ...errors import DataError
+from .column_evidence import Sample, has_few_values, is_numeric, odd_relations, weighted_edges_evidence
+
+Columns: TypeAlias = Mapping[str, "str | int"]  # role → name or position of the column
 
 ROLES = ("subject", "relation", "object", "weight")
+EDGE_RELATION = "edge"  # the relation of an edge list without a file name
 
 SUBJECT_AND_OBJECT_NAMES = (
     ("subject", "object"),
@@ -23,37 +29,173 @@ SUBJECT_AND_OBJECT_NAMES = (
 RELATION_NAMES = {"relation", "predicate", "rel", "r", "p", "property", "relationship", "edge", "type", "label"}
 WEIGHT_NAMES = {"weight", "weights", "confidence", "w"}
 COUNT_NAMES = {"count", "counts", "times", "frequency"}
+# Less common names; a first row of them is a header only if its values do not occur again below.
+MORE_SUBJECT_AND_OBJECT_NAMES = (
+    *((f"{subject}_id", f"{object_}_id") for subject, object_ in SUBJECT_AND_OBJECT_NAMES if len(subject) > 1),
+    *((f"{subject}_name", f"{object_}_name") for subject, object_ in SUBJECT_AND_OBJECT_NAMES if len(subject) > 1),
+    *((f"{subject}_node", f"{object_}_node") for subject, object_ in SUBJECT_AND_OBJECT_NAMES if len(subject) > 1),
+    ("fromnodeid", "tonodeid"),
+    ("node1", "node2"),
+    ("node_1", "node_2"),
+    ("entity1", "entity2"),
+    ("id1", "id2"),
+    ("u", "v"),
+    (":start_id", ":end_id"),  # neo4j-admin
+    ("_start", "_end"),  # APOC
+)
+MORE_RELATION_NAMES = {"relation_type", "relation_name", "relation_id", "rel_type", "edge_type", "interaction", "verb"}
+MORE_RELATION_NAMES |= {"predicate_id", "predicate_name", "kind", ":type", "_type"}
+EDGE_WEIGHT_NAMES = WEIGHT_NAMES | {"score", "rating", "strength", "similarity", "probability", "value"}
+_NEO4J_TYPE = re.compile(r":(int|long|float|double|short|byte|string|boolean)$")
+_NEO4J_ROLE = re.compile(r".*(:start_id|:end_id|:type)(\(.*\))?")
+MAX_SHOWN_COLUMNS = 10
 
 
 class ColumnRoles(NamedTuple):
     """Positions of subject, relation, object and perhaps weight or count among the columns of a table."""
 
     positions: tuple[int, ...]
-    is_count: bool = False  # the fourth column says how often a fact was seen
+    is_count: bool = False  # the last column says how often a fact was seen
+    edge_relation: str | None = None  # the relation of all rows, if no column holds it
+    may_be_nodes: bool = False  # rows without subject, relation and object are nodes, as APOC exports them
+    note: str = ""  # a decision that the caller may want to change
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The role of each position."""
+        roles = ROLES if self.edge_relation is None else (ROLES[0], *ROLES[2:])
+        return (*roles[:-1], "count")[: len(self.positions)] if self.is_count else roles[: len(self.positions)]
+
+    @property
+    def n_names(self) -> int:
+        """How many of the positions hold names, not numbers."""
+        return 3 if self.edge_relation is None else 2
 
 
-def check_columns(columns: Sequence[str] | None) -> None:
-    """Raise unless `columns` is None or names three or four different columns."""
+def checked_columns(columns: Sequence[str | int] | Mapping[str, str | int] | None) -> Columns | None:
+    """The column of each role, from two to four columns or a mapping."""
     if columns is None:
-        return
-    if isinstance(columns, str) or len(columns) not in (3, 4) or len(set(columns)) != len(columns):
-        raise DataError(f"columns must be 3 or 4 different column names, got {columns!r}")
+        return None
+    if isinstance(columns, Mapping):
+        found = dict(columns)
+    elif isinstance(columns, (str, bytes)) or not isinstance(columns, Sequence) or len(columns) not in (2, 3, 4):
+        found = {}
+    else:
+        found = dict(zip(ROLES if len(columns) > 2 else ROLES[::2], columns, strict=False))
+    is_valid = (
+        all(isinstance(column, (str, int)) and not isinstance(column, bool) for column in found.values())
+        and {"subject", "object"} <= set(found) <= {*ROLES, "count"}
+        and len(set(found.values())) == len(found)
+        and not {"weight", "count"} <= set(found)
+    )
+    if not is_valid:
+        raise DataError(
+            f"columns must be 2, 3 or 4 different column names (subject, object; subject, relation, object; and "
+            f"weight), or a dict with subject, relation, object, weight or count, got {columns!r}"
+        )
+    return found
 
 
-def chosen_roles(names: Sequence[str], columns: Sequence[str], where: str) -> ColumnRoles:
+def chosen_roles(names: Sequence[str], columns: Columns, where: str, n_columns: int, edge_relation: str) -> ColumnRoles:
     """The roles of the columns that the caller named."""
-    for column in columns:
-        if names.count(column) != 1:
-            problem = "no column" if column not in names else "more than one column"
-            raise DataError(f"{where}: {problem} {column!r}; there are {', '.join(map(repr, names))}")
-    return _roles(names, [names.index(column) for column in columns])
+    by_role = {role: _position(names, column, where, n_columns) for role, column in columns.items()}
+    number = by_role.get("weight", by_role.get("count"))
+    positions = [by_role[role] for role in ROLES[:3] if role in by_role] + ([] if number is None else [number])
+    edge = None if "relation" in columns else edge_relation
+    return ColumnRoles(tuple(positions), "count" in by_role or _is_count(names, number), edge)
+
+
+def _position(names: Sequence[str], column: str | int, where: str, n_columns: int) -> int:
+    if isinstance(column, int) and str(column) not in names:
+        if not 0 <= column < n_columns:
+            raise DataError(f"{where}: no column at position {column}; positions run from 0 to {n_columns - 1}")
+        return column
+    column = str(column)
+    if names.count(column) != 1:
+        problem = "no column" if column not in names else "more than one column"
+        raise DataError(f"{where}: {problem} {column!r}; {_listed(names, column)}")
+    return names.index(column)
+
+
+def _listed(names: Sequence[str], near: str | None = None) -> str:
+    """The names of columns, or those near to the one asked for if there are many."""
+    if len(names) <= MAX_SHOWN_COLUMNS:
+        return f"there are {', '.join(map(_short, names))}"
+    close = difflib.get_close_matches(near, names[:10_000], n=3) if near is not None and len(near) < 100 else []
+    shown = [*close, *(name for name in names[:MAX_SHOWN_COLUMNS] if name not in close)][:MAX_SHOWN_COLUMNS]
+    return f"there are {', '.join(map(_short, shown))}, … ({len(names):,} in all)"
+
+
+def _short(name: str) -> str:
+    return repr(name if len(name) <= 60 else name[:60] + "…")
+
+
+def _normal(name: str) -> str:
+    """A column name in the form of the lists above."""
+    lowered = _NEO4J_TYPE.sub("", name.strip().lstrip("#%").strip().lower())
+    if match := _NEO4J_ROLE.fullmatch(lowered):
+        return match[1]
+    return re.sub(r"[\s-]+", "_", lowered)
 
 
 def recognised_roles(names: Sequence[str]) -> ColumnRoles | None:
     """The roles of columns with common names, in any order; None unless subject, relation and object are found."""
     lowered = [name.strip().lower() for name in names]
-    relations = [position for position, name in enumerate(lowered) if name in RELATION_NAMES]
-    for subject, object_ in SUBJECT_AND_OBJECT_NAMES:
+    return _by_names(names, lowered, SUBJECT_AND_OBJECT_NAMES, RELATION_NAMES)
+
+
+def possible_roles(names: Sequence[str], sample: Sample, edge_relation: str) -> ColumnRoles | None:
+    """The roles of columns whose names tell at least subject and object; `sample`: values of each column."""
+    normal = [_normal(name) for name in names]
+    pairs, relations = SUBJECT_AND_OBJECT_NAMES + MORE_SUBJECT_AND_OBJECT_NAMES, RELATION_NAMES | MORE_RELATION_NAMES
+    if found := _by_names(names, normal, pairs, relations):
+        return found._replace(may_be_nodes="_start" in normal and "_id" in normal)
+    pair = next((pair for pair in pairs if normal.count(pair[0]) == normal.count(pair[1]) == 1), None)
+    if pair is None:
+        return None
+    subject, object_ = (normal.index(name) for name in pair)
+    others = [position for position in range(len(names)) if position not in (subject, object_)]
+    if len([position for position in others if normal[position] in relations]) > 1:
+        named = [_short(names[position]) for position in others if normal[position] in relations]
+        raise DataError(f"columns {' and '.join(named)} may hold the relation; choose with columns=(…, …, …)")
+    return _of_pair(names, normal, subject, object_, others, sample, edge_relation)
+
+
+def _of_pair(
+    names: Sequence[str],
+    normal: Sequence[str],
+    subject: int,
+    object_: int,
+    others: Sequence[int],
+    sample: Sample,
+    edge_relation: str,
+) -> ColumnRoles:
+    """The roles where subject and object are known, and no name tells the relation."""
+    numbers = [position for position in others if normal[position] in EDGE_WEIGHT_NAMES | COUNT_NAMES]
+    rest = [position for position in others if position not in numbers]
+    if len(rest) == 1 and ((len(names) == 3 and rest[0] == 1) or has_few_values(sample[rest[0]])):
+        return _roles(names, [subject, rest[0], object_, *numbers[:1]])
+    note = ""
+    if len(others) == 1 and not numbers and is_numeric(sample[others[0]]):
+        numbers, rest = list(others), []
+        note = (
+            f"took column {names[others[0]]!r} as weights of an edge list; columns=({names[subject]!r}, "
+            f"{names[object_]!r}) leaves them out, columns=(…, …, …) chooses a relation"
+        )
+    elif rest:
+        left_out = ", ".join(_short(names[position]) for position in rest[:MAX_SHOWN_COLUMNS])
+        note = f"read as an edge list without columns {left_out}; columns=(…, …, …) chooses the one with the relation"
+    found = _roles(names, [subject, object_, *numbers[:1]])
+    return found._replace(
+        edge_relation=edge_relation, is_count=_is_count(names, numbers[0] if numbers else None), note=note
+    )
+
+
+def _by_names(
+    names: Sequence[str], lowered: Sequence[str], pairs: Sequence[tuple[str, str]], relation_names: set[str]
+) -> ColumnRoles | None:
+    relations = [position for position, name in enumerate(lowered) if name in relation_names]
+    for subject, object_ in pairs:
         if lowered.count(subject) == lowered.count(object_) == len(relations) == 1:
             numbers = [position for position, name in enumerate(lowered) if name in WEIGHT_NAMES | COUNT_NAMES]
             if len({lowered[position] in COUNT_NAMES for position in numbers}) > 1:
@@ -63,25 +205,59 @@ def recognised_roles(names: Sequence[str]) -> ColumnRoles | None:
     return None
 
 
-def roles_by_position(names: Sequence[str], n_columns: int) -> ColumnRoles:
-    """Subject, relation, object and weight in this order; `names` may be empty."""
-    return _roles(names, range(n_columns))
+def roles_by_position(names: Sequence[str], n_columns: int, sample: Sample, edge_relation: str) -> ColumnRoles:
+    """Subject, relation, object and weight in this order, or an edge list; `names` may be empty."""
+    if n_columns == 2:
+        return ColumnRoles((0, 1), edge_relation=edge_relation)
+    if n_columns == 3 and (evidence := weighted_edges_evidence(sample)):
+        note = f"read as an edge list with weights, because {evidence}; columns=(0, 1, 2) reads facts"
+        return ColumnRoles((0, 1, 2), edge_relation=edge_relation, note=note)
+    odd = odd_relations(sample)
+    note = (
+        f"{odd}; if it is an edge list, or in another order, choose the columns with columns=(…, …, …)" if odd else ""
+    )
+    return _roles(names, range(n_columns))._replace(note=note)
 
 
-def table_roles(names: Sequence[str], columns: Sequence[str] | None, where: str) -> ColumnRoles:
+def table_roles(
+    names: Sequence[str], columns: Columns | None, where: str, sample: Sample, relation: str | None
+) -> ColumnRoles:
     """The roles of the columns of a table, whose columns always have names."""
+    edge_relation = relation or EDGE_RELATION
     if columns is not None:
-        return chosen_roles(names, columns, where)
-    if recognised := recognised_roles(names):
-        return recognised
-    if len(names) == 3 or (len(names) == 4 and names[3].strip().lower() in WEIGHT_NAMES | COUNT_NAMES):
-        return roles_by_position(names, len(names))
-    raise DataError(f"{where}: expected 3 columns, or 4 with a weight, got {len(names)}; choose with columns=(…, …, …)")
+        return chosen_roles(names, columns, where, len(names), edge_relation)
+    found = recognised_roles(names) or possible_roles(names, sample, edge_relation)
+    if found is None and (
+        len(names) in (2, 3) or (len(names) == 4 and names[3].strip().lower() in WEIGHT_NAMES | COUNT_NAMES)
+    ):
+        found = roles_by_position(names, len(names), sample, edge_relation)
+    if found is None:
+        raise DataError(
+            f"{where}: expected 3 columns, or 4 with a weight, or 2 of an edge list, got {len(names)}; choose with "
+            f"columns=(…, …, …); {_listed(names)}"
+        )
+    return as_edges(found, relation, where)
+
+
+def as_edges(roles: ColumnRoles, relation: str | None, where: str) -> ColumnRoles:
+    """The roles, with the relation that the caller gave to the rows of an edge list."""
+    if relation is None or roles.edge_relation is not None:
+        return roles
+    if roles.positions == (0, 1, 2) and not roles.is_count:
+        return ColumnRoles((0, 1, 2), edge_relation=relation)
+    raise DataError(
+        f"{where}: relation={relation!r} names the relation of an edge list, but a column holds relations; leave it "
+        "out, or choose the columns of subject and object with columns=(…, …)"
+    )
 
 
 def _roles(names: Sequence[str], positions: Sequence[int]) -> ColumnRoles:
-    is_count = len(positions) == 4 and bool(names) and names[positions[3]].strip().lower() in COUNT_NAMES
-    return ColumnRoles(tuple(positions), is_count)
+    number = positions[3] if len(positions) == 4 else None
+    return ColumnRoles(tuple(positions), _is_count(names, number))
+
+
+def _is_count(names: Sequence[str], position: int | None) -> bool:
+    return position is not None and bool(names) and names[position].strip().lower() in COUNT_NAMES
 
 
 def weight_fault(weight: float) -> str | None:

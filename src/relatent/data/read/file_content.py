@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -25,46 +26,66 @@ WHOLE_FILE = FilePart()
 class File(NamedTuple):
     """A path with its format and compression (see `file_formats.identify`), and access to its content."""
 
-    path: Path
+    path: Path  # shown in messages
     format: str
     compression: str | None
     content: bytes | None = None  # replaces the content of the file at `path`
     byte_range: tuple[int, int] | None = None  # read only these bytes; uncompressed files only
+    encoding: str | None = None  # of the text, UTF-8 if None
+    member: str | None = None  # of a .zip archive
 
     @property
     def size(self) -> int:
         """Bytes of the file as stored, compressed or not."""
         return self.path.stat().st_size if self.content is None else len(self.content)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the bytes at `path` are the text itself, so that parts of it can be read."""
+        return not (self.compression or self.encoding or self.member) and self.content is None
+
     def open(self) -> pa.NativeFile:
         """A stream of the uncompressed bytes without a byte order mark."""
         return self.streams()[0]
 
-    def read_ahead(self, block_bytes: int) -> ReadAhead:
-        """The same stream, read by a background thread."""
-        return ReadAhead(*self.streams(), block_bytes)
+    def read_ahead(self, block_bytes: int, n_skipped: int = 0) -> ReadAhead:
+        """The same stream from a byte on, read by a background thread."""
+        stream, stored = self.streams()
+        while n_skipped and (skipped := len(stream.read(n_skipped))):
+            n_skipped -= skipped
+        return ReadAhead(stream, stored, block_bytes)
 
     def streams(self) -> tuple[pa.NativeFile, pa.NativeFile]:
-        """A stream of the uncompressed bytes without a byte order mark, and the underlying stream of stored bytes."""
+        """A stream of the uncompressed bytes without byte order marks, and the underlying stream of stored bytes."""
         if self.byte_range is not None:
             stream = _ByteRange(pa.OSFile(str(self.path)), *self.byte_range)
             return stream, stream
         stream, stored = self._from_start()
-        if stream.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK:
-            return stream, stored
+        n_marks = 0
+        while stream.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK:  # files joined end to end begin with several
+            n_marks += 1
         stream.close()
-        return self._from_start()
+        stream, stored = self._from_start()
+        stream.read(n_marks * len(_BYTE_ORDER_MARK))
+        return stream, stored
 
     def _from_start(self) -> tuple[pa.NativeFile, pa.NativeFile]:
         stored = pa.OSFile(str(self.path)) if self.content is None else pa.BufferReader(self.content)
-        return (pa.CompressedInputStream(stored, self.compression) if self.compression else stored), stored
+        stream = pa.CompressedInputStream(stored, self.compression) if self.compression else stored
+        if self.member is not None:
+            stream = pa.PythonFile(zipfile.ZipFile(stored).open(self.member), mode="r")  # noqa: SIM115
+        if self.encoding:
+            stream = pa.transcoding_input_stream(stream, self.encoding, "utf-8")
+        return stream, stored
 
 
 def byte_order_mark_length(file: File) -> int:
-    """Length in bytes of the byte order mark of an uncompressed file, 0 if it has none."""
+    """Length in bytes of the byte order marks of an uncompressed file, 0 if it has none."""
+    length = 0
     with open(file.path, "rb") as stream:
-        found = stream.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK
-    return len(_BYTE_ORDER_MARK) if found else 0
+        while stream.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK:
+            length += len(_BYTE_ORDER_MARK)
+    return length
 
 
 def line_range(file: File, first: int, part: FilePart) -> tuple[int, int]:

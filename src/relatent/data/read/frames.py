@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -11,23 +11,41 @@ import pyarrow as pa
 from ...errors import DataError, one_line
 from ...progress import Progress
 from ..facts import Facts
-from .columns import ROLES, table_roles
+from .columns import ColumnRoles, table_roles
 from .fact_builder import facts_from_blocks
+from .reading import N_SAMPLE_ROWS, N_SHOWN_ROWS, Reading
 
 ROWS_PER_BATCH = 1 << 18
+MAX_SAMPLE_VALUES = 100_000
 
 
-def read_frame(source: Any, columns: Sequence[str] | None, report: Progress) -> Facts:
+def read_frame(source: Any, reading: Reading) -> Facts:
     """Facts of a pandas, polars or Arrow table."""
-    table = _arrow_table(source)
-    positions, is_count = table_roles(table.column_names, columns, "table")
-    batches = report_batches(table.to_batches(ROWS_PER_BATCH), len(table), len(table), report)
-    picked = ([batch.column(position) for position in positions] for batch in batches)
-    fields = [table.schema.field(position) for position in positions]
-    return facts_from_columns(picked, fields, is_count, "table")
+    table = arrow_table(source)
+    reading.understood["format"] = "table"
+    roles = decide_roles(table.schema, table.slice(0, N_SAMPLE_ROWS), reading, "table")
+    batches = report_batches(table.to_batches(ROWS_PER_BATCH), len(table), len(table), reading.report)
+    picked = ([batch.column(position) for position in roles.positions] for batch in batches)
+    fields = [table.schema.field(position) for position in roles.positions]
+    return facts_from_columns(picked, fields, roles, reading, "table")
 
 
-def _arrow_table(source: Any) -> pa.Table:
+def decide_roles(schema: pa.Schema, sample: pa.Table, reading: Reading, where: str) -> ColumnRoles:
+    """The roles of the columns of a table, of which `sample` has the first rows."""
+    names = schema.names
+    sample = sample.slice(0, max(1, MAX_SAMPLE_VALUES // max(1, len(names))))
+    values = [_as_text(sample.column(position)) for position in range(len(names))]
+    roles = table_roles(names, reading.columns, where, values, reading.relation)
+    reading.set_roles(roles, names, list(zip(*(column[:N_SHOWN_ROWS] for column in values), strict=True)))
+    return roles
+
+
+def _as_text(column: pa.ChunkedArray) -> list[str]:
+    return ["" if value is None else str(value) for value in column.to_pylist()]
+
+
+def arrow_table(source: Any) -> pa.Table:
+    """A table in memory as Arrow's."""
     pandas = sys.modules.get("pandas")
     try:
         if pandas is not None and isinstance(source, pandas.DataFrame):
@@ -39,8 +57,8 @@ def _arrow_table(source: Any) -> pa.Table:
     except (pa.ArrowException, ValueError, TypeError) as problem:
         raise DataError(f"table: cannot be read: {one_line(problem)}") from None
     raise DataError(
-        f"cannot read facts from {type(source).__name__!r}; pass a path, or a pandas, polars or Arrow table "
-        "(arrays go through Facts.from_arrays)"
+        f"cannot read facts from {type(source).__name__!r}; pass a path, a pandas, polars or Arrow table, a list of "
+        "(subject, relation, object), a networkx or rdflib graph, or a SciPy matrix"
     )
 
 
@@ -58,7 +76,8 @@ def report_batches(
 def facts_from_columns(
     blocks: Iterable[list[pa.Array]],
     fields: list[pa.Field],
-    is_count: bool,
+    roles: ColumnRoles,
+    reading: Reading,
     where: str,
     *,
     n_rows_before: int = 0,
@@ -71,14 +90,15 @@ def facts_from_columns(
 
     def convert(columns: list[pa.Array]) -> list[pa.Array]:
         return [
-            (_to_numbers if role == "weight" else _to_strings)(column, field.name, where)
-            for role, column, field in zip(ROLES, columns, fields, strict=False)
+            (_to_strings if number < roles.n_names else _to_numbers)(column, field.name, where)
+            for number, (column, field) in enumerate(zip(columns, fields, strict=True))
         ]
 
     convert([pa.nulls(0, field.type) for field in fields])  # checks the types even if there are no rows
     return facts_from_blocks(
         map(convert, blocks),
-        is_count=is_count,
+        roles,
+        reading,
         empty_message=None if may_be_empty else f"{where}: contains no facts",
         locate=lambda row: f"{where}: row {n_rows_before + row + 1}",
     )
@@ -94,7 +114,9 @@ def _to_strings(column: pa.Array, name: str, where: str) -> pa.Array:
     if not (_is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
         raise DataError(f"{where}: column {name!r} must hold names, got values of type {kind}")
     try:
-        return column.cast(pa.large_string())
+        strings = column.cast(pa.large_string())
+        strings.validate(full=True)  # that the bytes are UTF-8
+        return strings
     except pa.ArrowInvalid as problem:
         raise DataError(f"{where}: column {name!r}: {one_line(problem)}") from None
 
@@ -107,5 +129,5 @@ def _is_text(kind: pa.DataType) -> bool:
 def _to_numbers(column: pa.Array, name: str, where: str) -> pa.Array:
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise DataError(f"{where}: the fourth column {name!r} must hold numbers, got values of type {kind}")
+        raise DataError(f"{where}: column {name!r} must hold numbers, as weights, got values of type {kind}")
     return column.cast(pa.float64())

@@ -13,16 +13,20 @@ the same facts, and no more than pyoxigraph's parser takes alone, so that no oth
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 
 import numpy as np
 import pyoxigraph
 from numba import njit
 
+from ...errors import DataError
 from ...progress import Progress
 from .fact_builder import FactBuilder
 from .file_content import File, ReadAhead
+from .rdf_nesting import is_nested_too_deeply
 from .string_table import Spans, StringTable
+from .text_rows import MAX_LINE_BYTES, too_long
 
 BLOCK_BYTES = 16 << 20  # scanned at a time
 
@@ -40,24 +44,32 @@ def scan(file: File, report: Progress) -> tuple[FactBuilder, int]:
     """The facts between entities, and the number of triples with a literal as object."""
     builder, suffixes, n_literals = FactBuilder(), StringTable(), 0
     with file.read_ahead(BLOCK_BYTES) as stream:
-        for block in _whole_lines(stream):
+        for block in _whole_lines(stream, file):
             n_literals += _add_block(block, builder, suffixes)
             report(stream.position, file.size, f"{builder.n_facts:,} facts")
     return builder, n_literals
 
 
-def _whole_lines(stream: ReadAhead) -> Iterator[bytes]:
+def _whole_lines(stream: ReadAhead, file: File) -> Iterator[bytes]:
     """Blocks that end with a line break."""
     rest = b""
     while block := stream.read():
         end = block.rfind(b"\n") + 1
         if end:
-            yield rest + block[:end]
+            yield _without_empty_lines(rest + block[:end])
             rest = block[end:]
         else:
             rest += block
+            if len(rest) > MAX_LINE_BYTES:
+                raise DataError(f"{file.path}: a line {too_long()}")
     if rest:
         yield rest + b"\n"
+
+
+def _without_empty_lines(block: bytes) -> bytes:
+    """The block, of which each line takes 49 bytes; a block of empty lines would take too much memory."""
+    is_short = 4 * block.count(b"\n") > len(block)
+    return re.sub(rb"\n\s*\n", b"\n", block) if is_short else block
 
 
 def _add_block(block: bytes, builder: FactBuilder, suffixes: StringTable) -> int:
@@ -94,6 +106,8 @@ def _add_other_lines(lines: list[bytes], builder: FactBuilder) -> int:
     """Add the facts of lines that the scanner cannot split; returns the number of triples with a literal as object."""
     names: list[bytes] = []
     n_literals = 0
+    if is_nested_too_deeply(b"".join(lines)):
+        raise NotPlainError
     for quad in _parse(b"".join(lines)):
         terms = (quad.subject, quad.predicate, quad.object)
         if type(quad.object) is pyoxigraph.Literal:

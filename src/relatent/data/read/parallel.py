@@ -3,43 +3,42 @@
 from __future__ import annotations
 
 import mmap
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ...distributed.workers import Workers
 from ...errors import DataError
-from ...progress import Progress
 from ..facts import Facts
 from ..names import Names
 from ..shard import move_to_owners
+from .delimited import UTF16_MARKS
 from .file_content import File, FilePart, byte_order_mark_length, line_range
 from .file_formats import identify, naming_the_file, read_file
 from .ntriples import NotPlainError, scan
-from .rdf import check_no_columns, report_literals
+from .rdf import FORMAT_NAMES, check_options, note_literals
+from .reading import Reading
 from .string_table import Spans, StringTable
 
 
-def read_together(
-    source: Any, columns: Sequence[str] | None, header: bool | None, report: Progress, workers: Workers
-) -> Facts:
+def read_together(files: Sequence[Any], source: Any, reading: Reading, workers: Workers) -> Facts:
     """This worker's facts: those of the subjects it owns, over the vocabulary of all workers."""
     with workers.raise_together():
-        if not isinstance(source, (str, os.PathLike)):
+        if len(files) != 1 or "://" in str(files[0]):
             raise DataError(
-                f"several workers read a file together, got {type(source).__name__!r}; pass a path, or read the "
-                "table in each worker without workers="
+                f"several workers read one file together, got {files or type(source).__name__!r}; pass a path, or read "
+                "the facts in each worker without workers="
             )
-        file = identify(Path(source))
-        if file.format in ("ntriples", "turtle"):
-            check_no_columns(file, columns)
+        file = identify(Path(files[0]))
+        if file.format in FORMAT_NAMES:
+            check_options(file, reading)
     part = FilePart(workers.rank, workers.size)
     facts: Facts | None = None
-    if not workers.any(not _can_be_cut(file, part)):
-        facts = _read_part(file, columns, header, report, part, workers)
+    if not workers.any(not _can_be_cut(file, reading, part)):
+        facts = _read_part(file, reading, part, workers)
     if facts is None:
-        facts = _read_by_first(file, columns, header, report, workers)
+        facts = _read_by_first(file, reading, workers)
+    reading.n_stripped = workers.sum_int(reading.n_stripped)
     entities, relations = (_merged_names(names, workers) for names in (facts.entities, facts.relations))
     facts = facts.over(entities, relations)
     if not workers.any(len(facts) > 0):
@@ -49,53 +48,49 @@ def read_together(
     return move_to_owners(facts, workers)
 
 
-def _can_be_cut(file: File, part: FilePart) -> bool:
+def _can_be_cut(file: File, reading: Reading, part: FilePart) -> bool:
     """Whether each line of the part is a row; quotes in a CSV file may enclose line breaks."""
-    if file.compression or file.format == "turtle":
+    if not file.is_plain or reading.encoding or file.format not in ("tsv", "csv", "edges", "ntriples", "parquet"):
         return False
-    if file.format != "csv" or not file.size:
+    if not file.size or file.format in ("ntriples", "parquet"):
         return True
     with open(file.path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        if text[:2] in UTF16_MARKS:
+            return False
         low, high = (len(text) * edge // part.n_parts for edge in (part.number, part.number + 1))
-        return text.find(b'"', low, high) < 0
+        return file.format != "csv" or text.find(b'"', low, high) < 0
 
 
-def _read_part(
-    file: File, columns: Sequence[str] | None, header: bool | None, report: Progress, part: FilePart, workers: Workers
-) -> Facts | None:
+def _read_part(file: File, reading: Reading, part: FilePart, workers: Workers) -> Facts | None:
     """The facts of a part of the file; None if pyoxigraph has to read all of it."""
     if file.format == "ntriples":
-        return _scan_part(file, report, part, workers)
+        return _scan_part(file, reading, part, workers)
     with workers.raise_together():
-        facts = read_file(file, columns, header, report, part)
+        facts = read_file(file, reading, part)
     return facts
 
 
-def _scan_part(file: File, report: Progress, part: FilePart, workers: Workers) -> Facts | None:
+def _scan_part(file: File, reading: Reading, part: FilePart, workers: Workers) -> Facts | None:
     builder, n_literals = None, 0
     with workers.raise_together(), naming_the_file(file):
         own = file._replace(byte_range=line_range(file, byte_order_mark_length(file), part))
         try:
-            builder, n_literals = scan(own, report)
+            builder, n_literals = scan(own, reading.report)
         except NotPlainError:
             builder = None
     if workers.any(builder is None):
         return None
     assert builder is not None
-    n_literals, no_facts = workers.sum_int(n_literals), not workers.any(builder.n_facts > 0)
-    if no_facts or workers.rank == 0:  # all workers raise the error, one of them gives the warning
-        report_literals(file, n_literals, no_facts=no_facts)
+    note_literals(file, reading, workers.sum_int(n_literals), no_facts=not workers.any(builder.n_facts > 0))
     return builder.build(drop_unused_names=True)
 
 
-def _read_by_first(
-    file: File, columns: Sequence[str] | None, header: bool | None, report: Progress, workers: Workers
-) -> Facts:
+def _read_by_first(file: File, reading: Reading, workers: Workers) -> Facts:
     """All facts for the first worker, none for the others."""
     facts = Facts.from_arrays([], [], [], entity_names=(), relation_names=())
     with workers.raise_together():
         if workers.rank == 0:
-            facts = read_file(file, columns, header, report)
+            facts = read_file(file, reading)
     return facts
 
 

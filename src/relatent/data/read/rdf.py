@@ -1,51 +1,65 @@
-"""Facts from RDF: Turtle with pyoxigraph, N-Triples with the scanner of `ntriples` or, if need be, with pyoxigraph."""
+"""Facts from RDF by pyoxigraph; N-Triples by the scanner of `ntriples` where possible."""
 
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Callable, Sequence
-from typing import NoReturn, TypeAlias
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeAlias
 
 import pyarrow as pa
 import pyoxigraph
 
-from ...errors import DataError, DataWarning, one_line
+from ...errors import DataError, one_line
 from ...progress import Progress
 from ..facts import Facts
 from .fact_builder import FactBuilder
 from .file_content import File
 from .ntriples import NotPlainError, scan
+from .rdf_nesting import CheckedNesting
+from .reading import N_SHOWN_ROWS, Reading
 from .string_table import Spans
 
 Term: TypeAlias = pyoxigraph.NamedNode | pyoxigraph.BlankNode | pyoxigraph.Literal | pyoxigraph.Triple
 
+FORMAT_NAMES = {
+    "ntriples": "N-Triples",
+    "nquads": "N-Quads",
+    "turtle": "Turtle",
+    "trig": "TriG",
+    "n3": "N3",
+    "rdfxml": "RDF/XML",
+    "jsonld": "JSON-LD",
+}
+
 TRIPLES_PER_BLOCK = 10_000  # between two reports
 
 
-def read_rdf(file: File, columns: Sequence[str] | None, report: Progress) -> Facts:
+def read_rdf(file: File, reading: Reading) -> Facts:
     """Facts between entities; triples with a literal as object are left out, with a warning that counts them."""
-    check_no_columns(file, columns)
-    facts, n_literals = (read_with_scanner if file.format == "ntriples" else read_with_pyoxigraph)(file, report)
-    report_literals(file, n_literals, no_facts=facts is None)
+    check_options(file, reading)
+    reading.understood["format"] = FORMAT_NAMES[file.format]
+    read = read_with_scanner if file.format == "ntriples" else read_with_pyoxigraph
+    facts, n_literals = read(file, reading.report)
+    note_literals(file, reading, n_literals, no_facts=facts is None)
     assert facts is not None
+    reading.understood["first_rows"] = [list(fact) for fact in facts.named(facts.triples[:N_SHOWN_ROWS])]
     return facts
 
 
-def check_no_columns(file: File, columns: Sequence[str] | None) -> None:
-    """Raise if the caller chose columns."""
-    if columns is not None:
-        raise DataError(f"{file.path}: RDF has no columns to choose from, got columns={columns!r}; leave it out")
+def check_options(file: File, reading: Reading) -> None:
+    """Raise if the caller gave options that are for tables."""
+    for name in ("columns", "header", "sep", "relation", "encoding"):
+        if getattr(reading, name) is not None:
+            raise DataError(f"{file.path}: RDF has no {name} to choose; leave {name}= out")
 
 
-def report_literals(file: File, n_literals: int, *, no_facts: bool) -> None:
-    """Raise if there are no facts; warn if triples with a literal as object were left out."""
+def note_literals(file: File, reading: Reading, n_literals: int, *, no_facts: bool) -> None:
+    """Raise if there are no facts; note it if triples with a literal as object were left out."""
     if no_facts:
         reason = f"; every object is a literal (triples: {n_literals})" if n_literals else ""
         raise DataError(f"{file.path}: contains no facts{reason}")
     if n_literals:
-        text = f"{file.path}: left out {n_literals} facts whose object is a literal; objects must be entities"
-        warnings.warn(text, DataWarning, stacklevel=5)
+        reading.notes.append(f"left out {n_literals} facts whose object is a literal; objects must be entities")
 
 
 def read_with_scanner(file: File, report: Progress) -> tuple[Facts | None, int]:
@@ -58,16 +72,20 @@ def read_with_scanner(file: File, report: Progress) -> tuple[Facts | None, int]:
 
 
 def read_with_pyoxigraph(file: File, report: Progress) -> tuple[Facts | None, int]:
-    """The same for Turtle and N-Triples by pyoxigraph, triple by triple."""
+    """The same for every RDF format by pyoxigraph, triple by triple; graph names are left out."""
     builder, n_literals = FactBuilder(), 0
     columns: tuple[list[str], list[str], list[str]] = ([], [], [])
     subjects, relations, objects = columns
     name_of = _naming(file)
-    syntax = pyoxigraph.RdfFormat.TURTLE if file.format == "turtle" else pyoxigraph.RdfFormat.N_TRIPLES
+    format_name = FORMAT_NAMES[file.format]
+    syntax = getattr(pyoxigraph.RdfFormat, re.sub("[-/]", "_", format_name.upper()), None)
+    if syntax is None:
+        raise DataError(f"{file.path}: {format_name} needs a newer pyoxigraph: pip install -U pyoxigraph")
     stream, stored = file.streams()
+    checked: Any = stream if file.format in ("rdfxml", "jsonld") else CheckedNesting(stream, str(file.path))
     try:
         with stream:
-            for number, quad in enumerate(pyoxigraph.parse(stream, format=syntax, without_named_graphs=True)):
+            for number, quad in enumerate(pyoxigraph.parse(checked, format=syntax)):
                 if number % TRIPLES_PER_BLOCK == 0:
                     _add_block(builder, columns)
                     report(stored.tell(), file.size, f"{builder.n_facts:,} facts")
@@ -92,17 +110,21 @@ def _add_block(builder: FactBuilder, columns: tuple[list[str], ...]) -> None:
 
 
 def _naming(file: File) -> Callable[[Term], str]:
-    """A function that names entities and relations; unnamed nodes of Turtle are numbered in the order of the file."""
+    """A function that names entities and relations; unnamed nodes are numbered in the order of the file."""
     unnamed: dict[str, int] = {}
     is_random_label = re.compile("[0-9a-f]{24,32}").fullmatch
+    is_like_ours = re.compile(r"(label-)*unnamed-\d+").fullmatch
+    has_unnamed = file.format not in ("ntriples", "nquads")
 
     def name_of(term: Term) -> str:
         if type(term) is pyoxigraph.NamedNode:
             return term.value
         if type(term) is not pyoxigraph.BlankNode:
             raise DataError(f"{file.path}: a triple about a triple is not a fact between entities, got {term}")
-        if file.format == "turtle" and is_random_label(term.value):  # the parser gives every [] a random label
+        if has_unnamed and is_random_label(term.value):  # the parser gives every [] a random label
             return f"_:unnamed-{unnamed.setdefault(term.value, len(unnamed))}"
+        if has_unnamed and is_like_ours(term.value):  # a label that is written in the file
+            return f"_:label-{term.value}"
         return f"_:{term.value}"
 
     return name_of
@@ -110,4 +132,5 @@ def _naming(file: File) -> Callable[[Term], str]:
 
 def _raise_syntax_error(file: File, problem: SyntaxError) -> NoReturn:
     reason = re.sub(r"^Parser error at line .*?: ", "", one_line(problem.msg))
-    raise DataError(f"{file.path}:{problem.lineno}: {reason}") from None
+    line = "" if problem.lineno is None else f":{problem.lineno}"
+    raise DataError(f"{file.path}{line}: {reason}") from None

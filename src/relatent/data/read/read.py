@@ -1,46 +1,74 @@
-"""`relatent.read`: facts from a file or a table, whatever its format."""
+"""`relatent.read`: facts from a file, a database, a table or a graph, whatever its format."""
 
 from __future__ import annotations
 
+import glob
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...distributed.workers import ALONE, Workers
+from ...errors import DataError, DataWarning
 from ...progress import Progress, reporting
 from ..facts import Facts
-from .columns import check_columns
-from .file_formats import identify, read_file
+from ..facts_union import union
+from .file_formats import STDIN, identify, read_file
+from .reading import Reading
 
 
 def read(
     source: Any,
     *,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str | int] | Mapping[str, str | int] | None = None,
     header: bool | None = None,
+    sep: str | None = None,
+    relation: str | None = None,
+    encoding: str | None = None,
+    strip: bool = True,
+    format: str | None = None,
+    sql: str | None = None,
     progress: bool | Progress | None = None,
     workers: Workers | None = None,
 ) -> Facts:
-    """Facts from a file, or from a pandas, polars or Arrow table.
+    """Facts from a file, a database, a table, a graph or a list.
 
-    Names are taken literally: there is no missing-value marker, and quotes in TSV files are part of the name. Ids of
-    entities and relations follow the sorted names. RDF triples whose object is a literal are left out, with a
-    `DataWarning`.
+    Names are taken literally, but blanks around them are removed: there is no missing-value marker, and quotes in TSV
+    files are part of the name. Ids of entities and relations follow the sorted names. RDF triples whose object is a
+    literal are left out. A `DataWarning` says what was left out, and what was decided that the caller may want to
+    change; `relatent info FILE` shows how a file is understood.
 
     Parameters
     ----------
-    source : path or table
-        TSV (`.tsv`, `.txt`), CSV, Parquet, N-Triples (`.nt`) or Turtle (`.ttl`), plain or compressed (`.gz`, `.zst`,
-        `.bz2`). A table is any object that implements the Arrow C stream protocol, or a pandas data frame.
-    columns : sequence of str, optional
-        Names of the columns that hold subject, relation, object and, if four are given, weight. By default, columns
-        with common names (subject, relation, object; head, relation, tail; source, type, target; … and weight) are
-        used, in any order, and other columns are ignored; without common names there must be three columns, or four
-        with weights. A fourth column named count, counts, times or frequency says how often a fact was seen
-        (`Facts.times`).
+    source : path, URL of a database, table, graph or list
+        A file: TSV (`.tsv`, `.txt`), CSV, Parquet, JSON lines, RDF (`.nt`, `.nq`, `.ttl`, `.trig`, `.n3`, `.rdf`,
+        `.jsonld`), GraphML, GEXF, SQLite or DuckDB; plain or compressed (`.gz`, `.zst`, `.bz2`, `.zip`). Several
+        files: a pattern such as `"facts/*.tsv"`, or a list of paths. `"-"` is standard input. A database:
+        `"sqlite:///file.db?table=facts"`, `"duckdb:///…"`, or an SQLAlchemy URL. A table: pandas, polars or Arrow. A
+        graph: networkx (undirected: both directions) or rdflib. A list of (subject, relation, object), of (subject,
+        object) or of dicts; a NumPy array with such rows; a SciPy sparse matrix.
+    columns : sequence of column names or positions, or dict, optional
+        Columns of subject, relation, object and, if four are given, weight; if two are given, of subject and object.
+        A dict gives them by role: `{"subject": "a", "object": "b", "weight": "w"}`. By default, columns with common
+        names (subject, relation, object; head, relation, tail; source, type, target; … and weight) are used, in any
+        order, and other columns are ignored; without common names there must be three columns, or four with weights,
+        or two. A column named count, counts, times or frequency says how often a fact was seen (`Facts.times`).
     header : bool, optional
         Whether the first row of a TSV or CSV file holds column names; by default it does if the names are common ones.
+    sep : str, optional
+        The character that separates the fields of a text file; by default a tab in TSV and a comma in CSV files, or,
+        if there is none, the one of `; | , tab` that every row has.
+    relation : str, optional
+        The relation of an edge list, which has no column for it; by default the name of the file.
+    encoding : str, optional
+        Of a text file; by default UTF-8.
+    strip : bool
+        Remove the blanks around names.
+    format : str, optional
+        The format of a file whose extension does not tell it: tsv, csv, parquet, jsonl, turtle, …
+    sql : str, optional
+        A query whose columns are those of a table; `source` is the database.
     progress : bool or function (done, total, note), optional
         True shows a progress bar on standard error. A function is called after each block with the bytes read of the
         file as stored on disk (for a table: the rows), their total, and a note with the number of facts.
@@ -49,18 +77,80 @@ def read(
         file, or some row groups of a Parquet file. Other files (compressed, Turtle, CSV with quotes) are read by the
         first worker and sent to the others. Each worker gets the facts of the subjects it owns, over the vocabulary
         of all workers.
+
+    >>> read([("Ann", "likes", "Bob"), ("Bob", "likes", "Cid")]).named()
+    [('Ann', 'likes', 'Bob'), ('Bob', 'likes', 'Cid')]
     """
-    check_columns(columns)
+    if isinstance(source, Facts):
+        return source
     workers = workers or ALONE
-    is_path = isinstance(source, (str, os.PathLike))
-    title = f"reading {Path(source).name}" if is_path else "reading the table"
-    with reporting(progress if workers.rank == 0 else None, title, in_bytes=is_path) as report:
+    options: dict[str, Any] = {"columns": columns, "header": header, "sep": sep, "relation": relation}
+    options |= {"encoding": encoding, "strip": strip}
+    files = _files(source, format)
+    if len(files) > 1 and workers.size == 1:
+        parts = [read(file, **options, format=format, progress=progress) for file in files]
+        return union(parts)
+    title = f"reading {name_of(files[0])}" if files else "reading the table"
+    is_file = bool(files) and not _is_url(files[0])
+    with reporting(progress if workers.rank == 0 else None, title, in_bytes=is_file) as report:
+        reading = Reading.of(**options, report=report)
         if workers.size > 1:
             from .parallel import read_together
 
-            return read_together(source, columns, header, report, workers)
-        if is_path:
-            return read_file(identify(Path(source)), columns, header, report)
-        from .frames import read_frame
+            facts = read_together(files, source, reading, workers)
+        else:
+            facts = read_one(files[0] if files else source, reading, format, sql)
+    if workers.rank == 0:
+        for note in reading.all_notes(name_of(files[0]) if files else "table"):
+            warnings.warn(note, DataWarning, stacklevel=2)
+    return facts
 
-        return read_frame(source, columns, report)
+
+def read_one(source: Any, reading: Reading, format_: str | None = None, sql: str | None = None) -> Facts:
+    """Facts of one source; `reading` has the choices, and is filled with how the source was understood."""
+    if _is_url(source) or sql is not None:
+        from .sql import read_sql
+
+        return read_sql(str(source), sql, reading)
+    if isinstance(source, (str, os.PathLike)):
+        return read_file(identify(Path(source), format_), reading)
+    from .objects import read_object
+
+    return read_object(source, reading)
+
+
+def read_if_table(source: Any) -> Any:
+    """The facts of a pandas, polars or Arrow table; anything else as it is."""
+    return read(source) if hasattr(source, "__arrow_c_stream__") else source
+
+
+def name_of(source: Any) -> str:
+    """The name of a file or database, for messages; the password of a URL is left out."""
+    if _is_url(source):
+        return str(source).split("?")[0].split("@")[-1]
+    return "standard input" if str(source) == STDIN else str(source)
+
+
+def _is_url(source: Any) -> bool:
+    return isinstance(source, str) and "://" in source
+
+
+def _files(source: Any, format_: str | None) -> list[Any]:
+    """The paths or URLs that a source names; none if it is a table, a graph or a list of rows."""
+    if isinstance(source, os.PathLike):
+        return [source]
+    if isinstance(source, str):
+        if _is_url(source) or os.path.exists(source) or not glob.has_magic(source):
+            return [source]
+        found = sorted(glob.glob(source, recursive=True))
+        if not found:
+            raise DataError(f"{source}: no file matches this pattern")
+        return found
+    if isinstance(source, (list, tuple)) and source and all(isinstance(one, (str, os.PathLike)) for one in source):
+        return [path for one in source for path in _files(one, format_)]
+    return []
+
+
+def is_file_or_pattern(source: str) -> bool:
+    """Whether a text names a file, several files, standard input or a database, not a data set of the catalog."""
+    return source == STDIN or _is_url(source) or os.path.exists(source) or glob.has_magic(source)

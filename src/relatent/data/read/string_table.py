@@ -45,6 +45,25 @@ class Spans:
         edges = np.frombuffer(offsets, np.int64, len(column) + 1, 8 * column.offset)
         return cls(np.frombuffer(data or b"", np.uint8), edges[:-1], edges[1:])
 
+    @classmethod
+    def repeated(cls, name: str, n: int) -> Spans:
+        """The same string n times."""
+        data = np.frombuffer(name.encode(), np.uint8)
+        return cls(data, np.zeros(n, np.int64), np.full(n, len(data), np.int64))
+
+    def where(self, kept: Mask) -> Spans:
+        """The strings that are kept."""
+        return Spans(self.data, self.starts[kept], self.stops[kept])
+
+    def stripped(self) -> tuple[Spans, int]:
+        """The strings without ASCII blanks around them, and the number of strings that had any."""
+        count = _count_blank_ends(self.data, self.starts, self.stops)
+        if not count:
+            return self, 0
+        starts, stops = self.starts.copy(), self.stops.copy()
+        _strip(self.data, starts, stops)
+        return Spans(self.data, starts, stops), int(count)
+
     def first_empty(self) -> int | None:
         """The index of the first empty string, if there is one."""
         empty = self.starts == self.stops
@@ -126,6 +145,31 @@ def _grown(array: NDArray[Any], min_length: int) -> NDArray[Any]:
 
 
 # --- kernels. Indices are unsigned: for signed ones Numba adds code for negative indices.
+
+
+@njit(inline="always")
+def _is_ascii_blank(character):  # type: ignore[no-untyped-def]
+    return character == 32 or 9 <= character <= 13
+
+
+@njit(nogil=True, cache=True)
+def _count_blank_ends(data, starts, stops):  # type: ignore[no-untyped-def]
+    """Number of strings that begin or end with a blank."""
+    count = 0
+    for i in range(len(starts)):
+        if starts[i] < stops[i]:
+            count += _is_ascii_blank(data[starts[i]]) or _is_ascii_blank(data[stops[i] - 1])
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _strip(data, starts, stops):  # type: ignore[no-untyped-def]
+    """Move the ends of strings over blanks."""
+    for i in range(len(starts)):
+        while starts[i] < stops[i] and _is_ascii_blank(data[starts[i]]):
+            starts[i] += 1
+        while starts[i] < stops[i] and _is_ascii_blank(data[stops[i] - 1]):
+            stops[i] -= 1
 
 
 @njit(inline="always")

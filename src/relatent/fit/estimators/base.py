@@ -16,6 +16,7 @@ from ...arrays import Matrix, Slices, Vector
 from ...backend.memory import MemoryEstimate
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
+from ...data.read.read import read_if_table
 from ...data.shard import Shard
 from ...deprecation import renamed_method
 from ...distributed.workers import ALONE, Workers
@@ -74,7 +75,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        facts : the facts; with several workers, each worker passes its part, over one vocabulary
+        facts : the facts, or a data frame that `relatent.read` reads; with several workers, each worker passes its
+            part, over one vocabulary
         validation : held-out facts or cells for early stopping; the best iterate is kept
         progress : True for a progress bar, or a callback (done, total, note)
         checkpoint : file to save the state of the fit in, and to resume from if it exists
@@ -85,7 +87,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         for name in self._unsupported:
             if given[name] is not None:
                 raise InputError(f"{type(self).__name__}.fit does not support {name}; leave it out")
-        _check_facts(facts, group)
+        facts = _checked_facts(facts, group)
         shard = Shard.of(facts, group)
         chosen = self._with_chosen_settings(shard)
         chosen._check_inputs(facts, group)
@@ -219,12 +221,14 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return checkpoint
 
 
-def _check_facts(facts: Facts, workers: Workers) -> None:
+def _checked_facts(facts: Facts | Any, workers: Workers) -> Facts:
     with workers.raise_together():
+        facts = read_if_table(facts)
         if not isinstance(facts, Facts):
             raise InputError(f"fit takes Facts, got {type(facts).__name__}; see relatent.read and Facts.from_arrays")
     if not workers.any(len(facts) > 0):
         raise InputError("there are no facts to learn from")
+    return facts
 
 
 def validation_id(validation: Facts | HeldOut) -> str:

@@ -1,0 +1,87 @@
+"""Options that say how the files of a command are read, and messages of the readers in terms of these options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+_META = "relatent.reading"
+_SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "bar": "|"}
+_ROLES = ("subject", "relation", "object", "weight", "count")
+
+data_argument = click.argument("data", nargs=-1, required=True, metavar="DATA...")
+
+
+def reading_options(relation_option: str = "--relation") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the options; `relation_option` is for commands in which --relation is part of a question."""
+    options = (
+        _option(
+            "--columns",
+            metavar="A,B,C",
+            help="Columns of subject, relation, object and weight, or of subject and object, by name or number; or by "
+            "role: subject=A,object=B,weight=C.",
+        ),
+        _option("--header/--no-header", default=None, help="Whether the first row of text files names the columns."),
+        _option("--sep", metavar="CHARACTER", help="Separator of the fields of text files: tab, space, ';', …"),
+        _option(relation_option, "relation_", metavar="NAME", help="Relation of an edge list.  [default: file name]"),
+        _option("--encoding", help="Encoding of text files.  [default: utf-8]"),
+        _option("--strip/--no-strip", default=None, help="Remove blanks around names.  [default: strip]"),
+        _option("--format", help="Format of files whose extension does not tell it: tsv, csv, jsonl, …"),
+        _option("--sql", metavar="QUERY", help="Query whose rows are the facts; DATA is the database."),
+    )
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def _option(*names: str, **attributes: Any) -> Callable[..., Any]:
+    return click.option(*names, expose_value=False, callback=_remember, **attributes)
+
+
+def _remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    if value is not None:
+        context.meta.setdefault(_META, {})[str(parameter.name).rstrip("_")] = value
+
+
+def reading_choices() -> dict[str, Any]:
+    """The options given to the current command, as arguments of `relatent.read`."""
+    context = click.get_current_context(silent=True)
+    given = dict(context.meta.get(_META, {})) if context is not None else {}
+    if "columns" in given:
+        given["columns"] = _columns(given["columns"])
+    if "sep" in given:
+        given["sep"] = _SEPARATORS.get(given["sep"].lower(), given["sep"])
+    return given
+
+
+def _columns(text: str) -> Any:
+    """Names, positions counted from 1, or names by role."""
+    parts = text.split(",")
+    pairs = [part.partition("=") for part in parts]
+    if all(role in _ROLES and equals for role, equals, _ in pairs):
+        return {role: _position(column) for role, _, column in pairs}
+    return [_position(part) for part in parts]
+
+
+def _position(column: str) -> str | int:
+    return int(column) - 1 if column.isdecimal() and column != "0" else column
+
+
+def as_options(message: str) -> str:
+    """A message of a reader, with arguments of `relatent.read` written as options of the command line."""
+    message = re.sub(r"\b(header|strip)=(True|False)", lambda m: f"--{'' if m[2] == 'True' else 'no-'}{m[1]}", message)
+    message = re.sub(r"\b(sep|format|encoding|relation)=('[^']*')", r"--\1 \2", message)
+    message = re.sub(r"\b(sql|relation|columns)=(?=[ ,;.]|$)", r"--\1", message)
+    return re.sub(r"\bcolumns=\(([^)]*)\)", lambda m: f"--columns {_joined(m[1])}", message)
+
+
+def _joined(columns: str) -> str:
+    parts = [part.strip().strip("'") for part in columns.split(",")]
+    return ",".join(str(int(part) + 1) if part.isdecimal() else part for part in parts)

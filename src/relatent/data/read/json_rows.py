@@ -1,0 +1,53 @@
+"""Facts from JSON lines, read line by line, and from JSON documents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from ...errors import DataError, one_line
+from ..facts import Facts
+from .delimited import with_encoding
+from .file_content import File
+from .reading import Reading
+from .rows import facts_from_rows
+from .text_rows import TextFaultError, text_lines
+
+LISTS_OF_ROWS = ("links", "edges", "triples", "facts", "data", "results")  # keys of a document, as networkx writes
+
+
+def read_json(file: File, reading: Reading) -> Facts:
+    """Facts of a file with one JSON value per line, or of a document with a list of rows."""
+    file = with_encoding(file, reading)
+    reading.understood["format"] = "JSON lines" if file.format == "jsonl" else "JSON"
+    rows = _lines(file) if file.format == "jsonl" else iter(_document(file))
+    return facts_from_rows(rows, reading, str(file.path))
+
+
+def _lines(file: File) -> Iterator[Any]:
+    with file.open() as stream:
+        number = 0
+        try:
+            for number, line in enumerate(text_lines(stream), 1):
+                if line.strip():
+                    yield _value(line, f"{file.path}:{number}")
+        except TextFaultError as problem:
+            raise DataError(f"{file.path}:{problem.line}: {problem}") from None
+
+
+def _document(file: File) -> list[Any]:
+    with file.open() as stream:
+        found = _value(bytes(stream.read()), str(file.path))
+    if isinstance(found, dict):
+        found = next((found[key] for key in LISTS_OF_ROWS if isinstance(found.get(key), list)), found)
+    if isinstance(found, list):
+        return found
+    raise DataError(f"{file.path}: expected a list of rows; JSON-LD needs the extension .jsonld, JSON lines .jsonl")
+
+
+def _value(text: str | bytes, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise DataError(f"{where}: is not valid JSON: {one_line(problem)}") from None

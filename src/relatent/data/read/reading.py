@@ -1,0 +1,76 @@
+"""How a source is to be read, and how the reader understood it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import DataError
+from ...progress import Progress, silent
+from .columns import ColumnRoles, Columns, checked_columns
+
+N_SAMPLE_ROWS = 1000  # of a source, to find out what its columns hold
+N_SHOWN_ROWS = 3
+SEPARATOR_NAMES = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar", " ": "space"}
+
+
+@dataclass
+class Reading:
+    """The choices of the caller, and what the reader found out by itself."""
+
+    columns: Columns | None = None  # role → column
+    header: bool | None = None
+    sep: str | None = None
+    relation: str | None = None  # of an edge list
+    encoding: str | None = None
+    strip: bool = True
+    report: Progress = silent
+    understood: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)  # decisions that the caller may want to change
+    n_stripped: int = 0  # names that had blanks around them
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        columns: Sequence[str | int] | Mapping[str, str | int] | None = None,
+        header: bool | None = None,
+        sep: str | None = None,
+        relation: str | None = None,
+        encoding: str | None = None,
+        strip: bool = True,
+        report: Progress = silent,
+    ) -> Reading:
+        """The choices after a check."""
+        if sep is not None and (not isinstance(sep, str) or len(sep) != 1 or sep in '"\r\n' or not sep.isascii()):
+            raise DataError(f"sep must be one ASCII character, such as ';', got {sep!r}")
+        if relation is not None and (not isinstance(relation, str) or not relation.strip()):
+            raise DataError(f"relation must be the name of the relation of an edge list, got {relation!r}")
+        if encoding is not None:
+            _check_encoding(encoding)
+        return cls(checked_columns(columns), header, sep, relation, encoding, strip, report)
+
+    def set_roles(self, roles: ColumnRoles, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Note which columns have which roles, and the first rows."""
+        if roles.note:
+            self.notes.append(roles.note)
+        for role, position in zip(roles.names, roles.positions, strict=True):
+            self.understood[role] = f"column {names[position]!r}" if names else f"column {position + 1}"
+        if roles.edge_relation is not None:
+            self.understood["relation"] = f"{roles.edge_relation!r} for every row (an edge list)"
+        self.understood["first_rows"] = [[row[position] for position in roles.positions] for row in rows[:N_SHOWN_ROWS]]
+
+    def all_notes(self, where: str) -> list[str]:
+        """What the caller should know, each with the name of the source."""
+        found = list(self.notes)
+        if self.n_stripped:
+            found.append(f"removed the blanks around {self.n_stripped:,} names; strip=False keeps them")
+        return [f"{where}: {note}" if where else note for note in found]
+
+
+def _check_encoding(encoding: str) -> None:
+    try:
+        b"".decode(encoding)
+    except (LookupError, TypeError):
+        raise DataError(f"unknown encoding {encoding!r}; use utf-8, latin-1, cp1252, utf-16, …") from None

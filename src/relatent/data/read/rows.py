@@ -1,0 +1,138 @@
+"""Facts from rows of Python values: tuples, dicts, and what databases and JSON give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from numbers import Integral, Real
+from typing import Any
+
+import pyarrow as pa
+
+from ...errors import DataError
+from ..facts import Facts
+from .columns import EDGE_RELATION, ColumnRoles, as_edges, chosen_roles, roles_by_position, table_roles
+from .fact_builder import facts_from_blocks
+from .reading import N_SAMPLE_ROWS, N_SHOWN_ROWS, Reading
+
+ROWS_PER_BATCH = 1 << 14
+
+
+def facts_from_rows(
+    rows: Iterable[Any], reading: Reading, where: str, *, names: Sequence[str] | None = None, total: int = 0
+) -> Facts:
+    """Facts of rows that are mappings, or sequences with or without column names."""
+    remaining = iter(rows)
+    first = list(islice(remaining, N_SAMPLE_ROWS))
+    if not first:
+        raise DataError(f"{where}: contains no facts")
+    if isinstance(first[0], Mapping):
+        names = list(dict.fromkeys(key for row in first if isinstance(row, Mapping) for key in row))
+        if not all(isinstance(name, str) for name in names):
+            raise DataError(f"{where}: the keys of a row must be strings, got {names!r}")
+    roles = _roles(first, names, reading, where)
+    keys = [names[position] for position in roles.positions] if isinstance(first[0], Mapping) and names else None
+    blocks = _blocks(chain(first, remaining), roles, keys, len(names or first[0]), reading, where, total)
+    return facts_from_blocks(
+        blocks,
+        roles,
+        reading,
+        empty_message=f"{where}: contains no facts",
+        locate=lambda row: f"{where}: row {row + 1}",
+    )
+
+
+def _roles(first: Sequence[Any], names: Sequence[str] | None, reading: Reading, where: str) -> ColumnRoles:
+    """The roles of the columns, by their names or positions and their first values."""
+    width = len(names) if names is not None else _width(first[0], where)
+    if isinstance(first[0], Mapping):
+        table = [[row.get(name) for name in names or ()] for row in first if isinstance(row, Mapping)]
+    else:
+        table = [list(row) for row in first if _width(row, where) == width]
+    texts = [["" if value is None else str(value) for value in row] for row in table]
+    sample = [list(column) for column in zip(*texts, strict=True)]
+    edge_relation = reading.relation or EDGE_RELATION
+    if names is not None:
+        roles = table_roles(names, reading.columns, where, sample, reading.relation)
+    elif reading.columns is not None:
+        roles = chosen_roles((), reading.columns, where, width, edge_relation)
+    elif width in (2, 3, 4):
+        roles = as_edges(roles_by_position((), width, sample, edge_relation), reading.relation, where)
+    else:
+        raise DataError(
+            f"{where}: row 1: expected (subject, relation, object), with a weight (…, weight), or (subject, object), "
+            f"got {width} values"
+        )
+    reading.set_roles(roles, names or (), texts[:N_SHOWN_ROWS])
+    return roles
+
+
+def _width(row: Any, where: str) -> int:
+    if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):
+        raise DataError(f"{where}: a row must be a tuple (subject, relation, object) or a dict, got {row!r:.100}")
+    return len(row)
+
+
+def _blocks(
+    rows: Iterable[Any],
+    roles: ColumnRoles,
+    keys: Sequence[str] | None,
+    width: int,
+    reading: Reading,
+    where: str,
+    total: int,
+) -> Iterator[list[pa.Array]]:
+    """The columns with roles, block by block."""
+    done, remaining = 0, iter(rows)
+    while block := list(islice(remaining, ROWS_PER_BATCH)):
+        picked = [
+            _picked(row, roles, keys, width, f"{where}: row {done + number}") for number, row in enumerate(block, 1)
+        ]
+        columns = list(zip(*picked, strict=True))
+        yield [
+            pa.array(
+                [
+                    (_name if number < roles.n_names else _number)(value, role, f"{where}: row {done + row}")
+                    for row, value in enumerate(column, 1)
+                ],
+                pa.large_string() if number < roles.n_names else pa.float64(),
+            )
+            for number, (role, column) in enumerate(zip(roles.names, columns, strict=True))
+        ]
+        done += len(block)
+        reading.report(done, total, f"{done:,} facts")
+
+
+def _picked(row: Any, roles: ColumnRoles, keys: Sequence[str] | None, width: int, where: str) -> list[Any]:
+    """The values with roles of one row."""
+    if keys is not None:
+        if not isinstance(row, Mapping):
+            raise DataError(f"{where}: expected a dict, as in row 1, got {row!r:.100}")
+        return [row.get(key) for key in keys]
+    if isinstance(row, (str, bytes, Mapping)) or not isinstance(row, Sequence) or len(row) != width:
+        raise DataError(f"{where}: expected {width} values, as in row 1, got {row!r:.100}")
+    return [row[position] for position in roles.positions]
+
+
+def _name(value: Any, role: str, where: str) -> str:
+    if isinstance(value, str):
+        if not value.isascii() and not _is_encodable(value):
+            raise DataError(f"{where}: {role} {value!r} has characters that UTF-8 cannot encode")
+        return value
+    if value is None or value != value:  # NaN
+        raise DataError(f"{where}: missing {role}")
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return str(int(value))
+    raise DataError(f"{where}: the {role} must be a name or a whole number, got {value!r:.100}")
+
+
+def _number(value: Any, role: str, where: str) -> float:
+    if value is None:
+        raise DataError(f"{where}: missing {role}")
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return float(value)
+    raise DataError(f"{where}: the {role} must be a number, got {value!r:.100}")
+
+
+def _is_encodable(name: str) -> bool:
+    return name.encode(errors="ignore").decode() == name

@@ -1,0 +1,119 @@
+"""Facts from tables and queries of databases: SQLite, DuckDB, and what SQLAlchemy connects to."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlencode
+
+from ...errors import DataError, one_line
+from ..facts import Facts
+from .reading import Reading
+from .rows import ROWS_PER_BATCH, facts_from_rows
+
+LIST_OF_TABLES = {
+    "sqlite": "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'",
+    "duckdb": "SELECT table_name FROM information_schema.tables",
+}
+MAX_SHOWN_TABLES = 10
+
+
+def read_sql(url: str, sql: str | None, reading: Reading) -> Facts:
+    """Facts of a table (`?table=`) or query (`?query=`, or `sql`) of a database."""
+    scheme, address, options = _parsed(url)
+    table, query = options.pop("table", None), options.pop("query", None)
+    if sum(given is not None for given in (table, query, sql)) > 1:
+        raise DataError(f"{_shown(url)}: give one of ?table=, ?query= and a query in SQL, got more than one")
+    where = _shown(url)
+    with _connected(scheme, address, options, where) as run:
+        statement = sql or query or f"SELECT * FROM {_quoted(table or _only_table(scheme, run, where))}"
+        reading.understood |= {"format": f"{scheme} database", "query": statement}
+        names, rows = run(statement)
+        return facts_from_rows(rows, reading, where, names=names)
+
+
+def _parsed(url: str) -> tuple[str, str, dict[str, str]]:
+    """Scheme, path or server, and options of a URL; the path of a file alone is that of SQLite or DuckDB."""
+    if "://" not in url:
+        scheme = "duckdb" if url.endswith(".duckdb") else "sqlite"
+        return scheme, url, {}
+    scheme, _, rest = url.partition("://")
+    address, _, options = rest.partition("?")
+    if scheme in LIST_OF_TABLES:
+        address = unquote(address).removeprefix("/")
+    return scheme, address, dict(parse_qsl(options))
+
+
+def _shown(url: str) -> str:
+    """The URL without password and options."""
+    return url.split("?")[0].split("@")[-1]
+
+
+def _quoted(table: str) -> str:
+    return ".".join('"' + part.replace('"', '""') + '"' for part in table.split("."))
+
+
+def _only_table(scheme: str, run: Any, where: str) -> str:
+    """The table of a database that has only one."""
+    if scheme not in LIST_OF_TABLES:
+        raise DataError(f"{where}: say which table or query to read: add ?table=NAME to the URL, or pass sql=")
+    tables = [row[0] for row in run(LIST_OF_TABLES[scheme])[1]]
+    if len(tables) == 1:
+        return str(tables[0])
+    found = ", ".join(map(repr, tables[:MAX_SHOWN_TABLES])) + (", …" if len(tables) > MAX_SHOWN_TABLES else "")
+    raise DataError(f"{where}: has {len(tables)} tables ({found}); choose with ?table=NAME or sql=")
+
+
+@contextmanager
+def _connected(scheme: str, address: str, options: dict[str, str], where: str) -> Iterator[Any]:
+    """A function that runs a statement and returns the names of the columns and the rows."""
+    connection, run = None, None
+    try:
+        if scheme in LIST_OF_TABLES and not Path(address).is_file():
+            raise DataError(f"{where}: no such file {address!r}")
+        if scheme == "sqlite":
+            connection = sqlite3.connect(f"{Path(address).absolute().as_uri()}?mode=ro", uri=True)
+            run = connection.execute
+        elif scheme == "duckdb":
+            connection = _library("duckdb", where).connect(address, read_only=True)
+            run = connection.execute
+        else:
+            connection, run = _sqlalchemy(f"{scheme}://{address}", options, where)
+        yield lambda statement: _columns_and_rows(run(statement))
+    except DataError:
+        raise
+    except Exception as problem:  # every driver has errors of its own
+        if isinstance(problem, (KeyboardInterrupt, MemoryError)):
+            raise
+        raise DataError(f"{where}: {one_line(problem, 300)}") from None
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def _sqlalchemy(url: str, options: dict[str, str], where: str) -> tuple[Any, Any]:
+    library = _library("sqlalchemy", where)
+    engine = library.create_engine(url + (f"?{urlencode(options)}" if options else ""))
+    connection = engine.connect().execution_options(stream_results=True)
+    return connection, lambda statement: connection.execute(library.text(statement)).cursor
+
+
+def _library(name: str, where: str) -> Any:
+    try:
+        return __import__(name)
+    except ImportError:
+        raise DataError(f"{where}: needs {name}: pip install 'relatent[sql]'") from None
+
+
+def _columns_and_rows(cursor: Any) -> tuple[list[str], Iterator[Sequence[Any]]]:
+    if cursor is None or cursor.description is None:
+        raise DataError("the statement returns no rows; use SELECT")
+    return [column[0] for column in cursor.description], _rows(cursor)
+
+
+def _rows(cursor: Any) -> Iterator[Sequence[Any]]:
+    while block := cursor.fetchmany(ROWS_PER_BATCH):
+        yield from map(tuple, block)
