@@ -129,10 +129,10 @@ def test_the_validation_split_of_a_benchmark_is_the_default(monkeypatch):
     asked = []
     facts = open_facts("presidents")
     monkeypatch.setattr("relatent.cli.data_argument.open_facts", lambda name, **_: asked.append(name) or facts)
-    assert _validation("codex-s", None, facts) is not None
-    assert _validation("codex-s:train", None, facts) is not None
-    assert _validation("codex-s:all", None, facts) is None
-    assert _validation("presidents", None, facts) is None
+    assert _validation(["codex-s"], None, facts) is not None
+    assert _validation(["codex-s:train"], None, facts) is not None
+    assert _validation(["codex-s:all"], None, facts) is None
+    assert _validation(["presidents"], None, facts) is None
     assert asked == ["codex-s:valid", "codex-s:valid"]
 
 

@@ -41,7 +41,10 @@ def decide_roles(schema: pa.Schema, sample: pa.Table, reading: Reading, where: s
 
 
 def _as_text(column: pa.ChunkedArray) -> list[str]:
-    return ["" if value is None else str(value) for value in column.to_pylist()]
+    try:
+        return ["" if value is None else str(value) for value in column.to_pylist()]
+    except (ValueError, ArithmeticError):  # not UTF-8, or a date beyond Python's; an error follows if it has a role
+        return [""] * len(column)
 
 
 def arrow_table(source: Any) -> pa.Table:
