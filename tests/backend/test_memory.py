@@ -78,6 +78,20 @@ def test_a_group_already_over_its_limit_leaves_nothing(machine):
     assert machine(files) == 0
 
 
+@pytest.mark.parametrize(("limited", "used"), [("RLIMIT_AS", 0), ("RLIMIT_DATA", 5)])
+def test_the_limits_of_the_process_count(machine, tmp_path, monkeypatch, limited, used):
+    resource = pytest.importorskip("resource")
+    unlimited = (resource.RLIM_INFINITY,) * 2
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda kind: (2 * GB, 2 * GB) if kind == getattr(resource, limited) else unlimited
+    )
+    (tmp_path / "proc/self").mkdir(parents=True)
+    pages = ["0"] * 7
+    pages[used] = "1000"
+    (tmp_path / "proc/self/statm").write_text(" ".join(pages))
+    assert machine({}) == 2 * GB - 1000 * resource.getpagesize() - memory.LIBRARY_BYTES
+
+
 def test_outside_linux_it_is_all_memory_or_unknown(tmp_path, monkeypatch):
     monkeypatch.setattr(memory.os, "sysconf", {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}.__getitem__)
     assert memory.available(tmp_path, tmp_path) == 4096000

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from ..errors import InputError
 
 MIN_CHECKED_BYTES = 64 << 20  # smaller requests are not checked
+LIBRARY_BYTES = 192 << 20  # address space of the buffers and threads of BLAS, which hangs or aborts without them
 
 
 class MemoryEstimate(NamedTuple):
@@ -27,13 +28,15 @@ class MemoryEstimate(NamedTuple):
 def available(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup")) -> int | None:
     """Bytes of free memory; None if the system does not tell."""
     limits = [_left_in_group(*group) for group in _cgroups(proc, cgroup)]
-    found = (_machine(proc), *limits, *_left_of_process(proc))
+    found = (_machine(proc), *limits, *(max(0, left - LIBRARY_BYTES) for left in _left_of_process(proc)))
     return min((free for free in found if free is not None), default=None)
 
 
 def check_memory(needed: int, what: str, remedy: str) -> None:
     """Raise InputError if more bytes are needed than are free."""
-    if needed > MIN_CHECKED_BYTES and (free := available()) is not None and needed > free:
+    if (free := available()) is None or (needed <= MIN_CHECKED_BYTES and free > 0):
+        return
+    if needed > free or free == 0:
         raise InputError(f"{what} needs about {size(needed)} of memory, {size(free)} are free: {remedy}")
 
 
@@ -77,7 +80,7 @@ def _left_of_process(proc: Path) -> list[int]:
         return []
     limits = ((resource.RLIMIT_AS, pages[0]), (resource.RLIMIT_DATA, pages[5]))
     return [
-        max(0, limit - used * resource.getpagesize())
+        limit - used * resource.getpagesize()
         for kind, used in limits
         if (limit := resource.getrlimit(kind)[0]) != resource.RLIM_INFINITY
     ]

@@ -27,6 +27,7 @@ from .reading_options import as_options
 from .serve import serve
 from .tune import tune
 
+MIN_ADDRESS_SPACE = 1 << 30  # bytes that the libraries take before any data is read
 OTHER_WORKERS_WAIT_SECONDS = 2.0  # worker 0 reports a usage error before torchrun ends the group
 
 
@@ -50,6 +51,7 @@ for command in (groups, info, plot, predict, serve, similar, table1, tune):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; an error is one line on standard error and exit code 1, wrong usage exit code 2."""
+    _check_address_space()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", RelatentWarning)
@@ -75,6 +77,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(1)
     except OSError as error:
         _fail(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "))
+
+
+def _check_address_space() -> None:
+    """Refuse a limit (ulimit -v) that the libraries alone exceed: loading them would hang or abort."""
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < MIN_ADDRESS_SPACE:
+        _fail(f"the address space is limited to {limit >> 20} MiB (ulimit -v); relatent needs at least 1 GiB")
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

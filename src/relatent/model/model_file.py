@@ -36,6 +36,7 @@ from ..tensor_file import (
     starts_like_tensors,
     write_tensors,
 )
+from .about import readable_about
 from .links import LINKS, Link
 from .objective_description import CATEGORICAL, ObjectiveTerm
 from .old_model_files import terms_from_settings
@@ -44,6 +45,7 @@ from .structure import compact, expanded
 FORMAT = "relatent"
 VERSION = 4  # the highest version this relatent reads; a file has the lowest version that can express its contents
 TENSORS = ("A", "R", "bias", "entity_names", "entity_offsets", "relation_names", "relation_offsets")  # digest order
+MAX_SCORE = 1e15  # of factors, and of scores that they may give: products and squares of these are finite in float32
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -109,10 +111,18 @@ def _arrays_of(contents: ModelContents) -> Arrays:
                 f"{name} must be finite to be saved, got {n_wrong} values that are not; did the fit diverge?"
             )
         arrays[name] = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    if (largest := _largest_score(contents.A, contents.R)) > MAX_SCORE:
+        raise FitError(f"scores may reach {largest:.1g}, too much for a model; did the fit diverge?")
     for what, names in (("entity", contents.entities), ("relation", contents.relations)):
         if not names.are_numbers:
             arrays[f"{what}_names"], arrays[f"{what}_offsets"] = _packed(names)
     return arrays
+
+
+def _largest_score(A: NDArray[Any], R: NDArray[Any]) -> float:
+    """A bound on the scores that factors can give, or the largest factor if that is larger."""
+    a, r = (max(float(factor.max()), -float(factor.min())) for factor in (A, R))
+    return float(max(a, r, A.shape[1] ** 2 * a * a * r))
 
 
 def _packed(names: Names) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -174,12 +184,14 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
             _unpacked(arrays, "entity", file.shape("A")[0]),
             _unpacked(arrays, "relation", file.shape("R")[0]),
             _link(file.document),
-            file.document["about"],
+            readable_about(file.document["about"]),
             *_terms(file.document),
         )
         for name in ("A", "R", "bias"):
             if n_wrong := n_not_finite(arrays[name]):
                 raise RefusedFileError(f"is damaged: {n_wrong} values of {name} are not finite; write it again")
+        if (largest := _largest_score(arrays["A"], arrays["R"])) > MAX_SCORE:
+            raise RefusedFileError(f"has factors so large that scores may reach {largest:.1g}; fit it again")
         if hashed is not None:
             file.compare(hashed.result())
     return contents
@@ -205,7 +217,7 @@ def inspect(path: str | Path, *, verify: bool = False) -> dict[str, Any]:
             "loss": _term_document(loss),
             "penalty": _term_document(penalty),
             "exclusive": loss is not None and loss.name == CATEGORICAL,
-            "about": file.document["about"],
+            "about": readable_about(file.document["about"]),
             "bytes": os.path.getsize(path),
             "sha256": file.document["sha256"],
             "verified": verify,
