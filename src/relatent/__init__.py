@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from .fit.penalties import L2, N3, Dura
     from .fit.presets import preset
     from .model.factors import Factors, Top, load
+    from .model.structure import Blocks, Shared
     from .plots.figures import plot_reliability
 
 # fmt: off
@@ -80,6 +81,7 @@ __all__ = [
     "Checkpoint", "Top", "SimilarEntity", "EntityGroup", "TypicalFact", "Explanation", "Reason", "LatentComponent",
     "Duplicates", "DuplicatePair", "Merge", "Report", "Fold", "Metrics", "Reliability", "Ranking", "RankSummary",
     "Tuned", "Trial", "Candidate", "load_negatives", "truth_test", "TruthTest", "TruthFigures", "Answers", "Answer",
+    "Blocks", "Shared",
 ]
 # fmt: on
 
@@ -101,6 +103,7 @@ _EXPORTS = {  # module: its public names
     ".baselines.mrc": "MRC",
     ".baselines.mln": "MarkovLogic",
     ".model.factors": "Factors load Top",
+    ".model.structure": "Blocks Shared",
     ".analysis.answers": "answers Answers Answer",
     ".analysis.duplicates": "duplicates Duplicates DuplicatePair Merge",
     ".analysis.similarity": "similar SimilarEntity",

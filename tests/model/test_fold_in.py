@@ -152,7 +152,7 @@ def test_a_copy_of_an_entity_gets_nearly_its_vector(loss, penalty):
 @pytest.mark.parametrize("penalty", [relatent.Dura(0.02), None])
 def test_models_of_loss_objects_fold_in_and_explain(penalty):
     facts = politics()
-    model = relatent.Rescal(8, loss=Logistic(), l2_entities=0.1, l2_relations=0.1, penalty=penalty)
+    model = relatent.Rescal(8, loss=Logistic(), l2_entities=0.1, l2_relations=0.1, penalty=penalty, tol=1e-4)
     f = model.fit(facts).factors_
     assert regression.can_fold(f)
     grown = f.fold_in(Facts.from_arrays(["Eve"], ["vicePresident"], ["president 1"]), others=0.1)

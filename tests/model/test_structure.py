@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from planted_graphs import uniform
+from relatent.backend.compact_matrices import contracted, expanded, times, transposed
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells.logistic_sampled import SampledLogisticSum
 from relatent.fit.losses import Logistic
 from relatent.fit.penalised_likelihood import ExpandedSum
 from relatent.fit.penalties import L2, Dura
 from relatent.model.factors import scores
-from relatent.model.structure import contracted, expanded, times, transposed
 
 FACTS = uniform(30, 3, 120, random_state=1)
 BACKEND = NumpyBackend(np.float64)

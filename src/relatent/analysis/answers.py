@@ -142,9 +142,10 @@ def _all_scores(factors: Factors, i: int) -> Iterator[tuple[int, str, Vector]]:
     block = K if factors.exclusive else max(1, BLOCK_SCORES // N)  # exclusive relations are scored together
     for low in range(0, K, block):
         high = min(low + block, K)
-        R, bias = factors.R[low:high], factors.bias[low:high]
-        for role, rows in (("subject", factors.A[i] @ R), ("object", R @ factors.A[i])):  # (m, r)
-            theta: Matrix = rows @ factors.A.T + bias[:, None]  # (m, N)
+        for role in ("subject", "object"):
+            times, back = factors.relation_matrices.times, role == "object"
+            rows = np.concatenate([times(factors.A[i : i + 1], k, back=back) for k in range(low, high)])  # (m, r)
+            theta: Matrix = rows @ factors.A.T + factors.bias[low:high, None]  # (m, N)
             for relation_id in range(low, high):
                 scores = (
                     against_others(theta, np.full(N, relation_id)) if factors.exclusive else theta[relation_id - low]

@@ -100,7 +100,7 @@ def explain(
     relation_id = int(factors.relations.ids(relation))
     cell = (s, relation_id, o)
     known = KnownFacts(known, factors) if isinstance(known, Facts) else known
-    A, R_k = factors.A.astype(np.float64), factors.R[relation_id].astype(np.float64)
+    A, R_k = factors.A.astype(np.float64), factors.relation_matrices[relation_id].astype(np.float64)
     strongest = _strongest(_influences(factors, known, cell, k), k)
     probability = float(factors.probability(*cell))
     return Explanation(
@@ -117,7 +117,7 @@ def explain(
 def _influences(factors: Factors, known: KnownFacts, cell: Cell, k: int) -> dict[Cell, float]:
     """The influence on a cell of the facts of its two entities, also through neighbours that the two share."""
     s, relation, o = cell
-    A, R_k = factors.A.astype(np.float64), factors.R[relation].astype(np.float64)
+    A, R_k = factors.A.astype(np.float64), factors.relation_matrices[relation].astype(np.float64)
     subjects, objects = known.ends(relation)
     influence: dict[Cell, float] = {}
 

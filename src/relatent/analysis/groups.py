@@ -188,15 +188,14 @@ def _best_n_groups(B: Matrix, method: str, random_state: int, progress: Progress
 
 def typical_facts(factors: Factors, members: Ids, k: int) -> list[TypicalFact]:
     """The k facts whose probability for the members' mean vector exceeds that for the overall mean vector most."""
-    A, R = factors.A.astype(np.float64), factors.R.astype(np.float64)
+    A, R = factors.A.astype(np.float64), factors.relation_matrices.astype(np.float64)
     group_mean, overall_mean = A[members].mean(axis=0), A.mean(axis=0)
     found: list[TypicalFact] = []
     for relation_id, relation in enumerate(factors.relations):
-        for role, R_k in (("subject", R[relation_id]), ("object", R[relation_id].T)):
-            inside, elsewhere = (
-                factors.link.probability(A @ (mean @ R_k) + float(factors.bias[relation_id]), relation_id)
-                for mean in (group_mean, overall_mean)
-            )
+        for role in ("subject", "object"):
+            means = np.stack([group_mean, overall_mean])
+            theta = R.times(means, relation_id, back=role == "object") @ A.T + float(factors.bias[relation_id])
+            inside, elsewhere = (factors.link.probability(row, relation_id) for row in theta)
             for j in np.argsort(-(inside - elsewhere), kind="stable")[:k].tolist():
                 found.append(TypicalFact(relation, role, factors.entities[j], float(inside[j]), float(elsewhere[j])))
     typical = [fact for fact in found if fact.probability - fact.elsewhere > MIN_PROBABILITY_GAIN]

@@ -70,7 +70,8 @@ def profile_basis(factors: Factors) -> Matrix:
     """E^½, (r, r), which maps entity vectors to profiles."""
     A = factors.A.astype(np.float64)
     centred = A - A.mean(axis=0)
-    E = gram.quadratic(factors.R.astype(np.float64), gram.product(centred, centred)).normal
+    G, R = gram.product(centred, centred), factors.relation_matrices.astype(np.float64)
+    E = sum(gram.quadratic(R_k[None], G).normal for R_k in R)
     eigenvalues, U = np.linalg.eigh(E)
     return U * np.sqrt(np.maximum(eigenvalues, 0))  # type: ignore[no-any-return]
 

@@ -58,15 +58,15 @@ def types_by_role(factors: Factors, random_state: int = 0) -> NDArray[np.int64] 
 def role_profiles(factors: Factors, random_state: int = 0) -> Matrix:
     """Square roots of the shares of each entity's predicted facts in every role, (N, 2 K)."""
     A, n = factors.A, len(factors.A)
-    n_partners = int(np.clip(MAX_CELLS // (2 * len(factors.R) * n), MIN_PARTNERS, MAX_PARTNERS))
+    n_partners = int(np.clip(MAX_CELLS // (2 * len(factors.relations) * n), MIN_PARTNERS, MAX_PARTNERS))
     partners = A
     if n > n_partners:
         partners = A[np.sort(np.random.default_rng(random_state).choice(n, n_partners, replace=False))]
-    expected = np.empty((n, 2 * len(factors.R)))
+    expected = np.empty((n, 2 * len(factors.relations)))
     rows_per_block = max(1, CELLS_PER_BLOCK // len(partners))
     for role in range(expected.shape[1]):
-        R_k, bias = factors.R[role // 2], factors.bias[role // 2]
-        columns = (partners @ (R_k if role % 2 else R_k.T)).T
+        bias = factors.bias[role // 2]
+        columns = factors.relation_matrices.times(partners, role // 2, back=role % 2 == 0).T
         for low in range(0, n, rows_per_block):
             theta = A[low : low + rows_per_block] @ columns + bias
             predicted = np.clip(factors.link.response(theta, role // 2), 0, 1)

@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import DTypeLike, NDArray
 
 from ..arrays import Array, Ids, Matrix, Slices, Vector, product
+from . import compact_matrices as compact
 from .protocol import ADAM_EPSILON
 
 MAX_SCORES = 1 << 25  # scores held at once
@@ -36,13 +37,14 @@ class NumpyRelationProducts:
 
     def times(self, X: Matrix, R: Slices, transposed: bool) -> Matrix:
         out = np.empty_like(X)
+        R = compact.transposed(R) if transposed else R
         for k, rows in self._filled:
-            np.matmul(X[rows], R[k].T if transposed else R[k], out=out[rows])
+            out[rows] = compact.times(X[rows], R[k])
         return out
 
     def add_outer(self, X: Matrix, Y: Matrix, dR: Slices) -> None:
         for k, rows in self._filled:
-            dR[k] += X[rows].T @ Y[rows]
+            dR[k] += compact.outer(X[rows], Y[rows], dR[k])
 
 
 class NumpySegmentSums:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from ..arrays import Ids, Vector
 from ..errors import FitError, InputError
+from . import compact_matrices as compact
 from .protocol import ADAM_EPSILON
 
 MAX_SCORE_BYTES = 1 << 30  # scores held at once
@@ -47,6 +48,7 @@ class TorchRelationProducts:
     def __init__(self, bounds: Ids, device: torch.device):
         self._pairs = list(pairwise(bounds.tolist()))
         self._bounds = torch.from_numpy(np.asarray(bounds, np.int64)).to(device)
+        self._relation = torch.repeat_interleave(torch.arange(len(bounds) - 1, device=device), self._bounds.diff())
         self._tiles: Tensor | None = None
         if device.type == "cuda":
             from .triton_kernels import TILE
@@ -59,6 +61,8 @@ class TorchRelationProducts:
             self._tiles = torch.tensor(tiles, dtype=torch.int64, device=device).reshape(-1, 3)
 
     def times(self, X: Tensor, R: Tensor, transposed: bool) -> Tensor:
+        if R.ndim != 3:
+            return self._times_compact(X, R, transposed)
         if self._tiles is not None:
             from . import triton_kernels as kernels
 
@@ -69,12 +73,33 @@ class TorchRelationProducts:
         return out
 
     def add_outer(self, X: Tensor, Y: Tensor, dR: Tensor) -> None:
+        if dR.ndim != 3:
+            return self._add_compact_outer(X, Y, dR)
         if self._tiles is not None:
             from . import triton_kernels as kernels
 
             return kernels.add_outer(X, Y, self._bounds, dR)
         for k, (low, high) in enumerate(self._pairs):
             dR[k] += X[low:high].T @ Y[low:high]
+
+    def _times_compact(self, X: Tensor, R: Tensor, transposed: bool) -> Tensor:
+        out, step = torch.empty_like(X), max(1, compact.MAX_NUMBERS // R[0].numel())
+        for low in range(0, len(X), step):
+            rows = slice(low, low + step)
+            out[rows] = compact.rows_times(X[rows], R[self._relation[rows]], back=transposed)
+        return out
+
+    def _add_compact_outer(self, X: Tensor, Y: Tensor, dR: Tensor) -> None:
+        """In pieces of so many rows that their products fit the memory; sums in a fixed order."""
+        step = max(1, compact.MAX_NUMBERS // dR[0].numel())
+        for low in range(0, len(X), step):
+            rows = slice(low, min(low + step, len(X)))
+            first, last = int(self._relation[rows.start]), int(self._relation[rows.stop - 1])
+            edges = (self._bounds[first : last + 2].clamp(rows.start, rows.stop) - rows.start).cpu().numpy()
+            products = compact.row_products(X[rows], Y[rows], dR[0]).flatten(1)
+            count = len(products)
+            sums = TorchSegmentSums(edges, np.arange(count), np.ones(count), X.device)(products)
+            dR[first : last + 1] += sums.reshape(dR[first : last + 1].shape)
 
 
 class TorchSegmentSums:

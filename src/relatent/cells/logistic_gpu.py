@@ -27,6 +27,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ..arrays import Ids, Triples, Vector
+from ..backend.compact_matrices import contracted, expanded
 from ..backend.protocol import Backend
 from ..backend.torch_backend import TorchBackend, product, tf32
 from ..data.facts import Facts
@@ -213,10 +214,12 @@ class _Evaluation:
         self.rank = _padded_rank(r)
         padding = self.rank - r
         self.A = pad(A.float(), (0, padding, 0, plan.height - plan.n))
-        self.R = pad(R.float(), (0, padding, 0, padding))
+        self.R, self.padding = R.float(), (0, padding, 0, padding)
         self.b = b.double().clamp(-MAX_BIAS, MAX_BIAS)
         # A power of two brings A and Q to the same size: both fit float16, and their product stays the same.
-        balance = self.R.square().mean().sqrt() * math.sqrt(r)  # of Q to A, about
+        # Of Q to A, about: a column of R_k has r numbers, or those of a block.
+        columns = r if R.ndim == 3 else R.shape[-1] if R.ndim == 4 else 2
+        balance = self.R.square().mean().sqrt() * math.sqrt(columns)
         self.up = _power_of_two(balance.sqrt()) if plan.dtype == torch.float16 else self.A.new_ones(())
         self.keys = kernels.rounded(plan.dtype, self.A, self.up)
         self.value = self.b.new_zeros(())
@@ -231,12 +234,13 @@ class _Evaluation:
         if self.parts.data_ptr() != self.dA.data_ptr():
             self.dA += self.parts.sum(0)
         value = float(self.value) if self.with_value else math.nan
-        return Reduction(value, self.dA[:n, :r], self.dR[:, :r, :r], self.db)
+        return Reduction(value, self.dA[:n, :r], self.dR, self.db)
 
     def add(self, piece: Piece) -> None:
         """Add one piece to all sums."""
         k, I, J = slice(piece.low, piece.high), piece.subjects, piece.objects
-        A_I, R_k, b_k = self.A[I], self.R[k], self.b[k]
+        R_k = pad(expanded(self.R[k], self.R.new_zeros), self.padding)
+        A_I, b_k = self.A[I], self.b[k]
         (height, rank), m = A_I.shape, piece.high - piece.low
         with tf32(not self.with_value):  # the value is exact to 1e-6 only if Q is exact
             Q = torch.matmul(A_I, R_k).view(m * height, rank)
@@ -251,7 +255,9 @@ class _Evaluation:
             self.value += (_over_rows(values, m, piece.n_subjects) - padding * softplus).sum()
         piece.cells.correct(PieceFactors(Q, self.A, b_k.float()), height, dQ, self.dA, self.db[k], self.value)
         wide = dQ.view(height, m * rank)
-        self.dR[k] += torch.matmul(A_I.T, wide).view(rank, m, rank).transpose(0, 1)
+        whole = torch.matmul(A_I.T, wide).view(rank, m, rank).transpose(0, 1)
+        r = rank - self.padding[1]
+        self.dR[k] += contracted(whole[:, :r, :r].contiguous(), torch.zeros_like(self.R[k]))
         self._add_rows(I, piece.n_subjects, torch.matmul(wide, R_k.transpose(1, 2).reshape(m * rank, rank)))
 
     def _add_rows(self, chosen: slice | Tensor, n: int, x: Tensor) -> None:

@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Matrix, Slices, Vector
+from ..backend.compact_matrices import transposed
 from ..data.cell_keys import cells_of, sorted_unique
 from ..data.facts import Facts
 from ..data.shard import Shard
 from ..distributed.workers import Workers
 from ..model.factors import scores
-from ..model.structure import transposed
 from .cell_sum import CellKeys, CellMemory, PartialGradient, Reduction, n_listed_cells
 from .logistic_sampled_cell_list import ACTIVE_ZERO, global_firsts, listed_facts, with_cells
 from .logistic_sampled_kernels import (

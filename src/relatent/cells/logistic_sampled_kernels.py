@@ -30,7 +30,7 @@ class SampledModel(NamedTuple):
     """The parameters as the kernels read them."""
 
     A: Matrix
-    R: Slices  # (K, r, r), or (K, r) parameters of a structure
+    R: Slices  # (K, r, r), or compact
     R_t: Slices  # the parameters of R_kᵀ
     b: Vector
 

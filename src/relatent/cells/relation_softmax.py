@@ -3,7 +3,8 @@
     Σ over facts w [log Σ_k' exp θ_sk'o − θ_sko]
 
 Z_s = a_s [R_1 … R_K] serves all facts of a subject, so that the cost is 6·N·K·r² and not 6·n·K·r². Subjects are worked
-on in blocks; within a block all subjects are padded to as many facts as the one with the most.
+on in blocks; within a block all subjects are padded to as many facts as the one with the most. With compact matrices
+θ_sko = φ(a_s, a_o) · p_k, and the cost is 6·n·K times the numbers of p_k.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Array, Ids, Matrix, Slices, Triples, Vector
+from ..backend.compact_matrices import row_products, rows_times
 from ..backend.protocol import Backend, SegmentSums
 from ..data.facts import Facts
 
@@ -32,15 +34,31 @@ class SubjectBlock(NamedTuple):
     sum_by_object: SegmentSums  # sums of m · d rows by object: (N, r)
 
 
+class FactPiece(NamedTuple):
+    """Facts (m,) that are worked on at once."""
+
+    subjects: Array
+    relations: Array
+    objects: Array
+    weights: Array
+    rows: Array  # 0 … m − 1
+    unobserved: tuple[Array, ...]  # fact and relation, inside the piece, of cells that do not compete
+    sum_by_subject: SegmentSums  # sums of m rows by subject: (N, r)
+    sum_by_object: SegmentSums
+
+
 class RelationSoftmax:
     """Value and gradient of the softmax over relations, with the arrays of a backend."""
 
     def __init__(self, facts: Facts, weight: float, backend: Backend):
         self.weight, self.backend, self.facts = weight, backend, facts
         self.blocks: dict[int, list[SubjectBlock]] = {}  # by rank
+        self.pieces: dict[int, list[FactPiece]] = {}  # by the numbers of a compact matrix
 
     def add(self, A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> float:
         """Add the derivatives to dA and dR, and return the value."""
+        if R.ndim != 3:
+            return self._add_compact(A, R, dA, dR)
         (k, r), total = R.shape[:2], 0.0
         flat = R.swapaxes(0, 1).reshape(r, k * r)  # [R_1 … R_K]
         if r not in self.blocks:
@@ -65,6 +83,54 @@ class RelationSoftmax:
             dA += block.sum_by_object(product(P, Z).reshape(m * d, r))
             dR += product(X.T, dZ).reshape(r, k, r).swapaxes(0, 1)
         return total
+
+    def _add_compact(self, A: Matrix, P: Slices, dA: Matrix, dP: Slices) -> float:
+        """Facts in pieces; each has one product with the parameters of all relations."""
+        flat, total, product = P.reshape(len(P), -1), 0.0, self.backend.matmul
+        size = flat.shape[1]
+        if size not in self.pieces:
+            self.pieces = {size: _pieces(self.facts, max(1, MAX_NUMBERS // (4 * size)), self.backend)}
+        for piece in self.pieces[size]:
+            X, Y = A[piece.subjects], A[piece.objects]
+            phi = row_products(X, Y, P[0]).reshape(-1, size)
+            S = product(phi, flat.T)  # (m, K)
+            if len(piece.unobserved[0]):
+                S[piece.unobserved] = -np.inf
+            places = (piece.rows, piece.relations)
+            true = S[places]
+            D, logs = self.backend.softmax(S)
+            w = self.weight * piece.weights
+            total += float((w * (logs - true)).sum())
+            D[places] -= 1
+            D *= w[:, None]
+            dP += product(D.T, phi).reshape(dP.shape)
+            slopes = product(D, flat).reshape(-1, *P.shape[1:])  # Σ_k of the slope times p_k, per fact
+            dA += piece.sum_by_subject(rows_times(Y, slopes, back=True))
+            dA += piece.sum_by_object(rows_times(X, slopes))
+        return total
+
+
+def _pieces(facts: Facts, max_facts: int, backend: Backend) -> list[FactPiece]:
+    """The facts of weight above 0, in pieces."""
+    observed = facts.confidences > 0
+    triples, weights = facts.triples[observed].astype(np.int64), facts.confidences[observed]
+    unobserved = np.concatenate([facts.unobserved, facts.triples[~observed]])
+    result = []
+    for low in range(0, len(triples), max_facts):
+        part = triples[low : low + max_facts]
+        rows, _, relations = _unobserved_in_block(part[:, None], unobserved, facts.n_entities)
+        by_subject, by_object = (_sums_by(part[:, column], facts.n_entities, backend) for column in (0, 2))
+        s, k, o = (backend.from_numpy(part[:, column]) for column in range(3))
+        w, at = backend.from_numpy(weights[low : low + max_facts]), backend.from_numpy(np.arange(len(part)))
+        masked = (backend.from_numpy(rows), backend.from_numpy(relations))
+        result.append(FactPiece(s, k, o, w, at, masked, by_subject, by_object))
+    return result
+
+
+def _sums_by(entities: Ids, n: int, backend: Backend) -> SegmentSums:
+    """Sums of rows by entity, (N, r)."""
+    order = np.argsort(entities, kind="stable")
+    return backend.segment_sums(np.searchsorted(entities[order], np.arange(n + 1)), order, np.ones(len(order)))
 
 
 def _blocks(facts: Facts, max_subjects: int, backend: Backend) -> list[SubjectBlock]:
@@ -94,8 +160,6 @@ def _blocks(facts: Facts, max_subjects: int, backend: Backend) -> list[SubjectBl
 def _block(triples: Ids, weights: Vector, unobserved: Triples, n: int, backend: Backend) -> SubjectBlock:
     """A block of the facts (m, d, 3) and their weights (m, d)."""
     objects = triples[..., 2]
-    order = np.argsort(objects.ravel(), kind="stable")
-    starts = np.searchsorted(objects.ravel()[order], np.arange(n + 1))
     m, d = objects.shape
     return SubjectBlock(
         backend.from_numpy(triples[:, 0, 0]),
@@ -104,7 +168,7 @@ def _block(triples: Ids, weights: Vector, unobserved: Triples, n: int, backend: 
         backend.from_numpy(weights),
         (backend.from_numpy(np.arange(m)[:, None]), backend.from_numpy(np.arange(d)[None, :])),
         tuple(backend.from_numpy(ids) for ids in _unobserved_in_block(triples, unobserved, n)),
-        backend.segment_sums(starts, order, np.ones(len(order))),
+        _sums_by(objects.ravel(), n, backend),
     )
 
 

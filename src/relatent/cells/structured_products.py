@@ -1,6 +1,6 @@
-"""Products with R_k inside compiled kernels, by the structure of its parameters (`model.structure`).
+"""Products with R_k inside compiled kernels, by the dimensions of its parameters (`backend.compact_matrices`).
 
-Numba compiles the branch that the number of dimensions selects: a matrix R_k, or the r parameters of a complex one.
+Numba compiles the branch that the number of dimensions selects: a matrix R_k (2), a complex one (1) or blocks (3).
 """
 
 from __future__ import annotations
@@ -34,7 +34,18 @@ def _times(X, R_k, Y):  # type: ignore[no-untyped-def]
                 Y[row, p] = a * x - b * y
                 Y[row, p + d] = a * y + b * x
 
-    return full if R_k.ndim == 2 else complex_
+    def blocks(X, R_k, Y):  # type: ignore[no-untyped-def]
+        m, size, _ = R_k.shape
+        for row in range(len(X)):
+            for block in range(m):
+                low = block * size
+                for q in range(size):
+                    total = X.dtype.type(0)
+                    for p in range(size):
+                        total += X[row, low + p] * R_k[block, p, q]
+                    Y[row, low + q] = total
+
+    return {1: complex_, 2: full, 3: blocks}[R_k.ndim]
 
 
 @overload(add_outer, jit_options={"fastmath": True})
@@ -51,4 +62,13 @@ def _add_outer(X, dQ, dR_k, product):  # type: ignore[no-untyped-def]
                 dR_k[p] += a * u + b * v
                 dR_k[p + d] += a * v - b * u
 
-    return full if dR_k.ndim == 2 else complex_
+    def blocks(X, dQ, dR_k, product):  # type: ignore[no-untyped-def]
+        m, size, _ = dR_k.shape
+        for row in range(len(X)):
+            for block in range(m):
+                low = block * size
+                for p in range(size):
+                    for q in range(size):
+                        dR_k[block, p, q] += X[row, low + p] * dQ[row, low + q]
+
+    return {1: complex_, 2: full, 3: blocks}[dR_k.ndim]

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Ids, Matrix, Slices, Triples, Vector
+from ..backend.compact_matrices import contracted, expanded
 from ..data.facts import Facts
 from ..data.shard import Shard
 from . import sigmoid
@@ -104,8 +105,8 @@ class TiledSum:
         BLAS should run on one thread per call (see `backend.blas_threads`), as the blocks are spread over threads here.
         """
         parameters = Parameters(*(np.ascontiguousarray(array, self.dtype) for array in (A, R, b)))
-        r, height = A.shape[1], self.parts[-1].stack.stop
-        dR, db = np.empty((height, r, r), self.dtype), np.empty(height)
+        height = self.parts[-1].stack.stop
+        dR, db = np.empty((height, *R.shape[1:]), self.dtype), np.empty(height)
         gradients = [PartialGradient(np.empty_like(parameters.A), dR[p.stack], db[p.stack]) for p in self.parts]
         jobs = list(zip(self.parts, self._scratch, gradients, strict=True))
 
@@ -139,7 +140,8 @@ class TiledSum:
         for block in range(part.low, part.high):
             k_low, k_high, i_low, i_high = self.blocks[block].tolist()
             A_I, width = A[i_low:i_high], k_high - k_low
-            R_I = R[k_low:k_high].transpose(1, 0, 2).reshape(r, width * r)  # side by side: one product with all
+            whole = expanded(R[k_low:k_high])
+            R_I = whole.transpose(1, 0, 2).reshape(r, width * r)  # side by side: one product with all
             Q = (A_I @ R_I).reshape(-1, r)
             bias = np.tile(b[k_low:k_high], len(A_I))
             dQ, sums = np.zeros_like(Q), np.zeros(len(Q))
@@ -152,7 +154,8 @@ class TiledSum:
                 dQ += D @ A[J]
                 dA[J] += D.T @ Q
             dQ_I, k = dQ.reshape(len(A_I), -1), k_low - first_k
-            dR[k : k + width] += (A_I.T @ dQ_I).reshape(r, width, r).transpose(1, 0, 2)
+            slopes = (A_I.T @ dQ_I).reshape(r, width, r).transpose(1, 0, 2)
+            dR[k : k + width] += contracted(slopes, np.empty_like(dR[k : k + width]))
             dA[i_low:i_high] += dQ_I @ R_I.T
             db[k : k + width] += sums.reshape(-1, width).sum(axis=0)
         return total

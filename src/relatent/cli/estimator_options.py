@@ -70,14 +70,22 @@ class SettingOption(click.Option):
 
 
 class NamedObjectOption(SettingOption):
-    """A penalty or an optimiser as NAME or NAME=NUMBER; the help ends with the numbers that a bare name means.
+    """An object such as a penalty as NAME or NAME=NUMBER; the help ends with the numbers that a bare name means.
 
-    `classes` maps a name to a class and to its argument for the number, None if it takes no number.
+    `classes` maps a name to a class and to its argument for the number, None if it takes no number. `names` are names
+    that the estimator knows itself.
     """
 
-    def __init__(self, *args: Any, classes: dict[str, tuple[str, str | None]], **kwargs: Any):
+    def __init__(
+        self,
+        *args: Any,
+        classes: dict[str, tuple[str, str | None]],
+        names: tuple[str, ...] = (),
+        number: Callable[[str], float] = float,
+        **kwargs: Any,
+    ):
         super().__init__(*args, callback=_named_object, **kwargs)
-        self.classes = classes
+        self.classes, self.names, self.number = classes, names, number
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """The option and its help, with the defaults."""
@@ -94,14 +102,16 @@ def _named_object(context: click.Context, option: click.Parameter, text: str | N
     if text is None:
         return None
     assert isinstance(option, NamedObjectOption)
+    if text in option.names:
+        return text
     name, _, number = text.partition("=")
     if name not in option.classes:
-        raise click.BadParameter(f"must be one of {', '.join(option.classes)}, got {name!r}")
+        raise click.BadParameter(f"must be one of {', '.join([*option.names, *option.classes])}, got {name!r}")
     path, argument = option.classes[name]
     if number and argument is None:
         raise click.BadParameter(f"{name} takes no number, got {number!r}")
     try:
-        return import_class(path)(**{argument: float(number)} if number and argument else {})
+        return import_class(path)(**{argument: option.number(number)} if number and argument else {})
     except ValueError:
         raise click.BadParameter(f"{name} takes a number, got {number!r}") from None
 
@@ -144,9 +154,14 @@ SETTINGS = (
     ),
     _setting(
         "--structure",
-        type=click.Choice(["full", "complex"]),
+        cls=NamedObjectOption,
+        names=("full", "complex", "diagonal", "symmetric"),
+        classes={"blocks": ("model.structure:Blocks", "size"), "shared": ("model.structure:Shared", "count")},
+        number=int,
+        metavar="full|complex|diagonal|symmetric|blocks[=SIZE]|shared[=COUNT]",
         none=CHOSEN,
-        help="Relation matrices with r² numbers each, or r numbers (ComplEx).",
+        help="Form of the relation matrices: r² numbers each, r (complex as ComplEx, diagonal as DistMult), dense "
+        "blocks on the diagonal, or sums of a few matrices that all relations share.",
     ),
     _setting(
         "--rescale-relations/--no-rescale-relations",

@@ -122,7 +122,7 @@ class Calibrated(Estimator):
                 self.n_iter_ = len(self.trace_)
         link, record = self._calibrate(shard.facts, validation, progress)
         about = {**self.factors_.about, "calibration": record}
-        self.factors_ = dataclasses.replace(self.factors_, link=link, about=about)
+        self.factors_ = dataclasses.replace(self.factors_, R=self.factors_.relation_matrices, link=link, about=about)
 
     def _calibrate(
         self, facts: Facts, validation: Facts | HeldOut | None, progress: Progress

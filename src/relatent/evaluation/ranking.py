@@ -283,9 +283,9 @@ class _Scorer:
     """Scores of all candidates for a block of questions, without the bias where all candidates share it."""
 
     def __init__(self, factors: Factors, n: int, batch_size: int | None):
-        dtype = np.result_type(factors.A, factors.R, np.float32)
+        dtype = np.result_type(factors.A, factors.relation_matrices.dtype, np.float32)
         self.A = factors.A.astype(dtype, copy=False)
-        self.R = factors.R.astype(dtype, copy=False)
+        self.R = factors.relation_matrices.astype(dtype)
         self.bias = factors.bias.astype(dtype, copy=False)
         self.exclusive = factors.exclusive
         self.batch_size = batch_size or max(1, BLOCK_BYTES // (n * dtype.itemsize))
@@ -306,12 +306,13 @@ class _Scorer:
                 k = relation[start]
                 if k < len(self.R):
                     rows = start + np.flatnonzero(given[start:stop] < len(self.A))
-                    Q[rows] = self.A[given[rows]] @ (self.R[k].T if column == 0 else self.R[k])
+                    Q[rows] = self.R.times(self.A[given[rows]], int(k), back=column == 0)
             np.matmul(Q, self.A.T, out=scores[:, : len(self.A)])
 
     def _fill_exclusive(self, scores: Matrix, given: Ids, relation: Ids, column: int) -> None:
         """Log-odds of one relation against the others, which needs the scores of all relations of the pair."""
-        R = self.R.transpose(0, 2, 1) if column == 0 else self.R
+        R = self.R.expanded()
+        R = R.transpose(0, 2, 1) if column == 0 else R
         for row in np.flatnonzero((given < len(self.A)) & (relation < len(self.R))).tolist():
             theta = (self.A[given[row]] @ R) @ self.A.T + self.bias[:, None]  # (K, N)
             scores[row, : len(self.A)] = against_others(theta, np.full(len(self.A), relation[row]))

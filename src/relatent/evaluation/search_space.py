@@ -20,7 +20,6 @@ from ..fit.losses import resolve
 from ..fit.optimisers import Adam
 from ..fit.penalties import Dura
 from ..model.entity_regression import FOLD_IN_LOSSES
-from ..model.structure import COMPLEX
 from .folds import MAX_FOLD_CELLS
 
 
@@ -48,7 +47,7 @@ class SearchSpace:
         u_rank, u_penalty, u_other = point
         max_rank = min(self.rank[1], n_entities)
         rank = round(_log_interpolate(min(self.rank[0], max_rank), max_rank, u_rank))
-        rank -= rank % 2 if self.fixed.get("structure") == COMPLEX and rank > 1 else 0
+        rank -= rank % 2 if self.fixed.get("structure") == "complex" and rank > 1 else 0
         weight = _two_digits(_log_interpolate(*self.penalty, u_penalty))
         penalty = {"penalty": Dura(weight)} if self.dura else {"l2_entities": weight, "l2_relations": weight}
         rate = {"optimiser": Adam(_two_digits(_log_interpolate(*self.rate, u_other)))} if self.rate else {}
@@ -84,7 +83,7 @@ COMPLEX_LOGIT = SearchSpace(
     bias=False,
     dura=True,
     rate=(0.03, 0.2),
-    fixed={"structure": COMPLEX, "init": "small", "max_iter": SPARSE_ROUNDS, "bias": True},
+    fixed={"structure": "complex", "init": "small", "max_iter": SPARSE_ROUNDS, "bias": True},
 )
 ESTIMATORS = {"logit": RescalLogit, "als": RescalALS}  # the others are Rescal with their loss
 FOLD_IN_MODELS = tuple(model for model, space in SPACES.items() if space.folds_in)
@@ -142,7 +141,7 @@ def spaces_of(model: str, facts: Facts) -> list[SearchSpace]:
         return [SPACES[model]]
     given = RescalLogit().get_params(deep=False)
     chosen = for_likelihood(given, DataSummary.of(facts), resolve("logistic")).values
-    is_complex = chosen["structure"] == COMPLEX
+    is_complex = chosen["structure"] == "complex"
     own, other = (COMPLEX_LOGIT, SPACES[model]) if is_complex else (SPACES[model], COMPLEX_LOGIT)
     near = own.around(chosen["rank"], chosen["penalty"].weight if is_complex else chosen["l2_entities"])
     return [near, near, other]

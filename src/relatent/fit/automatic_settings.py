@@ -14,7 +14,7 @@ import numpy as np
 from ..data.facts import Facts
 from ..data.shard import Shard
 from ..errors import InputError
-from ..model.structure import COMPLEX, FULL
+from ..model.structure import rank_multiple
 from .losses import ResolvedLoss
 from .optimisers import Adam
 from .penalties import Dura
@@ -106,6 +106,8 @@ def for_likelihood(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss)
         chosen, why = _dense(given, data, loss), "the data is dense"
         if by_l2:  # the model of the paper, with a bias
             chosen["bias"], why = not loss.ranks_only, "an L2 penalty was given"
+    multiple = rank_multiple(given["structure"] or chosen["structure"])
+    chosen["rank"] = min(max(chosen["rank"] // multiple, 1) * multiple, data.entities)
     values = _not_given(given, chosen)
     numbers = f"{data.facts:,} facts are {_percent(data.density)} of the cells, {data.degree:.3g} per entity"
     return ChosenSettings(values, f"{why}: {numbers}")
@@ -134,7 +136,7 @@ def _percent(share: float) -> str:
 
 def _sparse(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> dict[str, Any]:
     """Few facts per entity: relations with few parameters, and a penalty in proportion to the facts."""
-    structure = given["structure"] or (COMPLEX if _may_be_complex(given, loss) else FULL)
+    structure = given["structure"] or ("complex" if _may_be_complex(given, loss) else "full")
     is_large = data.facts >= LARGE_DATA
     per_degree = LARGE_DURA_PER_DEGREE if is_large else DURA_PER_DEGREE
     complex_rate = LARGE_RATE if is_large else COMPLEX_RATE
@@ -142,7 +144,7 @@ def _sparse(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> dic
         "structure": structure,
         "rank": _sparse_rank(data),
         "penalty": Dura(_rounded(np.clip(per_degree / data.degree, *DURA_LIMITS))),
-        "optimiser": Adam(complex_rate if structure == COMPLEX else FULL_RATE),
+        "optimiser": Adam(FULL_RATE if structure == "full" else complex_rate),
         "method": method_for(data, given, loss),
         "init": "small",
         "max_iter": SPARSE_ROUNDS,
@@ -170,7 +172,7 @@ def _dense(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> dict
     """Many facts per entity: whole relation matrices, and the penalty of the paper."""
     method = method_for(data, given, loss) if _is_open(given["method"]) else given["method"]
     return {
-        "structure": FULL,
+        "structure": "full",
         "rank": resolve_rank(None, data.entities),
         **_l2_pair(given, l2_for(data)),
         "method": method,

@@ -17,7 +17,7 @@ from ..data.facts import Facts
 from ..data.shard import Shard
 from ..errors import InputError
 from ..model.factors import Factors
-from ..model.structure import FULL, parameter_shape
+from ..model.structure import FULL, Blocks, is_compact, nearest_parameters, parameter_shape
 
 _ARPACK_TAKES_RNG = "rng" in inspect.signature(scipy.sparse.linalg.eigsh).parameters  # SciPy 1.17 on
 MAX_DENSE_ENTITIES = 600  # up to this number a dense eigendecomposition is as fast as ARPACK
@@ -126,18 +126,23 @@ def uniform(facts: Facts | Shard, rank: int, random_state: int) -> Matrix:
 
 
 def normal(
-    facts: Facts | Shard, rank: int, random_state: int | list[int], structure: str = FULL
+    facts: Facts | Shard, rank: int, random_state: int | list[int], structure: Any = FULL
 ) -> tuple[Matrix, Slices]:
     """Small normal numbers for A and the parameters of R, so that every θ starts near the bias."""
     rng = np.random.default_rng(random_state)
-    scale = rank**-0.5
-    A = rng.normal(scale=scale, size=(facts.n_entities, rank))
-    return A, rng.normal(
-        scale=scale if structure == FULL else 1.0, size=parameter_shape(structure, facts.n_relations, rank)
-    )
+    A = rng.normal(scale=rank**-0.5, size=(facts.n_entities, rank))
+    return A, _random_relations(rng, structure, facts.n_relations, rank)
 
 
-def small(facts: Facts | Shard, rank: int, random_state: int, structure: str = FULL) -> tuple[Matrix, Slices]:
+def _random_relations(rng: np.random.Generator, structure: Any, k: int, rank: int) -> Slices:
+    """Parameters at which x R_k is about as long as x."""
+    if not is_compact(structure):
+        return nearest_parameters(structure, rng.normal(scale=rank**-0.5, size=(k, rank, rank)))  # type: ignore[no-any-return]
+    columns = rank if structure == FULL else structure.size if isinstance(structure, Blocks) else 1
+    return rng.normal(scale=columns**-0.5, size=parameter_shape(structure, k, rank))
+
+
+def small(facts: Facts | Shard, rank: int, random_state: int, structure: Any = FULL) -> tuple[Matrix, Slices]:
     """Numbers so small that relations with few facts, which Adam hardly moves, add no noise to θ."""
     A, R = normal(facts, rank, random_state, structure)
     return A, R / 10

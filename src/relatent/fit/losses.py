@@ -69,6 +69,10 @@ class ResolvedLoss(Loss, Protocol):
         """Whether `cell_sum` accepts the backend of a GPU."""
 
     @property
+    def takes_compact(self) -> bool:
+        """Whether `cell_sum` takes compact relation matrices; if not, it gets whole ones."""
+
+    @property
     def can_be_sampled(self) -> bool:
         """Whether there is a `sampled_sum`."""
 
@@ -89,6 +93,7 @@ class _ExactOnly:
 
     ranks_only: ClassVar[bool] = False
     runs_on_gpu: ClassVar[bool] = False
+    takes_compact: ClassVar[bool] = False
     can_be_sampled: ClassVar[bool] = False
 
     def sampled_sum(
@@ -107,6 +112,7 @@ class Logistic:
     steepness: ClassVar[float] = 4.0  # slope of the logit at ½
     ranks_only: ClassVar[bool] = False
     runs_on_gpu: ClassVar[bool] = True
+    takes_compact: ClassVar[bool] = True
     can_be_sampled: ClassVar[bool] = True
 
     def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
@@ -252,6 +258,7 @@ class Softmax(_ExactOnly):
     steepness: ClassVar[float] = 4.0
     ranks_only: ClassVar[bool] = True
     runs_on_gpu: ClassVar[bool] = True
+    takes_compact: ClassVar[bool] = True
     relations = renamed_property("relations", "relation_weight")
     hubs = renamed_property("hubs", "degree_weight")
 
@@ -287,6 +294,7 @@ class CellwiseLoss(_ExactOnly):
     """A loss that only has the members of `Loss`, summed in tiles by its own `at`."""
 
     loss: Loss
+    takes_compact: ClassVar[bool] = True
 
     @property
     def name(self) -> str:

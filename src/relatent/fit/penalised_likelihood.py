@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Matrix, Slices, Vector
+from ..backend.compact_matrices import contracted, expanded
 from ..backend.protocol import Backend
 from ..cells.cell_sum import CellMemory, CellSum, Parameters, Reduction, SampledSum
 from ..data.facts import Facts
 from ..distributed.workers import ALONE, Workers
-from ..model.structure import FULL, contracted, expanded, parameter_shape
+from ..model.structure import FULL, is_compact, parameter_shape
 from .penalties import BoundPenalty
 
 
@@ -25,7 +26,7 @@ class Layout(NamedTuple):
     n: int
     k: int
     r: int
-    structure: str = FULL
+    structure: Any = FULL
 
     def pack(self, A: Matrix, R: Slices, b: Vector, dtype: Any) -> Vector:
         """One vector of all three."""
@@ -39,9 +40,14 @@ class Layout(NamedTuple):
         A, R = x[:of_entities], x[of_entities : of_entities + of_relations]
         return Parameters(A.reshape(n, r), R.reshape(shape), x[of_entities + of_relations :])
 
+    def parameters(self, x: Vector) -> Parameters:
+        """A, R and b as sums over cells take them: with whole matrices if the structure is not compact."""
+        A, R, b = self.views(x)
+        return Parameters(A, R if is_compact(self.structure) else self.structure.matrices(R), b)
+
 
 class ExpandedSum:
-    """A sum over cells that needs whole matrices R_k, as a function of the parameters of a structure."""
+    """A sum over cells that needs whole matrices R_k, as a function of compact parameters."""
 
     def __init__(self, cells: CellSum, backend: Backend):
         self.cells, self.backend = cells, backend
@@ -106,10 +112,12 @@ class PenalisedLikelihood:
 
     def _own_part(self, x: Vector, value: bool) -> Reduction:
         """What this worker adds to the objective and its derivatives."""
-        A, R, b = self.layout.views(x)
+        A, R, b = self.layout.parameters(x)
         loss, dA, dR, db = self.cells(A, R, b, value=value)
         if self._adds_penalty:
             loss += self.penalty(A, R, dA, dR)
+        if not is_compact(self.layout.structure):
+            dR = self.layout.structure.gradient(dR, self.layout.views(x).R)
         return Reduction(loss, dA, dR, db if self.bias else self.backend.zeros(db.shape, db))
 
     def _contiguous(self, array: Any) -> Any:

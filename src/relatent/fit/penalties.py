@@ -20,7 +20,7 @@ from ..cells.sparse.by_row import RelationRows, rows_memory
 from ..data.facts import Facts
 from ..data.shard import Shard
 from ..errors import InputError
-from ..model.structure import FULL
+from ..model.structure import COMPLEX, FULL
 from .estimators.base import check_penalty
 
 BoundPenalty = Callable[[Matrix, Slices, Matrix, Slices], float]  # A, R, dA, dR → value
@@ -51,7 +51,7 @@ class L2:
 
         def add(A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> float:
             backend.add_scaled(dA, 2 * self.entities, A)
-            relations = self.relations * (1 if R.ndim == 3 else 2)  # a complex R_k holds each parameter twice
+            relations = self.relations * (2 if R.ndim == 2 else 1)  # a complex R_k holds each parameter twice
             backend.add_scaled(dR, 2 * relations, R)
             return self.entities * backend.dot(A, A) + relations * backend.dot(R, R)
 
@@ -79,6 +79,14 @@ def _squared_moduli(X: Matrix) -> Matrix:
     """|x|² of the complex numbers whose real and imaginary parts are the halves of each row."""
     d = X.shape[1] // 2
     return X[:, :d] ** 2 + X[:, d:] ** 2
+
+
+def _moduli(X: Matrix) -> Matrix:
+    """|x| of those complex numbers, in both halves of each row."""
+    squared = 0 * X
+    d = X.shape[1] // 2
+    squared[:, :d] = squared[:, d:] = _squared_moduli(X)
+    return squared**0.5
 
 
 @dataclass(frozen=True)
@@ -124,16 +132,19 @@ class Dura:
             dx[:, d:] += 2 * self.weight * slope * x[:, d:]
         return self.weight * counts.backend.dot(of_entities, a)
 
-    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], structure: str = FULL) -> int:
+    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], structure: Any = FULL) -> int:
         """Bytes of the rows that occur in facts, or of the entities of each relation."""
-        if structure == FULL:
+        if structure != COMPLEX:
             return rows_memory(facts, rank, dtype.itemsize)
         return 50 * len(facts) + 3 * dtype.itemsize * facts.n_entities * rank
 
 
 @dataclass(frozen=True)
 class N3:
-    """weight · Σ over facts ‖a_s‖₃³ + ‖a_o‖₃³ + ‖R_k‖₃³, entry by entry (Lacroix, Usunier & Obozinski 2018)."""
+    """weight · Σ over facts ‖a_s‖₃³ + ‖a_o‖₃³ + ‖R_k‖₃³ (Lacroix, Usunier & Obozinski 2018).
+
+    Entry by entry; of a complex structure the moduli of the complex numbers.
+    """
 
     weight: float = 0.01
     name: ClassVar[str] = "n3"
@@ -148,17 +159,18 @@ class N3:
         of_relations = backend.from_numpy(np.bincount(k, w, facts.n_relations)[:, None])
 
         def add(A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> float:
-            total = 0.0
-            per_relation = of_relations if R.ndim == 2 else of_relations[..., None]
-            for x, dx, count in ((A, dA, of_entities), (R, dR, per_relation)):
-                slope = 3 * self.weight * count * x * abs(x)
+            total, is_complex = 0.0, R.ndim == 2
+            k = len(R)
+            for x, dx, count in ((A, dA, of_entities), (R.reshape(k, -1), dR.reshape(k, -1), of_relations)):
+                size = _moduli(x) if is_complex else abs(x)
+                slope = 3 * self.weight * count * x * size
                 dx += slope
                 total += backend.dot(x, slope) / 3
             return total
 
         return add
 
-    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], structure: str = FULL) -> int:
+    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], structure: Any = FULL) -> int:
         """Bytes of the temporary arrays."""
         return 3 * dtype.itemsize * facts.n_entities * rank
 
@@ -176,7 +188,7 @@ def resolve(penalty: Penalty | None, l2_entities: float, l2_relations: float) ->
     return penalty
 
 
-def memory(penalty: Penalty, facts: Facts, rank: int, dtype: np.dtype[Any], structure: str) -> int:
+def memory(penalty: Penalty, facts: Facts, rank: int, dtype: np.dtype[Any], structure: Any) -> int:
     """Bytes that a penalty takes beyond the gradient; 0 for one that does not say."""
     estimate = getattr(penalty, "memory", None)
     return 0 if estimate is None else int(estimate(facts, rank, dtype, structure))

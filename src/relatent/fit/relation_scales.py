@@ -67,5 +67,5 @@ def _fit(facts: Vector, zeros: Vector, weights: Vector, usual_slope: float = 0.0
 def rescaled(factors: Factors, scales: RelationScales, record: dict[str, Any]) -> Factors:
     """Factors whose scores are the log-odds: R_k and b_k scaled, b_k shifted; `record` goes into the model file."""
     slope, intercept = (part.astype(factors.A.dtype) for part in scales)
-    R, b = factors.R * slope[:, None, None], factors.bias * slope + intercept
+    R, b = factors.relation_matrices.scaled(slope), factors.bias * slope + intercept
     return dataclasses.replace(factors, R=R, bias=b, about={**factors.about, "rescaled": record})

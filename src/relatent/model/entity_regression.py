@@ -33,6 +33,7 @@ from .entity_objective import LogisticLoss, SquaredLoss, VectorPenalty, minimise
 from .entity_prior import EntityPrior
 from .links import Link, LogisticLink, SmoothLink
 from .objective_description import ObjectiveTerm
+from .relation_matrices import RelationMatrices
 
 FOLD_IN_LOSSES = ("squared", "logistic")
 FOLD_IN_PENALTIES = ("l2", "dura", "n3")
@@ -51,6 +52,10 @@ class Model(Protocol):
     @property
     def R(self) -> Slices:
         """Relation matrices, (K, r, r)."""
+
+    @property
+    def relation_matrices(self) -> RelationMatrices:
+        """Relation matrices by the parameters of their structure."""
 
     @property
     def bias(self) -> Vector:
@@ -139,7 +144,9 @@ def _number(penalty: ObjectiveTerm, parameter: str) -> float:
 class PenaltyOnEntity:
     """The penalty on an entity with given cells: that of the fit, and the prior of each group of entities if given."""
 
-    def __init__(self, R: Slices, penalty: ObjectiveTerm | None, prior: EntityPrior | None = None, scale: float = 1.0):
+    def __init__(
+        self, R: RelationMatrices, penalty: ObjectiveTerm | None, prior: EntityPrior | None = None, scale: float = 1.0
+    ):
         self.R, self.penalty = R, penalty or DEFAULT_PENALTY
         self.prior, self.scale = prior, scale  # scale: the value of one unit of log-density in units of the loss
         _number(self.penalty, "entities" if self.penalty.name == "l2" else "weight")
@@ -166,7 +173,7 @@ class PenaltyOnEntity:
         Q: Matrix = float(weights.sum()) * np.eye(r)
         totals = np.bincount(2 * cells.relation + cells.role, weights, minlength=2 * len(self.R))
         for code in np.flatnonzero(totals):
-            R_k = self.R[code // 2].astype(np.float64)
+            R_k = self.R[int(code // 2)].astype(np.float64)
             Q += totals[code] * (R_k.T @ R_k if code % 2 else R_k @ R_k.T)
         return weight * Q, 0.0
 
@@ -193,7 +200,8 @@ class SquaredSolver:
     """Least squares: one r × r solve per entity; the sum over all cells is computed once."""
 
     def __init__(self, model: Model, others: float, penalty: PenaltyOnEntity):
-        self.R, self.bias = model.R.astype(np.float64), model.bias.astype(np.float64)
+        self.matrices, self.bias = model.relation_matrices, model.bias.astype(np.float64)
+        self.R = self.matrices.astype(np.float64).expanded()
         self.others, self.penalty = others, penalty
         r = self.R.shape[1]
         self.E: Matrix = np.zeros((r, r))
@@ -209,7 +217,7 @@ class SquaredSolver:
 
     def loss(self, A: Matrix, i: int, cells: EntityCells, a: Vector | None = None) -> SquaredLoss:
         """The loss of the cells of entity i."""
-        V, b = _rows(A, self.R, cells.role, cells.relation, cells.partner), self.bias[cells.relation]
+        V, b = _rows(A, self.matrices, cells.role, cells.relation, cells.partner), self.bias[cells.relation]
         E = self.E + V.T @ ((cells.w - self.others)[:, None] * V)  # listed cells are not among the others
         return SquaredLoss(E, self.f + V.T @ (cells.w * (cells.x - b) + self.others * b), V, cells.w)
 
@@ -222,7 +230,7 @@ class LogisticSolver:
     """The likelihood: Newton's method per entity, on all of its cells or a sample of them."""
 
     def __init__(self, model: Model, others: float, penalty: PenaltyOnEntity, random_state: int):
-        self.R, self.bias = model.R, model.bias.astype(np.float64)
+        self.R, self.bias = model.relation_matrices, model.bias.astype(np.float64)
         self.others, self.penalty, self.random_state = others, penalty, random_state
 
     def sum_all_cells(self, A: Matrix, *, leave_out: int | None = None) -> None:
@@ -274,7 +282,7 @@ class LogisticSolver:
 
     def _all_scores(self, A: Matrix, a: Vector) -> Vector:
         """θ of every cell of an entity with the vector a, in the order of cell numbers."""
-        rows = [vector for R_k in self.R for vector in (a @ R_k, R_k @ a)]
+        rows = [self.R.times(a[None], k, back=back)[0] for k in range(len(self.R)) for back in (False, True)]
         theta = np.asarray(rows, A.dtype) @ A.T + np.repeat(self.bias, 2)[:, None].astype(A.dtype)
         return theta.reshape(-1)
 
@@ -288,14 +296,13 @@ def solver(
     return LogisticSolver(model, others, penalty, random_state)
 
 
-def _rows(A: Matrix, R: Slices, role: NDArray[np.int64], relation: Ids, partner: Ids) -> Matrix:
+def _rows(A: Matrix, R: RelationMatrices, role: NDArray[np.int64], relation: Ids, partner: Ids) -> Matrix:
     """v of each cell: R_k a_j where the entity is the subject, R_kᵀ a_j where it is the object; float64."""
     V = np.empty((len(role), A.shape[1]))
     codes = 2 * relation + role
     for code in np.unique(codes):
         here = codes == code
-        R_k = R[code // 2].astype(np.float64)
-        V[here] = A[partner[here]] @ (R_k if code % 2 else R_k.T)
+        V[here] = R.times(A[partner[here]].astype(np.float64), int(code // 2), back=code % 2 == 0)
     return V
 
 
@@ -323,7 +330,7 @@ def fact_influences(
     first-order change of a, w H⁻¹ v, with H the Hessian of the objective.
     """
     loss_name(model)  # refuses other models
-    solve = solver(model, 1.0, PenaltyOnEntity(model.R, model.penalty))
+    solve = solver(model, 1.0, PenaltyOnEntity(model.relation_matrices, model.penalty))
     with one_blas_thread():
         A, a = model.A, model.A[entity].astype(np.float64)
         solve.sum_all_cells(A, leave_out=entity)
@@ -345,7 +352,7 @@ def fact_influences(
         V = loss.V[strongest]
         slope, curvature = loss.cell_slopes(V @ best + model.bias[chosen.relation], chosen.x, chosen.w)
         other_end = (1 - chosen.role, chosen.relation, np.zeros_like(chosen.relation))
-        along_best, along_step = (_rows(vector[None], model.R, *other_end) for vector in (best, step))
+        along_best, along_step = (_rows(vector[None], model.relation_matrices, *other_end) for vector in (best, step))
         through = -(slope[:, None] * along_step + (curvature * (V @ step))[:, None] * along_best)
     return FactInfluences(chosen, np.array(lost), through)
 
@@ -357,7 +364,7 @@ def least_squares_vectors(model: Model, cells: Sequence[EntityCells], others: fl
     """
     known = model.penalty if model.penalty is not None and model.penalty.name == "l2" else DEFAULT_PENALTY
     l2 = max(_number(known, "entities"), 1e-6)
-    solve = SquaredSolver(model, others, PenaltyOnEntity(model.R, known))
+    solve = SquaredSolver(model, others, PenaltyOnEntity(model.relation_matrices, known))
     solve.bias = np.zeros_like(solve.bias)
     vectors = np.zeros((len(cells), model.A.shape[1]))
     with one_blas_thread():

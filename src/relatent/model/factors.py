@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Ids, Matrix, Slices, Vector
+from ..backend.compact_matrices import times
 from ..data.facts import Facts
 from ..data.names import Names
 from ..errors import InputError
@@ -29,7 +30,7 @@ from .entity_prior import EntityPrior, entity_prior
 from .fold_in_defaults import FOLD_IN_OTHERS
 from .links import Link, LogisticLink, UnlistedLink
 from .objective_description import CATEGORICAL, ObjectiveTerm
-from .structure import times
+from .relation_matrices import RelationMatrices
 
 RANKING_LOSSES = ("softmax", "hinge")  # whose θ is not a log-odds
 CELLS_PER_BLOCK = 1 << 16  # cells scored together: two (cells, r) arrays of gathered rows stay in the cache
@@ -55,6 +56,9 @@ class Question(NamedTuple):
 class Factors:
     """Entity vectors, relation matrices and their names.
 
+    `relation_matrices` holds R by the parameters of its structure: `relation_matrices[k]` is R_k. `R` has all of them
+    as one array, which is made anew at every access if R_k has a structure, and refused if it would be too large.
+
     >>> import numpy as np
     >>> A, R, bias = np.eye(2), np.array([[[0.0, 3.0], [0.0, 0.0]]]), np.zeros(1)
     >>> f = Factors(A, R, bias, Names(["Ann", "Bob"]), Names(["likes"]))
@@ -63,7 +67,7 @@ class Factors:
     """
 
     A: Matrix  # (N, r)
-    R: Slices  # (K, r, r)
+    R: Any  # (K, r, r); whole matrices or RelationMatrices
     bias: Vector  # (K,), zeros if the model has no bias
     entities: Names
     relations: Names
@@ -78,13 +82,22 @@ class Factors:
             object.__setattr__(self, "loss", ObjectiveTerm(CATEGORICAL))
         object.__setattr__(self, "exclusive", self.loss is not None and self.loss.name == CATEGORICAL)
         n, k, r = len(self.entities), len(self.relations), self.A.shape[-1]
-        for what, array, shape in (("A", self.A, (n, r)), ("R", self.R, (k, r, r)), ("bias", self.bias, (k,))):
+        for what, array, shape in (
+            ("A", self.A, (n, r)),
+            ("R", self.relation_matrices, (k, r, r)),
+            ("bias", self.bias, (k,)),
+        ):
             if array.shape != shape:
                 raise InputError(
                     f"{what} must have shape {shape} for {n} entities and {k} relations, got {array.shape}"
                 )
         if isinstance(self.link, UnlistedLink) and len(self.link.scores) != k:
             raise InputError(f"the link must have knots for {k} relations, got {len(self.link.scores)}")
+
+    @property
+    def relation_matrices(self) -> RelationMatrices:
+        """R_1 … R_K by the parameters of their structure."""
+        return vars(self)["_relation_matrices"]  # type: ignore[no-any-return]
 
     @property
     def rank(self) -> int:
@@ -108,7 +121,7 @@ class Factors:
         )
         if self.exclusive:
             return self._exclusive_scores(s, k, o)[()]
-        return scores(self.A, self.R, self.bias, s, k, o)[()]
+        return scores(self.A, self.relation_matrices.compact, self.bias, s, k, o)[()]
 
     def _exclusive_scores(self, s: Ids, k: Ids, o: Ids) -> Vector:
         """Log-odds of each cell against no relation and the other relations of its pair."""
@@ -120,7 +133,7 @@ class Factors:
         for low in range(0, len(pairs), block_size):
             block = pairs[low : low + block_size]
             cells = np.broadcast_arrays((block // n)[:, None], np.arange(K), (block % n)[:, None])
-            theta = scores(self.A, self.R, self.bias, *cells)
+            theta = scores(self.A, self.relation_matrices.compact, self.bias, *cells)
             here = order[slice(*np.searchsorted(pair_of_cell[order], [low, low + len(block)]))]
             result[here] = against_others(theta[pair_of_cell[here] - low].T, relations[here])
         return result.reshape(k.shape)
@@ -159,7 +172,7 @@ class Factors:
         s = self.A[self.entities.ids(subject)] if given[0] else self.A
         o = self.A[self.entities.ids(object)] if given[2] else self.A
         if not given[1]:
-            theta = np.einsum("i,kij,j->k", s, self.R, o, optimize=True) + self.bias
+            theta: Vector = self.relation_matrices.scores_of_relations(s, o) + self.bias
             if self.exclusive:
                 K = len(theta)
                 theta = against_others(np.broadcast_to(theta[:, None], (K, K)), np.arange(K))
@@ -169,9 +182,9 @@ class Factors:
             cells = (subject, relation, everyone) if given[0] else (everyone, relation, object)
             return Question(2 if given[0] else 0, self.entities, self.score(*cells))
         relation_id = self.relations.ids(relation)
-        if given[0]:
-            return Question(2, self.entities, o @ (s @ self.R[relation_id]) + self.bias[relation_id])
-        return Question(0, self.entities, s @ (self.R[relation_id] @ o) + self.bias[relation_id])
+        place, known, others = (2, s, o) if given[0] else (0, o, s)
+        query = self.relation_matrices.times(known[None], int(relation_id), back=place == 0)[0]
+        return Question(place, self.entities, others @ query + self.bias[relation_id])
 
     def _known_answers(self, facts: Facts, given: tuple[Any, Any, Any], place: int) -> Ids:
         """Ids of the answers in `facts`, which may have another vocabulary."""
@@ -219,7 +232,7 @@ class Factors:
         """
         A, names, folded = folding.fold_in(self, facts, entities, others, l2_entities, random_state)
         about = {**self.about, "folded_in": [*self.about.get("folded_in", []), *folded]}
-        return replace(self, A=A, entities=names, about=about)
+        return replace(self, A=A, R=self.relation_matrices, entities=names, about=about)
 
     @cached_property
     def entity_prior(self) -> EntityPrior | None:
@@ -232,9 +245,23 @@ class Factors:
         model_file.write(model_file.ModelContents(**contents), path)
 
 
+class _ExpandedOnDemand:
+    """`Factors.R`: given as whole matrices or RelationMatrices, read as whole matrices."""
+
+    def __get__(self, instance: Factors, owner: type) -> Slices:
+        return instance.relation_matrices.expanded()
+
+    def __set__(self, instance: Factors, R: Slices | RelationMatrices) -> None:
+        vars(instance)["_relation_matrices"] = RelationMatrices.of(R)
+
+
+Factors.R = _ExpandedOnDemand()  # after the class, as a dataclass would take it for the default of the field
+
+
 def load(path: str | Path, *, verify: bool = True) -> Factors:
     """Read a model file; `verify` also compares its checksum."""
-    return Factors(**model_file.read(path, verify=verify)._asdict())
+    contents = model_file.read(path, verify=verify)._asdict()
+    return Factors(R=contents.pop("relation_matrices"), **contents)
 
 
 def best_first(theta: Vector, k: int) -> Ids:

@@ -78,12 +78,12 @@ def fold_in(
 def _penalty(model: NamedModel, refolded: Ids, l2_entities: float | None) -> PenaltyOnEntity:
     """The penalty of the fit and the distribution of the entities, without those that get a new vector."""
     if l2_entities is not None:
-        return PenaltyOnEntity(model.R, ObjectiveTerm("l2", {"entities": l2_entities}))
+        return PenaltyOnEntity(model.relation_matrices, ObjectiveTerm("l2", {"entities": l2_entities}))
     prior = entity_prior(model.A, refolded) if len(refolded) else model.entity_prior
     scale = 1.0
     if prior is not None and loss_name(model) == "squared":
         scale = 2 * noise_variance(model, prior)  # Gaussian noise: −log p = (x − θ)² / 2σ²
-    return PenaltyOnEntity(model.R, model.penalty, prior, scale)
+    return PenaltyOnEntity(model.relation_matrices, model.penalty, prior, scale)
 
 
 def _chosen(model: NamedModel, facts: Facts, entities: Sequence[str] | None) -> list[str]:

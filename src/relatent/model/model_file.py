@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from ..arrays import Matrix, Slices, Vector
+from ..arrays import Matrix, Vector
 from ..atomic_write import check_writable, replacing
-from ..backend.memory import check_memory
 from ..data.names import Names
 from ..errors import FitError, InputError, ModelFileError
 from ..json_values import parse_json
@@ -40,10 +39,11 @@ from .about import readable_about
 from .links import LINKS, Link
 from .objective_description import CATEGORICAL, ObjectiveTerm
 from .old_model_files import terms_from_settings
-from .structure import compact, expanded
+from .relation_matrices import RelationMatrices
+from .structure import COMPLEX, FULL, STORED, resolve
 
 FORMAT = "relatent"
-VERSION = 4  # the highest version this relatent reads; a file has the lowest version that can express its contents
+VERSION = 5  # the highest version this relatent reads; a file has the lowest version that can express its contents
 TENSORS = ("A", "R", "bias", "entity_names", "entity_offsets", "relation_names", "relation_offsets")  # digest order
 MAX_SCORE = 1e15  # of factors, and of scores that they may give: products and squares of these are finite in float32
 
@@ -54,7 +54,7 @@ class ModelContents(NamedTuple):
     """What a model file holds."""
 
     A: Matrix  # (N, r)
-    R: Slices  # (K, r, r)
+    relation_matrices: RelationMatrices
     bias: Vector  # (K,)
     entities: Names
     relations: Names
@@ -101,7 +101,7 @@ def looks_like_a_model(path: str | Path) -> bool:
 def _arrays_of(contents: ModelContents) -> Arrays:
     """The tensors of the file, in digest order."""
     arrays: Arrays = {}
-    for name, array in (("A", contents.A), ("R", compact(contents.R)), ("bias", contents.bias)):
+    for name, array in (("A", contents.A), ("R", contents.relation_matrices.parameters), ("bias", contents.bias)):
         if array.dtype.name not in ("float32", "float64"):
             raise InputError(f"{name} must be float32 or float64 to be saved, got {array.dtype}; use astype")
         if not array.size:
@@ -111,7 +111,7 @@ def _arrays_of(contents: ModelContents) -> Arrays:
                 f"{name} must be finite to be saved, got {n_wrong} values that are not; did the fit diverge?"
             )
         arrays[name] = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-    if (largest := _largest_score(contents.A, contents.R)) > MAX_SCORE:
+    if (largest := _largest_score(arrays["A"], arrays["R"])) > MAX_SCORE:
         raise FitError(f"scores may reach {largest:.1g}, too much for a model; did the fit diverge?")
     for what, names in (("entity", contents.entities), ("relation", contents.relations)):
         if not names.are_numbers:
@@ -138,7 +138,8 @@ def _packed(names: Names) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 def _document_text(contents: ModelContents, arrays: Arrays) -> str:
     """The JSON document of the header with its digest filled in."""
     has_terms = contents.loss is not None or contents.penalty is not None
-    version = 4 if arrays["R"].ndim == 2 else 3 if has_terms else 1
+    structure = contents.relation_matrices.structure
+    version = {FULL: 3 if has_terms else 1, COMPLEX: 4}.get(structure, 5)
     document = {
         "sha256": NO_DIGEST,
         "format": FORMAT,
@@ -150,6 +151,8 @@ def _document_text(contents: ModelContents, arrays: Arrays) -> str:
     }
     if version >= 3:
         document |= {"loss": _term_document(contents.loss), "penalty": _term_document(contents.penalty)}
+    if version >= 5:
+        document["structure"] = {"name": structure.name, "parameters": asdict(structure)}
     try:
         text = json.dumps(document, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -175,14 +178,14 @@ def _term_document(term: ObjectiveTerm | None) -> dict[str, Any] | None:
 def read(path: str | Path, *, verify: bool = True) -> ModelContents:
     """Read a model file; `verify` also compares its checksum."""
     with _opened(path) as file, ThreadPoolExecutor(1) as executor:
-        arrays = file.arrays()
+        arrays, rank = file.arrays(), file.shape("A")[1]
         hashed = executor.submit(digest, file.unsigned, arrays.values()) if verify else None  # releases the GIL
         contents = ModelContents(
             arrays["A"],
-            _whole_R(arrays["R"]),
+            RelationMatrices(_structure(file), arrays["R"], (file.shape("bias")[0], rank, rank)),
             arrays["bias"],
             _unpacked(arrays, "entity", file.shape("A")[0]),
-            _unpacked(arrays, "relation", file.shape("R")[0]),
+            _unpacked(arrays, "relation", file.shape("bias")[0]),
             _link(file.document),
             readable_about(file.document["about"]),
             *_terms(file.document),
@@ -210,8 +213,9 @@ def inspect(path: str | Path, *, verify: bool = False) -> dict[str, Any]:
             "format_version": file.document["format_version"],
             "relatent_version": file.document.get("relatent_version"),
             "n_entities": n,
-            "n_relations": file.shape("R")[0],
+            "n_relations": file.shape("bias")[0],
             "rank": rank,
+            "structure": _structure(file).name,
             "dtype": file.document["tensors"]["A"]["dtype"],
             "link": file.document["link"],
             "loss": _term_document(loss),
@@ -293,15 +297,13 @@ def _check_tensors(file: _ModelFile) -> None:
     if set(file.content.tensors) != set(listed) or not {"A", "R", "bias"} <= set(listed) <= set(TENSORS):
         raise RefusedFileError("is damaged: it does not hold the tensors of a model; get a fresh copy")
     shapes = {name: file.shape(name) for name in listed}
-    dimensions = 2 if file.document["format_version"] >= 4 else 3  # of R: parameters of a structure, or matrices
-    if len(shapes["A"]) != 2 or len(shapes["R"]) != dimensions:
-        raise RefusedFileError(f"is damaged: A has shape {shapes['A']} and R {shapes['R']}; get a fresh copy")
-    (n, rank), k = shapes["A"], shapes["R"][0]
+    if len(shapes["A"]) != 2 or len(shapes["bias"]) != 1:
+        raise RefusedFileError(f"is damaged: A has shape {shapes['A']} and bias {shapes['bias']}; get a fresh copy")
+    (n, rank), k = shapes["A"], shapes["bias"][0]
     if not (n and k and rank):
         raise RefusedFileError(f"is damaged: {n} entities, {k} relations, rank {rank}; get a fresh copy")
-    if dimensions == 2 and rank % 2:
-        raise RefusedFileError(f"is damaged: a complex structure has an even rank, got {rank}; get a fresh copy")
-    fixed = {"R": (k, rank, rank)[:dimensions], "bias": (k,), "entity_offsets": (n + 1,), "relation_offsets": (k + 1,)}
+    parameters = _structure(file).shape(k, rank)
+    fixed = {"R": parameters, "bias": (k,), "entity_offsets": (n + 1,), "relation_offsets": (k + 1,)}
     for name, shape in shapes.items():
         dtype = file.content.tensors[name].dtype
         fits = shape == fixed.get(name, shape) and dtype in _allowed(name)
@@ -309,13 +311,15 @@ def _check_tensors(file: _ModelFile) -> None:
             raise RefusedFileError(f"is damaged: {name} is {dtype} of shape {shape}; get a fresh copy")
 
 
-def _whole_R(R: NDArray[Any]) -> Slices:
-    """The relation matrices, also of a file that holds their parameters."""
-    if R.ndim == 2:
-        k, r = R.shape
-        check_memory(R.itemsize * k * r * r, f"relation matrices of {k} relations and rank {r}", "free some memory")
-    whole: Slices = expanded(R)
-    return whole
+def _structure(file: _ModelFile) -> Any:
+    """The structure of the relation matrices, for the size of this model."""
+    version, given = file.document["format_version"], file.document.get("structure") or {}
+    k, r = file.shape("bias")[0], file.shape("A")[1]
+    try:
+        stored = STORED[given["name"]](**given["parameters"]) if version > 4 else COMPLEX if version == 4 else FULL
+        return resolve(stored, k, r)
+    except (InputError, KeyError, TypeError, OverflowError) as error:
+        raise RefusedFileError(f"has a structure this relatent does not know: {given!r}; upgrade relatent") from error
 
 
 def _allowed(name: str) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ def _row_scores(factors: Factors, rows: Ids, k: int) -> Matrix:
     """θ of the cells (row, relation k, ·), (m, N)."""
     if factors.exclusive:
         return factors.score(rows[:, None], k, np.arange(len(factors.entities)))
-    theta: Matrix = factors.A[rows] @ factors.R[k] @ factors.A.T + factors.bias[k]
+    theta: Matrix = factors.relation_matrices.times(factors.A[rows], k) @ factors.A.T + factors.bias[k]
     return theta
 
 

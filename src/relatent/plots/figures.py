@@ -121,7 +121,7 @@ def plot_reliability(report: Report | Mapping[str, Reliability], path: str | Pat
 
 def heat_map(factors: Factors, relation: str, title: str = "") -> Figure:
     """R_k: how the components of the subject interact with those of the object."""
-    R_k = factors.R[factors.relations.id(relation)]
+    R_k = factors.relation_matrices[factors.relations.id(relation)]
     largest = float(np.abs(R_k).max()) or 1.0
     figure, axes = _axes(f"{title}\n{relation}", "component of the object", "component of the subject")
     axes.grid(visible=False)

@@ -179,7 +179,7 @@ class Explorer:
                 entities=len(f.entities),
                 relations=len(f.relations),
                 rank=f.rank,
-                parameters=int(f.A.size + f.R.size + f.bias.size),
+                parameters=int(f.A.size + f.relation_matrices.parameters.size + f.bias.size),
                 bytes=self.file_bytes,
                 dtype=f.A.dtype.name,
             ),

@@ -24,6 +24,7 @@ from ...errors import InputError, VanishedWarning
 from ...model.factors import Factors
 from ...model.links import Link
 from ...model.objective_description import ObjectiveTerm
+from ...model.relation_matrices import RelationMatrices
 from ...progress import Progress, reporting
 from ...random_state import RandomState, to_seed
 from ..checkpoint import Checkpoint, digest
@@ -131,7 +132,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self,
         shard: Shard,
         A: Matrix,
-        R: Slices,
+        R: Slices | RelationMatrices,
         b: Vector,
         link: Link,
         trace: Trace,
@@ -145,7 +146,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
         After Ctrl-C the result so far is kept and KeyboardInterrupt raised, so that loops around the fit stop as well.
         """
-        A, R, b = (shard.workers.broadcast(np.ascontiguousarray(part)) for part in (A, R, b))
+        matrices = RelationMatrices.of(R)
+        A, P, b = (shard.workers.broadcast(np.ascontiguousarray(part)) for part in (A, matrices.parameters, b))
+        R = dataclasses.replace(matrices, parameters=P)
         self.trace_ = trace
         self.n_iter_ = len(trace)
         settings = {name: _to_json(value) for name, value in self.get_params(deep=False).items()}
@@ -212,7 +215,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         parts = [__version__, type(self).__name__, self._settings(), shard.fingerprint]
         init = getattr(self, "init", None)
         if isinstance(init, Factors):
-            parts.append(digest(init.A, init.R, init.bias))
+            parts.append(digest(init.A, init.relation_matrices.parameters, init.bias))
         if validation is not None:
             parts.append(validation_id(validation))
         chosen = Checkpoint(Path(given)) if isinstance(given, (str, Path)) else given

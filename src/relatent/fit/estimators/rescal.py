@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import Slices, Vector
+from ...arrays import Vector
 from ...backend.blas_threads import one_blas_thread
 from ...backend.device import gpu
 from ...backend.numpy_backend import NumpyBackend
@@ -23,7 +24,9 @@ from ...data.split import split
 from ...errors import InputError
 from ...model.factors import Factors
 from ...model.objective_description import ObjectiveTerm
-from ...model.structure import FULL, check_structure, expanded, nearest_parameters
+from ...model.relation_matrices import RelationMatrices
+from ...model.structure import FULL, Structure, is_compact, nearest_parameters, parameter_shape
+from ...model.structure import resolve as resolve_structure
 from ...progress import silent
 from ...random_state import RandomState
 from .. import automatic_settings as automatic
@@ -87,7 +90,7 @@ class Rescal(RescalBase):
     patience: int = 10
     penalty: Penalty | None = None
     optimiser: Optimiser | None = None
-    structure: str = None  # type: ignore[assignment]
+    structure: str | Structure = None  # type: ignore[assignment]
     rescale_relations: bool = None  # type: ignore[assignment]
 
     def _choose(self, data: DataSummary) -> ChosenSettings:
@@ -103,14 +106,15 @@ class Rescal(RescalBase):
         loss, facts = losses.resolve(self.loss), shard.facts
         self.method_ = self.method
         rank, dtype = self._size(facts)
-        layout = Layout(facts.n_entities, facts.n_relations, rank, self.structure)
+        structure = resolve_structure(self.structure, facts.n_relations, rank)
+        layout = Layout(facts.n_entities, facts.n_relations, rank, structure)
         kept = self._checkpoint(arguments)
         started = time.perf_counter()
         backend = self._backend(dtype)
         with one_blas_thread(), backend.memory_guard():
             resumed = kept is not None and kept.exists()
             # A list that gives its only item away: the arrays of the start are not held during the fit.
-            begin = [blank(facts, rank, self.structure) if resumed else self._start(loss, shard)]
+            begin = [blank(facts, rank, structure) if resumed else self._start(loss, shard, structure)]
             objective = self._objective(loss, shard, layout, backend)
             if not resumed and self.init in ("als", "eigen") and self.method_ == "exact" and is_tiny(layout):
                 alone = shard.workers.size == 1  # several workers each try all starts: that is quicker than to talk
@@ -131,10 +135,10 @@ class Rescal(RescalBase):
                 workers=shard.workers,
             )
         A, R, b = (np.array(part) for part in layout.views(backend.to_numpy(state.x)))
-        R = expanded(R)
         self._warn_if_vanished(A, R)
+        matrices = RelationMatrices.of_parameters(structure, R, facts.n_relations, rank)
         term, penalty = losses.describe(self.loss), ObjectiveTerm.of(self._penalty(), penalties.PENALTIES)
-        self._finish(shard, A, R, b, loss.link, trace, loss=term, penalty=penalty, method=self.method_)
+        self._finish(shard, A, matrices, b, loss.link, trace, loss=term, penalty=penalty, method=self.method_)
 
     def _rescale(self, arguments: FitArguments) -> None:
         """Scale the scores of each relation by held-out facts; several workers each do all of it."""
@@ -173,7 +177,7 @@ class Rescal(RescalBase):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise InputError(f"{name} must be True or False, got {getattr(self, name)!r}")
         self._check_method(loss)
-        check_structure(self.structure, self._size(facts)[0])
+        resolve_structure(self.structure, facts.n_relations, self._size(facts)[0])
         if self.optimiser is not None:
             optimisers.check(self.optimiser)
         self._penalty()
@@ -213,11 +217,12 @@ class Rescal(RescalBase):
             begin = max(start.eigenvectors_memory(facts, wide), layout_bytes(facts, wide, np.float32))
         if self.device != "cpu":
             return begin + gpu_fit_memory(facts, rank)
-        method = self.method
-        numbers = facts.n_entities * rank + facts.n_relations * (rank * rank + 1)
+        method, structure = self.method, resolve_structure(self.structure, facts.n_relations, rank)
+        of_relations = math.prod(parameter_shape(structure, facts.n_relations, rank))
+        numbers = facts.n_entities * rank + of_relations + facts.n_relations
         cells = losses.resolve(self.loss).memory(facts, rank, dtype, sampled=method == "sampled")
         fit = cells.held + optimisers.solver_memory(self._optimiser(method), numbers, dtype.itemsize)
-        return max(begin, cells.building, fit + penalties.memory(self._penalty(), facts, rank, dtype, self.structure))
+        return max(begin, cells.building, fit + penalties.memory(self._penalty(), facts, rank, dtype, structure))
 
     # --- the parts of a fit
 
@@ -225,27 +230,25 @@ class Rescal(RescalBase):
         """The backend that holds the arrays of the fit."""
         return NumpyBackend(dtype) if self.device == "cpu" else gpu(self.device, half=self.dtype == "float32")
 
-    def _start(self, loss: Loss, shard: Shard) -> Parameters:
+    def _start(self, loss: Loss, shard: Shard, structure: Any) -> Parameters:
         ones, zeros = start.ones_and_zeros(shard)
         b = loss.bias(ones, zeros) if self.bias else np.zeros(shard.n_relations)
         if isinstance(self.init, Factors):
             given = start.checked_factors(self.init, shard, self.rank)
-            return Parameters(given.A, self._relation_parameters(given.R), given.bias if self.bias else b)
+            same = given.relation_matrices.structure == structure
+            R = given.relation_matrices.parameters if same else nearest_parameters(structure, given.R)
+            return Parameters(given.A, R, given.bias if self.bias else b)
         rank = resolve_rank(self.rank, shard.n_entities)
         if self.init in ("random", "small"):
             numbers = start.normal if self.init == "random" else start.small
-            return Parameters(*numbers(shard, rank, self.seed_, self.structure), b)
+            return Parameters(*numbers(shard, rank, self.seed_, structure), b)
         if self.init not in ("als", "eigen"):
             raise InputError(f"init must be 'als', 'eigen', 'random', 'small' or Factors, got {self.init!r}")
         sweeps = ALS_SWEEPS if self.init == "als" else 0
         means = ones / np.maximum(ones + zeros, 1) if self.bias else None
         A, R = least_squares_start(shard, rank, self.seed_, sweeps=sweeps, means=means)
         A, R = start.balanced(A, R * loss.steepness, self.l2_entities or 1.0, self.l2_relations or 1.0)
-        return Parameters(A, self._relation_parameters(R), b)
-
-    def _relation_parameters(self, R: Slices) -> Slices:
-        """The parameters whose matrices are closest to R."""
-        return R if self.structure == FULL else nearest_parameters(R)
+        return Parameters(A, R if structure == FULL else nearest_parameters(structure, R), b)
 
     def _objective(self, loss: ResolvedLoss, shard: Shard, layout: Layout, backend: Backend) -> PenalisedLikelihood:
         """The penalised likelihood, exact or of a sample."""
@@ -256,7 +259,7 @@ class Rescal(RescalBase):
             if not redraws:
                 sample.draw(0, find=False)
         return PenalisedLikelihood(
-            sample or self._exact_sum(loss, shard, backend),
+            sample or self._exact_sum(loss, shard, backend, layout),
             layout,
             penalty.bound(shard, backend),
             bias=self.bias,
@@ -266,9 +269,10 @@ class Rescal(RescalBase):
             sample=sample,
         )
 
-    def _exact_sum(self, loss: ResolvedLoss, shard: Shard, backend: Backend) -> CellSum:
+    def _exact_sum(self, loss: ResolvedLoss, shard: Shard, backend: Backend, layout: Layout) -> CellSum:
         cells = loss.cell_sum(shard, backend, typed=self.zeros == "typed")
-        return cells if self.structure == FULL else ExpandedSum(cells, backend)
+        takes = loss.takes_compact or layout.structure == FULL or not is_compact(layout.structure)
+        return cells if takes else ExpandedSum(cells, backend)
 
     def _watch(
         self,
@@ -282,15 +286,16 @@ class Rescal(RescalBase):
         if validation is None:
             return None
         heldout = held_out(validation, shard, self.seed_)
-        cells = self._exact_sum(loss, Shard.of(heldout.facts(shard.facts)), backend) if loss.ranks_only else None
+        validation_facts = Shard.of(heldout.facts(shard.facts))
+        cells = self._exact_sum(loss, validation_facts, backend, layout) if loss.ranks_only else None
         term = losses.describe(self.loss)
 
         def validation_loss(state: Any) -> float:
             x: Vector = state.x
             if cells is not None:
-                return cells(*layout.views(x)).value
-            A, R, b = layout.views(backend.to_numpy(x))
-            R = expanded(R)
+                return cells(*layout.parameters(x)).value
+            A, P, b = layout.views(backend.to_numpy(x))
+            R = RelationMatrices.of_parameters(layout.structure, P, layout.k, layout.r)
             return heldout.log_loss(Factors(A, R, b, shard.entities, shard.relations, loss.link, loss=term))
 
         return Watch(validation_loss, every=VALIDATION_INTERVAL, patience=self.patience)

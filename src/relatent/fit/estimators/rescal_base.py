@@ -77,7 +77,7 @@ class RescalBase(Estimator):
             check_memory(self.estimate_memory(shard.facts).memory * shard.workers.local_size, what, remedy)
 
 
-def blank(facts: Facts, rank: int, structure: str = FULL) -> Parameters:
+def blank(facts: Facts, rank: int, structure: Any = FULL) -> Parameters:
     """A placeholder start for a fit that resumes from a checkpoint."""
     n, k = facts.n_entities, facts.n_relations
     return Parameters(np.zeros((n, rank)), np.zeros(parameter_shape(structure, k, rank)), np.zeros(k))

@@ -35,7 +35,8 @@ class RescalLogit(Rescal):
     penalty : `Dura(weight)`, `N3(weight)` or `L2(…)`, in place of l2_entities and l2_relations
     optimiser : `Lbfgs()` or `Adam(lr)`; None is L-BFGS for exact sums, and Adam with steps relative to the sizes of A
         and R for sampled ones
-    structure : "full" (R_k with r² numbers) or "complex" (r numbers: ComplEx)
+    structure : the form of R_k: "full" (r² numbers), "complex" (r numbers: ComplEx), "diagonal" (r: DistMult),
+        "symmetric", `Blocks(b)`, `Shared(m)`, or an object of one's own (`relatent.model.structure`)
     rescale_relations : whether a slope and an intercept per relation make scores of different relations comparable, and
         their probabilities those of unlisted cells if a tenth of the true facts is missing. They are learned from a
         tenth of the facts, held out of a second, shorter fit

@@ -90,7 +90,7 @@ class AdamSearch:
             value = self._descend(x, state, rates, t, value=sample is not None or t % STEPS_PER_ROUND == 0)
             values.append(value)
         objective = values[-1] if sample is None else float(np.mean(values))
-        zeros = (state.listed, state.found) if sample is None else sample.update(*self.layout.views(x))
+        zeros = (state.listed, state.found) if sample is None else sample.update(*self.layout.parameters(x))
         return state._replace(x=x, objective=objective, listed=zeros[0], found=zeros[1], rounds=state.rounds + 1)
 
     def _rates(self, x: Vector) -> tuple[float, float, float]:

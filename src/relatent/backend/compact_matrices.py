@@ -1,0 +1,114 @@
+"""Relation matrices R_k by the numbers that make them up, with NumPy or PyTorch arrays.
+
+The number of dimensions of the parameters P of all relations tells what they are:
+
+    (K, r, r)         whole matrices
+    (K, r)            complex: R_k = [[diag x, diag y], [−diag y, diag x]] for the halves x and y of a row
+    (K, r/b, b, b)    blocks of b × b on the diagonal
+
+Products cost what the parameters cost: nothing of size K·r² is held, and no zero is multiplied.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+MAX_NUMBERS = 1 << 26  # of products of rows that are held at once
+
+
+def expanded(P: Any, zeros: Any = None) -> Any:
+    """Whole matrices (K, r, r); `zeros` makes an array of a shape on the device of P, by default with NumPy."""
+    if P.ndim == 3:
+        return P
+    make = (lambda shape: np.zeros(shape, P.dtype)) if zeros is None else zeros
+    if P.ndim == 4:
+        k, m, b, _ = P.shape
+        R, at = make((k, m, b, m, b)), np.arange(m)
+        R[:, at, :, at, :] = P.swapaxes(0, 1)
+        return R.reshape(k, m * b, m * b)
+    k, r = P.shape
+    d, R = r // 2, make((k, r, r))
+    first, second = np.arange(d), np.arange(d, r)
+    R[:, first, first] = R[:, second, second] = P[:, :d]
+    R[:, first, second] = P[:, d:]
+    R[:, second, first] = -P[:, d:]
+    return R
+
+
+def contracted(dR: Any, out: Any) -> Any:
+    """The derivatives in the parameters, in `out`, from those in whole matrices."""
+    if out.ndim == 3:
+        out[:] = dR
+    elif out.ndim == 4:
+        k, m, b, _ = out.shape
+        at = np.arange(m)
+        out[:] = dR.reshape(k, m, b, m, b)[:, at, :, at, :].swapaxes(0, 1)
+    else:
+        d = out.shape[1] // 2
+        first, second = np.arange(d), np.arange(d, 2 * d)
+        out[:, :d] = dR[:, first, first] + dR[:, second, second]
+        out[:, d:] = dR[:, first, second] - dR[:, second, first]
+    return out
+
+
+def transposed(P: Any) -> Any:
+    """The parameters of R_kᵀ."""
+    if P.ndim > 2:
+        return P.swapaxes(-2, -1)
+    P = P + 0
+    P[:, P.shape[1] // 2 :] *= -1
+    return P
+
+
+def times(X: Any, p: Any) -> Any:
+    """The rows of X times R_k, for the parameters p of one relation."""
+    if p.ndim == 2:
+        return X @ p
+    out = 0 * X
+    if p.ndim == 3:
+        m, b, _ = p.shape
+        out.reshape(-1, m, b)[:] = (X.reshape(-1, m, b).swapaxes(0, 1) @ p).swapaxes(0, 1)
+        return out
+    d = len(p) // 2
+    a, b, x, y = X[:, :d], X[:, d:], p[:d], p[d:]
+    out[:, :d] = a * x - b * y
+    out[:, d:] = a * y + b * x
+    return out
+
+
+def outer(X: Any, Y: Any, like: Any) -> Any:
+    """Σ x yᵀ over rows, as the derivatives in parameters such as `like`, those of one relation."""
+    if like.ndim == 2:
+        return X.T @ Y
+    if like.ndim == 3:
+        m, b, _ = like.shape
+        X, Y = (rows.reshape(-1, m, b) for rows in (X, Y))
+        return X.swapaxes(0, 1).swapaxes(1, 2) @ Y.swapaxes(0, 1)
+    return row_products(X, Y, like).sum(0)
+
+
+def rows_times(X: Any, p: Any, *, back: bool = False) -> Any:
+    """Each row times its own compact matrix, or the transpose; p has the parameters of one matrix per row."""
+    if p.ndim == 2:
+        d = p.shape[1] // 2
+        x, y = p[:, :d], -p[:, d:] if back else p[:, d:]
+        a, b, out = X[:, :d], X[:, d:], 0 * X
+        out[:, :d] = a * x - b * y
+        out[:, d:] = a * y + b * x
+        return out
+    m, b = p.shape[1:3]
+    return (X.reshape(-1, m, b)[..., None] * (transposed(p) if back else p)).sum(2).reshape(-1, m * b)
+
+
+def row_products(X: Any, Y: Any, like: Any) -> Any:
+    """φ(x, y) of each pair of rows: xᵀ R_k y = φ · p for the compact parameters p; in the shape of `like`, per row."""
+    if like.ndim == 3:
+        m, b, _ = like.shape
+        return X.reshape(-1, m, b)[..., None] * Y.reshape(-1, m, b)[:, :, None]
+    d, out = like.shape[0] // 2, 0 * X
+    a, b, u, v = X[:, :d], X[:, d:], Y[:, :d], Y[:, d:]
+    out[:, :d] = a * u + b * v
+    out[:, d:] = a * v - b * u
+    return out
