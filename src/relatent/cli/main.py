@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import click
 
 from .. import __version__
-from ..errors import DataError, DataWarning, RelatentError, RelatentWarning
+from ..errors import DataError, DataWarning, RelatentError, RelatentWarning, one_line
 from .analysis import duplicates, explain, groups, similar
 from .datasets_info_export import datasets, export, info
 from .evaluate import cross_validate, evaluate, table1
@@ -28,6 +28,7 @@ from .serve import serve
 from .tune import tune
 
 MIN_ADDRESS_SPACE = 1 << 30  # bytes that the libraries take before any data is read
+MAX_MESSAGE_CHARACTERS = 2000  # of an error; it may quote a file
 OTHER_WORKERS_WAIT_SECONDS = 2.0  # worker 0 reports a usage error before torchrun ends the group
 
 
@@ -96,7 +97,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: object, *
 
 
 def _fail(message: str) -> None:
-    say("error: " + " ".join(message.split()))
+    say(f"error: {one_line(message, MAX_MESSAGE_CHARACTERS)}")
     sys.exit(1)
 
 

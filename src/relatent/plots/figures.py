@@ -14,7 +14,7 @@ from ..analysis.entity_map import Points, default_method, project
 from ..analysis.groups import group_labels, group_members
 from ..analysis.quality import score_rows
 from ..analysis.similarity import profiles
-from ..errors import InputError
+from ..errors import InputError, printable
 from ..evaluation.reliability import ABOVE, Reliability
 from ..evaluation.reliability import reliability as reliability_curve
 from ..evaluation.report import Report
@@ -239,4 +239,5 @@ def _inside(box: Bbox, frame: Bbox) -> bool:
 
 
 def _shorten(name: str, max_length: int) -> str:
+    name = printable(name)
     return name if len(name) <= max_length else name[: max_length - 1] + "…"

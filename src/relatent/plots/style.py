@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..atomic_write import check_writable, replacing
-from ..errors import InputError
+from ..errors import InputError, printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +35,7 @@ def write_figure(path: str | Path, draw: Callable[[], Figure]) -> None:
     """Write a figure to a PNG or SVG file atomically; equal figures give equal bytes."""
     target = check_figure_path(path)
     import matplotlib
+    from matplotlib.text import Text
 
     file_format = target.suffix.lower().removeprefix(".")
     metadata = {"Date": None} if file_format == "svg" else {"Software": None}
@@ -42,7 +43,10 @@ def write_figure(path: str | Path, draw: Callable[[], Figure]) -> None:
         # fonttype none: text stays text in an SVG, so that names can be searched; parse_math: a name is no formula
         settings: Any = {"svg.hashsalt": "relatent", "svg.fonttype": "none", "text.parse_math": False}
         with matplotlib.rc_context(settings), replacing(target) as part:
-            draw().savefig(part, format=file_format, dpi=150, metadata=metadata)
+            figure = draw()
+            for text in figure.findobj(Text):
+                text.set_text(printable(text.get_text()))
+            figure.savefig(part, format=file_format, dpi=150, metadata=metadata)
     except OSError as error:
         raise InputError(f"{target}: the figure could not be written: {error}") from error
 

@@ -1,0 +1,131 @@
+"""Names, settings, files and folders that try to break the command line."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+import relatent
+from commands import run
+
+ESCAPE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
+NAMES = [f"{ESCAPE}{i}" for i in range(6)]
+RELATION = f"$x^${ESCAPE}"
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A data file whose names control terminals and are no formulas, and a model of it."""
+    folder = tmp_path_factory.mktemp("hostile")
+    data, model = folder / "data.tsv", folder / "model.relatent"
+    facts = [(NAMES[i], RELATION, NAMES[(i + 1) % 6]) for i in range(6)]
+    data.write_text("".join("\t".join(fact) + "\n" for fact in facts))
+    relatent.RescalLogit(2, 0.1, 0.1).fit(relatent.read(data)).factors_.save(model)
+    return data, model
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("info", "MODEL"),
+        ("info", "DATA"),
+        ("predict", "MODEL", "-s", NAMES[0], "-r", RELATION),
+        ("predict", "MODEL", "-s", NAMES[0], "-r", "other" + ESCAPE),
+        ("similar", "MODEL", NAMES[0]),
+        ("groups", "MODEL"),
+        ("explain", "MODEL", "-s", NAMES[0], "-r", RELATION, "-t", NAMES[1], "--known", "DATA"),
+        ("evaluate", "MODEL", "DATA"),
+        ("plot", "MODEL", "map", "-o", "map.svg"),
+        ("plot", "MODEL", "relation", "-o", "relation.png"),
+        ("cross-validate", "DATA", "--model", "als", "--rank", "1", "--folds", "2"),
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+@pytest.mark.parametrize("as_json", [False, True], ids=["table", "json"])
+def test_names_do_not_control_the_terminal(capsys, hostile, tmp_path, monkeypatch, arguments, as_json):
+    monkeypatch.chdir(tmp_path)
+    places = dict(zip(("DATA", "MODEL"), hostile, strict=True))
+    given = [places.get(argument, argument) for argument in arguments]
+    code, out, err = run(capsys, *given, *(["--json"] if as_json else []))
+    assert code == (1 if given[-1] == "other" + ESCAPE else 0), err
+    assert not set(out + err) & set(ESCAPE) - set("]0;owned[2J31m")
+    if as_json and code == 0:
+        json.loads(out)
+
+
+def test_a_model_that_cannot_be_written_at_the_end_is_kept_elsewhere(capsys, hostile, tmp_path, monkeypatch):
+    output, replace = tmp_path / "model.relatent", os.replace
+
+    def refuse(source, target):
+        if target == output:
+            raise PermissionError(1, "Operation not permitted")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", refuse)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    code, _, err = run(capsys, "fit", hostile[0], "-o", output, "--model", "als", "--rank", 1)
+    assert code == 1
+    assert err.count("\n") == 1
+    [kept] = tmp_path.glob("relatent-*/model.relatent")
+    assert f"Operation not permitted; the model is kept in {kept}: move it" in err
+    assert relatent.load(kept).rank == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-o", "loop"), "loop is a symbolic link that leads back to itself"),
+        (("-o", "loop", "--checkpoint", "state"), "loop is a symbolic link that leads back to itself"),
+        (("-o", "x" * 300), "File name too long"),
+        (("-o", "m.relatent", "--set", "l2_entities=" + "[" * 100_000), "l2_entities"),
+    ],
+)
+def test_odd_outputs_and_settings_are_one_line_errors(capsys, hostile, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    os.symlink("loop", "loop")
+    code, _, err = run(capsys, "fit", hostile[0], "--model", "als", *arguments)
+    assert code in (1, 2)
+    assert message in err
+    assert "Traceback" not in err
+    assert len(err) < 2100
+
+
+@pytest.mark.parametrize("init", [np.zeros((3, 2)), 5, ["als"]])
+def test_a_start_that_is_no_name_is_refused(hostile, init):
+    for model in (relatent.RescalALS(init=init), relatent.RescalLogit(init=init), relatent.RescalLogit(2, init=init)):
+        with pytest.raises(relatent.InputError, match="init must be a name or Factors, got"):
+            model.fit(relatent.read(hostile[0]))
+
+
+ODD_RECORDS = [
+    {"settings": 5},
+    {"fit": "x"},
+    {"fit": {"objectives": [1, "a"]}},
+    {"data": [1]},
+    {"data": {"base_rates": 5, "facts": "many"}},
+    {"learned": {"clauses": [1], "groups": [5]}},
+    {"calibration": {"calibrated_for": "unlisted"}},
+    {"model": {}, "folded_in": 9, "chosen": 4, "learned": 7},
+]
+
+
+@pytest.mark.parametrize("about", ODD_RECORDS, ids=str)
+def test_odd_records_in_a_model_file_are_ignored(capsys, hostile, tmp_path, about):
+    from dataclasses import replace
+
+    path = tmp_path / "model.relatent"
+    factors = relatent.load(hostile[1])
+    replace(factors, about={**factors.about, **about}).save(path)
+    for arguments in (("info", path), ("predict", path, "-s", NAMES[0], "-r", RELATION)):
+        code, _, err = run(capsys, *arguments)
+        assert code == 0, err
+
+
+@pytest.mark.parametrize("scale", [1e10, 1e30])
+def test_factors_whose_scores_overflow_are_not_saved(hostile, tmp_path, scale):
+    from dataclasses import replace
+
+    factors = relatent.load(hostile[1])
+    with pytest.raises(relatent.FitError, match=r"scores may reach .*, too much for a model; did the fit diverge"):
+        replace(factors, A=factors.A * np.float32(scale)).save(tmp_path / "model.relatent")
