@@ -34,6 +34,6 @@ def test_a_request_that_takes_too_long_is_abandoned(explorer, slow_model):
 
 
 def test_requests_are_refused_when_too_many_wait(explorer, monkeypatch):
-    monkeypatch.setattr(RequestPool.__init__, "__defaults__", (0,))
+    monkeypatch.setattr(RequestPool.__init__, "__defaults__", (0, None))
     with client_of(explorer) as client:
         check_error(client.get("/api/map"), 503, "busy")

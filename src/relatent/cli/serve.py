@@ -10,6 +10,7 @@ import socket
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 import click
 
@@ -21,7 +22,6 @@ from .shared_options import json_option
 if TYPE_CHECKING:
     from ..web.explorer import Explorer
 
-SHUTDOWN_SECONDS = 2  # time that running requests have after Ctrl-C
 MAX_PENDING_CONNECTIONS = 1024
 
 
@@ -37,11 +37,32 @@ MAX_PENDING_CONNECTIONS = 1024
 @click.option(
     "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="Port to listen on; 0: a free port."
 )
+@click.option(
+    "--allow-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Host name under which the server may be opened, such as kg.example.org (repeatable).  [default: names of "
+    "this machine; any name if --host is not a loopback address]",
+)
+@click.option(
+    "--token",
+    envvar="RELATENT_TOKEN",
+    help="Require this token: in the address once, as ?token=…, or in the header Authorization: Bearer ….",
+)
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in the browser.")
 @reading_options()
 @json_option
 def serve(
-    model: Path, known: tuple[str, ...], test: str | None, host: str, port: int, open_browser: bool, as_json: bool
+    model: Path,
+    known: tuple[str, ...],
+    test: str | None,
+    host: str,
+    port: int,
+    allowed_hosts: tuple[str, ...],
+    token: str | None,
+    open_browser: bool,
+    as_json: bool,
 ) -> None:
     """Explore a model in the browser: search, ask, see explanations and a map, describe new entities.
 
@@ -55,8 +76,9 @@ def serve(
     with contextlib.closing(listener):
         explorer = open_explorer(model, known, test)
         url = url_of(listener)
-        if not is_loopback(host):
-            say(f"warning: everyone who can reach {url} can query this model; there is no password")
+        if not is_loopback(host) and not token:
+            say(f"warning: everyone who can reach {url} can query this model; there is no password (see --token)")
+        url += f"?{urlencode({'token': token})}" if token else ""
         if as_json:
             print_json({"url": url, "model": str(model)})
         say(f"serving {model.name} at {url} (Ctrl-C stops it)")
@@ -64,7 +86,7 @@ def serve(
             import webbrowser
 
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
-        run(explorer, listener, host)
+        run(explorer, listener, served_hosts(host, allowed_hosts), token)
     say("stopped")
 
 
@@ -139,16 +161,20 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def run(explorer: Explorer, listener: socket.socket, host: str) -> None:
+def served_hosts(host: str, allowed: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The host names that requests may use; None: any."""
+    from ..web.app import LOOPBACK
+
+    if not allowed and not is_loopback(host):
+        return None
+    return (*LOOPBACK, host.lower(), *(name.lower() for name in allowed))
+
+
+def run(explorer: Explorer, listener: socket.socket, hosts: tuple[str, ...] | None, token: str | None) -> None:
     """Serve until Ctrl-C."""
-    import uvicorn
-
     from ..backend.blas_threads import one_blas_thread
-    from ..web.app import LOOPBACK, create_app
+    from ..web.app import create_app
+    from ..web.limited_server import serve_app
 
-    app = create_app(explorer, hosts=(*LOOPBACK, host.lower()) if is_loopback(host) else None)
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=SHUTDOWN_SECONDS
-    )
-    with one_blas_thread(), contextlib.suppress(KeyboardInterrupt):  # requests already run in parallel threads
-        uvicorn.Server(config).run(sockets=[listener])
+    with one_blas_thread():  # requests already run in parallel threads
+        serve_app(create_app(explorer, hosts=hosts, token=token), listener)

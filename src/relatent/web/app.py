@@ -6,8 +6,10 @@ answers in plain text where this API promises JSON with a remedy, and up to vers
 
 from __future__ import annotations
 
+import hmac
 import json
 import mimetypes
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
@@ -18,8 +20,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -37,6 +39,7 @@ STATIC = Path(__file__).parent / "static"
 PAGES = ("/", "/entity", "/ask", "/map", "/group", "/model", "/new")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MAX_BODY_BYTES = 64 << 10
+TOKEN_COOKIE = "relatent_token"
 REQUEST_SECONDS = 10.0
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -55,6 +58,7 @@ def create_app(
     explorer: Explorer,
     *,
     hosts: Sequence[str] | None = LOOPBACK,
+    token: str | None = None,
     seconds: float = REQUEST_SECONDS,
     middleware: Sequence[Middleware] = (),
 ) -> Starlette:
@@ -62,9 +66,10 @@ def create_app(
 
     hosts: host names that requests may use; None: any. Protects against DNS rebinding, in which a foreign page points
     its own name to this server.
+    token: what requests must send, as `Authorization: Bearer …`, or once as `?token=…`, which sets a cookie.
     seconds: time limit of one request.
     """
-    pool = RequestPool(seconds)
+    pool, slow_pool = RequestPool(seconds), RequestPool(seconds, n_threads=max(1, (os.cpu_count() or 1) // 2))
     files = StaticFiles(directory=STATIC)
     gzip = [Middleware(GZipMiddleware)]
     document = json.dumps(openapi_document(ENDPOINTS), ensure_ascii=False)
@@ -81,7 +86,11 @@ def create_app(
     app = Starlette(
         routes=[
             *(
-                Route(endpoint.path, _handler(endpoint, explorer, pool), methods=[endpoint.method])
+                Route(
+                    endpoint.path,
+                    _handler(endpoint, explorer, slow_pool if endpoint.slow else pool),
+                    methods=[endpoint.method],
+                )
                 for endpoint in ENDPOINTS
             ),
             Route("/api/openapi.json", openapi, middleware=gzip),
@@ -89,7 +98,7 @@ def create_app(
             *(Route(path, page, middleware=gzip) for path in PAGES),
             Mount("/web", files, middleware=gzip),
         ],
-        middleware=[Middleware(RequestGuard, hosts=hosts), *middleware],
+        middleware=[Middleware(RequestGuard, hosts=hosts, token=token), *middleware],
         exception_handlers={HTTPException: _http_error, Exception: _internal_error},
     )
     app.router.redirect_slashes = False
@@ -106,6 +115,8 @@ def _handler(endpoint: Endpoint, explorer: Explorer, pool: RequestPool) -> Handl
             if endpoint.read_body is not None:
                 arguments |= endpoint.read_body(await _json_body(request))
             status, content, media_type = await pool.run(lambda: _encode(endpoint.call(explorer, **arguments)))
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody receives it
         except Exception as error:
             api_error = api_error_of(error)
             if api_error is None:
@@ -183,10 +194,10 @@ async def _internal_error(request: Request, error: Exception) -> Response:
 
 
 class RequestGuard:
-    """The outermost middleware: adds security headers; refuses foreign Host headers and large bodies."""
+    """The outermost middleware: adds security headers; refuses foreign Host headers, missing tokens, large bodies."""
 
-    def __init__(self, app: ASGIApp, hosts: Sequence[str] | None):
-        self.app, self.hosts = app, hosts
+    def __init__(self, app: ASGIApp, hosts: Sequence[str] | None, token: str | None = None):
+        self.app, self.hosts, self.token = app, hosts, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer or refuse a request."""
@@ -201,16 +212,41 @@ class RequestGuard:
                 headers.setdefault("cache-control", "no-cache")  # pages and scripts: revalidated by their ETag
             await send(message)
 
-        refusal = self._refusal(Headers(scope=scope))
-        await (self.app if refusal is None else error_response(refusal))(scope, receive, send_with_headers)
+        request = HTTPConnection(scope)
+        refusal = self._refusal(request.headers)
+        answer: ASGIApp = self.app if refusal is None else error_response(refusal)
+        if refusal is None and self.token is not None and not self._is_token(_sent_token(request)):
+            answer = self._ask_for_token(request)
+        await answer(scope, receive, send_with_headers)
+
+    def _is_token(self, sent: str) -> bool:
+        return hmac.compare_digest(sent.encode(errors="replace"), (self.token or "").encode())
+
+    def _ask_for_token(self, request: HTTPConnection) -> Response:
+        """401, or if the token is in the address of a page: a cookie, and the address without it."""
+        if not self._is_token(request.query_params.get("token", "")):
+            remedy = "open the address with ?token=…, or send Authorization: Bearer …"
+            return error_response(ApiError(401, "no_token", "the token is missing or wrong", remedy))
+        query = request.url.remove_query_params("token").query
+        path = "/" + request.url.path.lstrip("/")  # never another host
+        response = RedirectResponse(f"{path}?{query}" if query else path, 303)
+        response.set_cookie(TOKEN_COOKIE, self.token or "", httponly=True, samesite="strict")
+        return response
 
     def _refusal(self, headers: Headers) -> ApiError | None:
         host = headers.get("host", "")
         if self.hosts is not None and _host_name(host) not in self.hosts:
-            remedy = f"open it as {self.hosts[0]}, or start the server with --host"
+            remedy = (
+                f"open it as {self.hosts[0]}, or start the server with --allow-host {_host_name(host)[:80] or 'NAME'}"
+            )
             return ApiError(400, "foreign_host", f"{host[:80]!r} is not a name of this server", remedy)
         length = headers.get("content-length", "0")
         return _too_large() if length.isdigit() and int(length[:12]) > MAX_BODY_BYTES else None
+
+
+def _sent_token(request: HTTPConnection) -> str:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else request.cookies.get(TOKEN_COOKIE, "")
 
 
 def _host_name(header: str) -> str:

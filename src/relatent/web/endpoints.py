@@ -201,6 +201,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         Explanation,
         (*FACT, *_top("Number of known facts.", 5, 20, old="count")),
         (404, 409),
+        slow=True,
     ),
     Endpoint(
         "/api/similar",
@@ -218,6 +219,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         statuses=(404, 409),
         body=NEW_ENTITY,
         read_body=read_new_entity,
+        slow=True,
     ),
     Endpoint("/api/relations", "All relations.", Explorer.relations, RelationList),
     Endpoint(

@@ -97,6 +97,7 @@ class Endpoint:
     parameters: tuple[Parameter, ...] = ()
     statuses: tuple[int, ...] = ()  # of errors that only some endpoints have
     in_background: bool = False  # 202 with the progress until the result is computed
+    slow: bool = False  # runs beside the others, so that they need not wait for it
     body: Any = None  # JSON schema of the body of a POST request; None: GET
     read_body: Callable[[Any], Arguments] | None = None
 
@@ -133,6 +134,7 @@ class ErrorBody(NamedTuple):
 
 STATUSES = {
     400: "The request is malformed, or its Host header is not a name of this server.",
+    401: "The server was started with a token, and the request does not have it.",
     404: "No such entity, relation, group or page; `close` lists similar names.",
     405: "The path does not support this method.",
     409: "The server was started without the data, or with another kind of model than the request needs.",
@@ -182,7 +184,7 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
         responses["202"] = {"description": "Still being computed: the progress. Ask again.", "content": progress}
     body_statuses = {400, 413, 415} if endpoint.body else set()
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    for status in sorted({400, 405, 422, 500, 503} | body_statuses | set(endpoint.statuses)):
+    for status in sorted({400, 401, 405, 422, 500, 503} | body_statuses | set(endpoint.statuses)):
         responses[str(status)] = {"description": STATUSES[status], "content": error}
     operation: dict[str, Any] = {
         "operationId": endpoint.path.removeprefix("/api/").replace("/", "-"),

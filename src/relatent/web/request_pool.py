@@ -15,11 +15,12 @@ MAX_WAITING = 64  # requests that are running or waiting
 
 
 class RequestPool:
-    """One thread per core, so that a slow request does not block the others."""
+    """One thread per core, or a given number of threads."""
 
-    def __init__(self, seconds: float, max_waiting: int = MAX_WAITING):
+    def __init__(self, seconds: float, max_waiting: int = MAX_WAITING, n_threads: int | None = None):
         self.seconds, self.max_waiting, self.waiting = seconds, max_waiting, 0
-        self._threads = ThreadPoolExecutor(max(2, os.cpu_count() or 1), thread_name_prefix="request")
+        n_threads = n_threads or max(2, os.cpu_count() or 1)
+        self._threads = ThreadPoolExecutor(n_threads, thread_name_prefix="request")
 
     async def run(self, work: Callable[[], T]) -> T:
         """The result of the work; 503 if too many requests wait or the work takes too long."""

@@ -1,0 +1,136 @@
+"""The server itself: slow and idle clients, too many of them, and what it writes to its log."""
+
+import json
+import logging
+import socket
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="needs relatent[serve]")
+from relatent.cli.serve import listen, served_hosts
+from relatent.web import limited_server
+from relatent.web.app import create_app
+from relatent.web.limited_server import LimitedProtocol, RateLimit
+
+REQUEST = b"GET /api/search?q=red HTTP/1.1\r\nhost: localhost\r\n\r\n"
+PATIENCE = 20.0  # seconds until a connection must be closed; the limits themselves are short
+
+
+@pytest.fixture
+def port(explorer, monkeypatch):
+    """The port of a server with short limits and two connections at most."""
+    import uvicorn
+
+    for name in ("RECEIVE_SECONDS", "KEEP_ALIVE_SECONDS"):
+        monkeypatch.setattr(limited_server, name, 0.3)
+    protocol = type("Protocol", (LimitedProtocol,), {"max_connections": 2})
+    server = uvicorn.Server(uvicorn.Config(create_app(explorer), http=protocol, log_level="error"))
+    with listen("127.0.0.1", 0) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1]
+        server.should_exit = True
+        thread.join(PATIENCE)
+
+
+def connect(port, sent=b""):
+    client = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+    client.sendall(sent)
+    return client
+
+
+def received(client):
+    """Everything until the server closes the connection."""
+    with client:
+        return b"".join(iter(lambda: client.recv(1 << 16), b""))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", REQUEST[:-2], b"POST /api/fold-in HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n"
+     b"content-type: application/json\r\n\r\n{"],
+    ids=["nothing", "half a header", "half a body"],
+)  # fmt: skip
+def test_a_request_that_is_never_completed_is_dropped(port, caplog, sent):
+    assert not received(connect(port, sent))
+    assert not caplog.records
+
+
+def test_a_connection_is_closed_between_requests(port):
+    assert received(connect(port, REQUEST)).startswith(b"HTTP/1.1 200")
+
+
+def test_idle_connections_give_way_to_new_ones(port, monkeypatch):
+    monkeypatch.setattr(limited_server, "RECEIVE_SECONDS", PATIENCE)
+    idle = [connect(port) for _ in range(2)]
+    time.sleep(0.1)
+    assert received(connect(port, REQUEST)).startswith(b"HTTP/1.1 200")
+    assert not received(idle[0])
+    idle[1].close()
+
+
+def test_an_aborted_upload_is_not_an_error(port, caplog):
+    head = b"POST /api/fold-in HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 999\r\n"
+    connect(port, head + b"\r\n{").close()
+    assert received(connect(port, REQUEST)).startswith(b"HTTP/1.1 200")
+    assert not caplog.records
+
+
+def test_the_log_is_limited_and_says_what_it_left_out(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(limited_server.time, "monotonic", lambda: now[0])
+    limit = RateLimit()
+
+    def record():
+        return logging.LogRecord("uvicorn.error", logging.WARNING, "", 0, "bad", (), None)
+
+    assert sum(limit.filter(record()) for _ in range(100)) == limited_server.MAX_LOG_LINES
+    now[0] = 1.5 * limited_server.LOG_SECONDS
+    late = record()
+    assert limit.filter(late)
+    assert late.getMessage() == "(80 messages of the last minute were left out) bad"
+
+
+def test_hosts_are_named_for_servers_that_others_can_reach():
+    assert served_hosts("0.0.0.0", ()) is None
+    assert served_hosts("0.0.0.0", ("KG.example",))[-1] == "kg.example"
+    assert "localhost" in served_hosts("127.0.0.1", ())
+
+
+# --- the token
+
+
+@pytest.fixture
+def guarded(explorer):
+    from api_client import client_of
+
+    with client_of(explorer, token="s3cret") as client:
+        yield client
+
+
+@pytest.mark.parametrize("path", ["/", "/api/map", "/web/app.js", "/?token=wrong", "/?token="])
+def test_without_the_token_there_is_no_answer(guarded, path):
+    from api_client import check_error
+
+    check_error(guarded.get(path), 401, "no_token")
+    check_error(guarded.get(path, headers={"authorization": "Bearer wrong"}), 401, "no_token")
+
+
+def test_the_token_is_taken_from_the_header_or_from_the_address_once(guarded):
+    assert guarded.get("/api/map", headers={"authorization": "Bearer s3cret"}).status_code == 200
+    first = guarded.get("http://localhost//evil.example/ask?x=1&token=s3cret", follow_redirects=False)
+    assert first.headers["location"] == "/evil.example/ask?x=1"
+    assert {"HttpOnly", "SameSite=strict"} <= set(first.headers["set-cookie"].split("; "))
+    assert guarded.get("/api/map").status_code == 200  # by the cookie
+
+
+@pytest.mark.parametrize("key", ["others", "limit", "top"])
+@pytest.mark.parametrize("value", [10**400, -(10**400), 1e308])
+def test_numbers_of_any_length_are_refused_not_fatal(client, key, value):
+    from api_client import check_error
+
+    body = {"name": "new", "facts": [{"relation": "party", "role": "subject", "partner": "Red"}], key: value}
+    headers = {"content-type": "application/json"}
+    check_error(client.post("/api/fold-in", content=json.dumps(body), headers=headers), 422, "bad_value")
