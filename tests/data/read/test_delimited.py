@@ -82,9 +82,9 @@ def test_a_fact_given_twice_counts_once(write):
         ("f.tsv", "a\tr\tb\n\tr\tb\n", r"^f.tsv:2: empty subject$"),
         ("f.tsv", "a\tr\tb\n\n\na\t\tb\n", r"^f.tsv:4: empty relation$"),
         ("f.tsv", "a\tr\t\na\tr\n", r"^f.tsv:1: empty object$"),
-        ("f.tsv", "a\tr\tb\t0.5\na\tr\tc\thigh\n", r"^f.tsv:2: expected a number as weight .* got 'high'$"),
-        ("f.tsv", "a\tr\tb\t0.5\na\tr\tc\t\n", r"^f.tsv:2: expected a number as weight .* got ''$"),
-        ("f.tsv", "a\tr\tb\tx\n", r"^f.tsv:1: expected a number as weight in the fourth column, got 'x'$"),
+        ("f.tsv", "a\tr\tb\t0.5\na\tr\tc\thigh\n", r"^f.tsv:2: expected a number as weight .* got 'high'; columns="),
+        ("f.tsv", "a\tr\tb\t0.5\na\tr\tc\t\n", r"^f.tsv:2: expected a number as weight .* got ''; columns="),
+        ("f.tsv", "a\tr\tb\tx\n", r"^f.tsv:1: expected a number as weight in the fourth column, got 'x'; columns="),
         (
             "f.tsv",
             "a\tr\tb\t0.5\na\tr\tc\t-1\n",

@@ -210,7 +210,8 @@ def roles_by_position(names: Sequence[str], n_columns: int, sample: Sample, edge
     if n_columns == 2:
         return ColumnRoles((0, 1), edge_relation=edge_relation)
     if n_columns == 3 and (evidence := weighted_edges_evidence(sample)):
-        note = f"read as an edge list with weights, because {evidence}; columns=(0, 1, 2) reads facts"
+        note = f"read as an edge list with weights, because {evidence}; relation='…' says so, "
+        note += "columns=(0, 1, 2) reads facts"
         return ColumnRoles((0, 1, 2), edge_relation=edge_relation, note=note)
     odd = odd_relations(sample)
     note = (
@@ -241,8 +242,10 @@ def table_roles(
 
 def as_edges(roles: ColumnRoles, relation: str | None, where: str) -> ColumnRoles:
     """The roles, with the relation that the caller gave to the rows of an edge list."""
-    if relation is None or roles.edge_relation is not None:
+    if relation is None:
         return roles
+    if roles.edge_relation is not None:
+        return roles._replace(note="")
     if roles.positions == (0, 1, 2) and not roles.is_count:
         return ColumnRoles((0, 1, 2), edge_relation=relation)
     raise DataError(

@@ -214,5 +214,5 @@ def _number_fault(text: str, roles: ColumnRoles) -> str | None:
         number = float(text)
     except ValueError:
         kind, place = ("count" if roles.is_count else "weight"), ("third" if roles.edge_relation else "fourth")
-        return f"expected a number as {kind} in the {place} column, got {text!r}"
+        return f"expected a number as {kind} in the {place} column, got {text!r:.100}; columns=(…, …, …) chooses others"
     return count_fault(number) if roles.is_count else weight_fault(number)

@@ -15,6 +15,7 @@ from .rows import facts_from_rows
 from .text_rows import TextFaultError, text_lines
 
 LISTS_OF_ROWS = ("links", "edges", "triples", "facts", "data", "results")  # keys of a document, as networkx writes
+MAX_BLANK_LINES = 1_000_000
 
 
 def read_json(file: File, reading: Reading) -> Facts:
@@ -27,11 +28,14 @@ def read_json(file: File, reading: Reading) -> Facts:
 
 def _lines(file: File) -> Iterator[Any]:
     with file.open() as stream:
-        number = 0
+        n_blank = 0
         try:
             for number, line in enumerate(text_lines(stream), 1):
-                if line.strip():
+                n_blank = 0 if line.strip() else n_blank + 1
+                if not n_blank:
                     yield _value(line, f"{file.path}:{number}")
+                elif n_blank > MAX_BLANK_LINES:
+                    raise DataError(f"{file.path}:{number}: more than {MAX_BLANK_LINES:,} lines in a row are blank")
         except TextFaultError as problem:
             raise DataError(f"{file.path}:{problem.line}: {problem}") from None
 

@@ -82,7 +82,9 @@ def read_with_pyoxigraph(file: File, report: Progress) -> tuple[Facts | None, in
     if syntax is None:
         raise DataError(f"{file.path}: {format_name} needs a newer pyoxigraph: pip install -U pyoxigraph")
     stream, stored = file.streams()
-    checked: Any = stream if file.format in ("rdfxml", "jsonld") else CheckedNesting(stream, str(file.path))
+    checked: Any = stream
+    if file.format != "rdfxml":
+        checked = CheckedNesting(stream, str(file.path), is_json=file.format == "jsonld")
     try:
         with stream:
             for number, quad in enumerate(pyoxigraph.parse(checked, format=syntax)):

@@ -1,4 +1,4 @@
-"""A limit for triples within triples (RDF-star): deep nesting would overflow the stack of the parser."""
+"""A limit for triples within triples (RDF-star) and for nested JSON-LD: they would overflow the stack of the parser."""
 
 from __future__ import annotations
 
@@ -15,23 +15,49 @@ _BACKSLASH, _QUOTE, _APOSTROPHE, _OPEN, _CLOSE, _HASH, _NEWLINE, _SPACE = 92, 34
 
 
 class CheckedNesting:
-    """A stream of Turtle, TriG, N-Triples, N-Quads or N3 that raises where triples are nested too deeply."""
+    """A stream of Turtle, TriG, N-Triples, N-Quads, N3 or JSON-LD that raises where it is nested too deeply."""
 
-    def __init__(self, stream: pa.NativeFile, where: str):
-        self._stream, self._where = stream, where
+    def __init__(self, stream: pa.NativeFile, where: str, *, is_json: bool = False):
+        self._stream, self._where, self._is_json = stream, where, is_json
         self._state = np.zeros(5, np.int64)  # mode, depth, quote character, quotes in a row, after a backslash
 
     def read(self, size: int = -1) -> bytes:
         """The next bytes."""
         block = bytes(self._stream.read(size) if size >= 0 else self._stream.read())
-        if _max_depth(np.frombuffer(block, np.uint8), self._state) > MAX_NESTING:
-            raise DataError(f"{self._where}: triples are nested more than {MAX_NESTING} deep; no fact needs that")
+        deepest = (_max_json_depth if self._is_json else _max_depth)(np.frombuffer(block, np.uint8), self._state)
+        if deepest > MAX_NESTING:
+            what = "values" if self._is_json else "triples"
+            raise DataError(f"{self._where}: {what} are nested more than {MAX_NESTING} deep; no fact needs that")
         return block
 
 
 def is_nested_too_deeply(text: bytes) -> bool:
     """Whether a text has triples nested too deeply."""
     return bool(_max_depth(np.frombuffer(text, np.uint8), np.zeros(5, np.int64)) > MAX_NESTING)
+
+
+@njit(nogil=True, cache=True)
+def _max_json_depth(data, state):  # type: ignore[no-untyped-def]
+    """The greatest depth of brackets outside strings within a block; the state goes on in the next block."""
+    mode, depth, escaped = state[0], state[1], state[4]
+    deepest = depth
+    for character in data:
+        if escaped:
+            escaped = 0
+        elif mode == _STRING:
+            if character == _BACKSLASH:
+                escaped = 1
+            elif character == _QUOTE:
+                mode = _NORMAL
+        elif character == _QUOTE:
+            mode = _STRING
+        elif character == 91 or character == 123:
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character == 93 or character == 125:
+            depth -= 1
+    state[0], state[1], state[4] = mode, depth, escaped
+    return deepest
 
 
 @njit(nogil=True, cache=True)

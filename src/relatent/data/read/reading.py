@@ -71,6 +71,8 @@ class Reading:
 
 def _check_encoding(encoding: str) -> None:
     try:
-        b"".decode(encoding)
+        b"a".decode(encoding)
+    except UnicodeError:  # it exists, but one byte is no text
+        return
     except (LookupError, TypeError):
         raise DataError(f"unknown encoding {encoding!r}; use utf-8, latin-1, cp1252, utf-16, …") from None

@@ -1,0 +1,134 @@
+"""Files made to exhaust memory, time or the stack end in one line."""
+
+import gzip
+import tracemalloc
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from relatent.data.facts import Facts
+from relatent.data.read import delimited, ntriples, text_rows
+from relatent.data.read.read import read
+from relatent.errors import DataError
+
+DEPTH = 20_000  # overflows the stack of the parser
+PREFIX = "@prefix : <http://x/> .\n"
+NESTED = ":a :b " + "<<( :a :b " * DEPTH + ":c" + " )>>" * DEPTH + " .\n"
+LINE = NESTED.replace(":a", "<x:a>").replace(":b", "<x:b>").replace(":c", "<x:c>")
+IN_TEXT = PREFIX + ':a :b :c .\n:a :d "' + "<< " * 500 + '" , """' + "<<\n<< " * 500 + '""" . # ' + "<<" * 500 + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("f.ttl", PREFIX + NESTED),
+        ("f.trig", PREFIX + NESTED),
+        ("f.nt", LINE),
+        ("f.nq", LINE),
+        ("f.ttl", PREFIX + ':x :y """ .\n""" .\n' + NESTED),
+        ("f.jsonld", '{"http://x/p":' * DEPTH + '{"@id":"http://x/a"}' + "}" * DEPTH),
+    ],
+)
+def test_deep_nesting_is_refused(write, name, content):
+    with pytest.raises(DataError, match=rf"^{name}: (triples|values) are nested more than 100 deep"):
+        read(write(name, content))
+
+
+@pytest.mark.filterwarnings("ignore:.*literal")
+def test_brackets_in_text_and_comments_are_no_nesting(write):
+    assert len(read(write("f.ttl", IN_TEXT))) == 1
+    assert len(read(write("f.jsonld", '{"@id": "x:a", "x:p": {"@id": "x:b"}, "x:q": "' + "[{" * 500 + '\\"{"}'))) == 1
+
+
+@pytest.mark.parametrize("name", ["f.tsv.gz", "f.csv.gz", "f.nt.gz", "f.jsonl.gz"])
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(write, monkeypatch, name):
+    for module in (text_rows, ntriples, delimited):
+        monkeypatch.setattr(module, "MAX_LINE_BYTES", 1 << 20)
+    for module in (ntriples, delimited):
+        monkeypatch.setattr(module, "BLOCK_BYTES", 1 << 20)
+    monkeypatch.setattr(text_rows, "HEAD_BYTES", 1 << 16)
+    monkeypatch.setattr(delimited, "HEAD_BYTES", 1 << 16)
+    write(name, gzip.compress(b"x" * (64 << 20), 1))
+    tracemalloc.start()
+    with pytest.raises(DataError, match=rf"^{name}.*is longer than 1 MB; no row may be$"):
+        read(name)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 16 << 20
+
+
+@pytest.mark.parametrize("name", ["f.tsv", "f.nt", "f.jsonl"])
+def test_blank_lines_only_are_refused_soon(write, monkeypatch, name):
+    monkeypatch.setattr("relatent.data.read.json_rows.MAX_BLANK_LINES", 1000)
+    with pytest.raises(DataError, match=rf"^{name}.*(contains no facts|lines in a row are blank)"):
+        read(write(name, "\n" * (3 << 20)))
+
+
+def test_a_long_line_in_the_middle_is_named(write, monkeypatch):
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1 << 16)
+    monkeypatch.setattr(text_rows, "MAX_LINE_BYTES", 1 << 16)
+    with pytest.raises(DataError, match=r"^f.tsv:2: "):
+        read(write("f.tsv", "a\tr\tb\na\tr\t" + "x" * (1 << 20)))
+
+
+def test_long_fields_are_read_in_every_row(write):
+    long = "x" * 200_000
+    for text in (f"{long}\tr\tb\nc\tr\td\n", f"c\tr\td\n{long}\tr\tb\n"):
+        assert long in read(write("f.tsv", text)).entities
+
+
+def test_a_missing_column_among_many_is_one_short_line(write):
+    names = [f"column{number}" for number in range(10_000)]
+    with pytest.raises(DataError, match=r"no column 'colunm7'; there are 'column7', .*\(10,000 in all\)$") as caught:
+        read(write("f.csv", ",".join(names) + "\n"), columns=("colunm7", "column1", "column2"))
+    assert len(str(caught.value)) < 300
+
+
+def test_strings_of_a_table_that_are_not_utf8_are_refused():
+    wrong = pa.array([b"a", b"\xff"]).view(pa.string())
+    with pytest.raises(DataError, match=r"^table: column 's': Invalid UTF8"):
+        read(pa.table({"s": wrong, "p": ["r", "r"], "o": ["b", "b"]}))
+
+
+def test_an_unnamed_node_is_not_the_one_with_the_same_label(write):
+    text = PREFIX + ":a :p [] . :a :q _:unnamed-0 . :a :q _:label-unnamed-0 . :a :q _:x ."
+    assert [name for name in read(write("f.ttl", text)).entities if name.startswith("_")] == [
+        "_:label-label-unnamed-0", "_:label-unnamed-0", "_:unnamed-0", "_:x",
+    ]  # fmt: skip
+
+
+def test_final_null_characters_of_names_are_kept():
+    facts = Facts.from_arrays(["a\0", "a"], ["r", "r"], ["b", "b\0"])
+    assert list(facts.entities) == ["a", "a\0", "b", "b\0"]
+    assert facts.entities.ids(["a\0", "a"]).tolist() == [1, 0]
+    assert facts.entities.ids("b\0") == 3
+
+
+def test_one_long_name_takes_its_own_memory_only():
+    names = ["x" * 1_000_000, *map(str, range(1000))]
+    tracemalloc.start()
+    Facts.from_arrays(names, ["r"] * 1001, names)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 30_000_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (
+            (np.ma.masked_array([0, 1], [False, True]), [0, 0], [1, 0]),
+            {},
+            "subjects must not have masked values, got one",
+        ),
+        (([0, 1], [0, 0], [1, 0]), {"weights": np.ma.masked_array([1, 2], [0, 1])}, "weights must not have masked"),
+        (([0, 1], [0, 0], [1, 0]), {"weights": ["high", "low"]}, "weights must be numbers: could not convert"),
+        (([0, 1], [0, 0], [1, 0]), {"times": [[1], [2, 3]]}, "times must be numbers: "),
+        (([[0], [1, 2]], [0, 0], [1, 0]), {}, "subjects must be a list or an array with one value per fact"),
+        ((["a", 1], [0, 0], [1, 0]), {}, "subjects must be all ids or all names, got 1 at position 1"),
+    ],
+)
+def test_wrong_arrays_are_refused_in_one_line(arguments, options, message):
+    with pytest.raises(DataError, match=message):
+        Facts.from_arrays(*arguments, **options)
