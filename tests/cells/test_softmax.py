@@ -84,12 +84,12 @@ def test_the_bias_has_no_effect():
 
 def test_answers_weigh_by_their_degree_and_a_fact_weighs_1_on_average():
     facts = random_facts(12, 3, 60)
-    objects, subjects = answer_weights(facts, 0.9, 2), answer_weights(facts, 0.9, 0)
+    objects, subjects = answer_weights(facts, 0.9)
     degree = np.bincount(facts.triples[:, [0, 2]].ravel(), minlength=12)
     assert np.array_equal(np.argsort(objects, kind="stable"), np.argsort(degree, kind="stable"))
     assert objects[facts.triples[:, 2]].mean() == pytest.approx(1)
     assert subjects[facts.triples[:, 0]].mean() == pytest.approx(1)
-    np.testing.assert_allclose(answer_weights(facts, 0.0, 2), 1)
+    assert answer_weights(facts, 0.0) is None
     parameters = random_parameters(facts, 4)
-    got = SoftmaxSum(facts, NumpyBackend("float64"), degree_weight=0.9)(*parameters)
+    got = SoftmaxSum(facts, NumpyBackend("float64"), answer_weights=(objects, subjects))(*parameters)
     assert_same(got, plain.softmax(facts, *parameters, answer_weights=(objects, subjects)), 1e-9)

@@ -25,29 +25,35 @@ from .relation_softmax import RelationSoftmax
 from .sparse.by_row import RelationRows, rows_memory
 
 
-def answer_weights(facts: Facts | Shard, degree_weight: float, place: int) -> Vector:
-    """The weight of each entity as an answer in this place, (N,), 1 on average over facts.
+def answer_weights(facts: Facts | Shard, degree_weight: float) -> tuple[Vector, Vector] | None:
+    """The weight of each entity as an object and as a subject, (N,) each, 1 on average over facts.
 
-    The weight is the same for all at `degree_weight` 0, and proportional to the number of facts at 1.
+    The weight is the same for all at `degree_weight` 0 (None), and proportional to the number of facts at 1.
     """
+    if not degree_weight:
+        return None
     shard = Shard.of(facts)
     s, _, o = shard.facts.triples.T
     as_subject, as_object = (shard.workers.sum(np.bincount(ids, minlength=shard.n_entities)) for ids in (s, o))
     degree = as_subject + as_object
     weights = 1 - degree_weight + degree_weight * degree / max(degree.max(initial=0), 1)
-    return weights / np.average(weights, weights=as_subject if place == 0 else as_object)  # type: ignore[no-any-return]
+    return tuple(weights / np.average(weights, weights=counts) for counts in (as_object, as_subject))
 
 
 class SoftmaxSum:
     """Value and gradient of the softmax likelihood of some facts, with the arrays of a backend."""
 
     def __init__(
-        self, facts: Facts | Shard, backend: Backend, *, relation_weight: float = 0.0, degree_weight: float = 0.0
+        self,
+        facts: Facts | Shard,
+        backend: Backend,
+        *,
+        relation_weight: float = 0.0,
+        answer_weights: tuple[Vector, Vector] | None = None,
     ):
-        weights = None
-        if degree_weight:
-            weights = (answer_weights(facts, degree_weight, 2), answer_weights(facts, degree_weight, 0))
-        self.sides = [(side, side.unobserved(facts)) for side in RelationRows.of_facts(facts, backend, weights)]
+        """`answer_weights`: of each entity as an object and as a subject."""
+        rows = RelationRows.of_facts(facts, backend, answer_weights)
+        self.sides = [(side, side.unobserved(facts)) for side in rows]
         self.backend = backend
         self.over_relations = (
             RelationSoftmax(Shard.of(facts).facts, relation_weight, backend) if relation_weight else None

@@ -24,7 +24,8 @@ from ..cells.cell_sum import CellMemory, CellSum, SampledSum
 from ..cells.cellwise_tiled import TiledCellwiseSum
 from ..cells.logistic_sampled import SampledLogisticSum, default_batches
 from ..cells.logistic_tiled import TiledLogisticSum
-from ..cells.softmax import SoftmaxSum
+from ..cells.softmax import SoftmaxSum, answer_weights
+from ..cells.softmax_batches import BatchedSoftmaxSum
 from ..cells.squared import SquaredSum
 from ..data.facts import Facts
 from ..data.shard import Shard
@@ -32,7 +33,7 @@ from ..deprecation import renamed_arguments, renamed_property
 from ..errors import InputError
 from ..model import links
 from ..model.objective_description import ObjectiveTerm
-from .estimators.base import check_penalty
+from .estimators.base import check_count, check_penalty
 
 
 class Loss(Protocol):
@@ -74,7 +75,11 @@ class ResolvedLoss(Loss, Protocol):
 
     @property
     def can_be_sampled(self) -> bool:
-        """Whether there is a `sampled_sum`."""
+        """Whether there is a `sampled_sum` of zeros."""
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether the `sampled_sum` is one of batches of facts, on every device."""
 
     def cell_sum(self, facts: Facts | Shard, backend: Backend, *, typed: bool = False) -> CellSum:
         """The exact sum over all observed cells; `typed`: only over cells that the types of entities allow (GPU)."""
@@ -95,6 +100,7 @@ class _ExactOnly:
     runs_on_gpu: ClassVar[bool] = False
     takes_compact: ClassVar[bool] = False
     can_be_sampled: ClassVar[bool] = False
+    has_batches: ClassVar[bool] = False
 
     def sampled_sum(
         self, facts: Facts | Shard, backend: Backend, *, typed: bool, redraws: bool, random_state: int
@@ -114,6 +120,7 @@ class Logistic:
     runs_on_gpu: ClassVar[bool] = True
     takes_compact: ClassVar[bool] = True
     can_be_sampled: ClassVar[bool] = True
+    has_batches: ClassVar[bool] = False
 
     def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
         """softplus(θ) − x θ and σ(θ) − x."""
@@ -247,18 +254,21 @@ class Softmax(_ExactOnly):
     """−log of the softmax over all objects and over all subjects, summed over facts: the best loss for ranking.
 
     `relation_weight`: weight of −log of the softmax over relations. `degree_weight`: from 0 to 1, how much the weight
-    of a fact depends on the number of facts of its answer. θ ranks entities and gives no probability: there is no
-    bias, and for probabilities wrap the estimator in `Calibrated`.
+    of a fact depends on the number of facts of its answer. `batch_size`: facts per step with `method="sampled"`, which
+    for Adam comes to a good ranking in far fewer passes over the facts than sums over all of them. θ ranks entities and
+    gives no probability: there is no bias, and for probabilities wrap the estimator in `Calibrated`.
     """
 
     relation_weight: float = 0.0
     degree_weight: float = 0.0
+    batch_size: int = 1024
     name: ClassVar[str] = "softmax"
     link: ClassVar[links.Link] = links.LogisticLink()
     steepness: ClassVar[float] = 4.0
     ranks_only: ClassVar[bool] = True
     runs_on_gpu: ClassVar[bool] = True
     takes_compact: ClassVar[bool] = True
+    has_batches: ClassVar[bool] = True
     relations = renamed_property("relations", "relation_weight")
     hubs = renamed_property("hubs", "degree_weight")
 
@@ -276,10 +286,25 @@ class Softmax(_ExactOnly):
         weight = self.degree_weight
         if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)) or not 0 <= weight <= 1:
             raise InputError(f"degree_weight of Softmax must be from 0 to 1, got {weight!r}")
+        check_count("batch_size of Softmax", self.batch_size)
 
     def cell_sum(self, facts: Facts | Shard, backend: Backend, *, typed: bool = False) -> CellSum:
         """A sum over the rows that occur in facts."""
-        return SoftmaxSum(facts, backend, relation_weight=self.relation_weight, degree_weight=self.degree_weight)
+        weights = answer_weights(facts, self.degree_weight)
+        return SoftmaxSum(facts, backend, relation_weight=self.relation_weight, answer_weights=weights)
+
+    def sampled_sum(
+        self, facts: Facts | Shard, backend: Backend, *, typed: bool, redraws: bool, random_state: int
+    ) -> SampledSum:
+        """Batches of facts; without `redraws` one batch of all facts."""
+        return BatchedSoftmaxSum(
+            facts,
+            backend,
+            batch_size=self.batch_size if redraws else max(1, Shard.of(facts).n_facts),
+            relation_weight=self.relation_weight,
+            degree_weight=self.degree_weight,
+            random_state=random_state,
+        )
 
     def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], *, sampled: bool = False) -> CellMemory:
         """That of the sum over rows."""

@@ -222,7 +222,7 @@ def test_typed_zeros_leave_other_cells_unobserved():
         ({"zeros": "some"}, "zeros must be 'all' or 'typed', got 'some'"),
         ({"zeros": "typed", "method": "exact"}, "zeros='typed' needs method='sampled'"),
         ({"zeros": "typed", "loss": "hinge"}, "zeros='typed' is for the logistic loss, got 'hinge'"),
-        ({"loss": "hinge", "method": "sampled"}, "method='sampled' is for the logistic loss, got 'hinge'"),
+        ({"loss": "hinge", "method": "sampled"}, "method='sampled' is for logistic and softmax losses, got 'hinge'"),
     ],
 )
 def test_settings_that_exclude_each_other_are_refused(settings, message):

@@ -16,6 +16,7 @@ from ...backend.device import gpu
 from ...backend.numpy_backend import NumpyBackend
 from ...backend.protocol import Backend
 from ...cells.cell_sum import CellSum, Parameters
+from ...cells.softmax_batches import BatchedSoftmaxSum
 from ...cells.sparse.layout import layout_bytes
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
@@ -185,9 +186,9 @@ class Rescal(RescalBase):
     def _check_method(self, loss: ResolvedLoss) -> None:
         """Refuse combinations of loss, method, zeros and device that do not exist."""
         on_gpu = self.device != "cpu"
-        if self.method == "sampled" and not loss.can_be_sampled:
-            raise InputError(f"method='sampled' is for the logistic loss, got {loss.name!r}; use method='exact'")
-        if self.method == "sampled" and on_gpu:
+        if self.method == "sampled" and not (loss.can_be_sampled or loss.has_batches):
+            raise InputError(f"method='sampled' is for logistic and softmax losses, got {loss.name!r}; use 'exact'")
+        if self.method == "sampled" and on_gpu and not loss.has_batches:
             raise InputError("method='sampled' runs on a CPU; on a GPU use method='exact'")
         if self.zeros == "typed" and not loss.can_be_sampled:
             raise InputError(f"zeros='typed' is for the logistic loss, got {loss.name!r}")
@@ -261,7 +262,7 @@ class Rescal(RescalBase):
         return PenalisedLikelihood(
             sample or self._exact_sum(loss, shard, backend, layout),
             layout,
-            penalty.bound(shard, backend),
+            sample.penalty(penalty) if isinstance(sample, BatchedSoftmaxSum) else penalty.bound(shard, backend),
             bias=self.bias,
             backend=backend,
             workers=shard.workers,
