@@ -12,7 +12,7 @@ pytest.importorskip("uvicorn", reason="needs relatent[serve]")
 from relatent.cli.serve import listen, served_hosts
 from relatent.web import limited_server
 from relatent.web.app import create_app
-from relatent.web.limited_server import LimitedProtocol, RateLimit
+from relatent.web.limited_server import RateLimit, limited_protocol
 
 REQUEST = b"GET /api/search?q=red HTTP/1.1\r\nhost: localhost\r\n\r\n"
 PATIENCE = 20.0  # seconds until a connection must be closed; the limits themselves are short
@@ -25,7 +25,7 @@ def port(explorer, monkeypatch):
 
     for name in ("RECEIVE_SECONDS", "KEEP_ALIVE_SECONDS"):
         monkeypatch.setattr(limited_server, name, 0.3)
-    protocol = type("Protocol", (LimitedProtocol,), {"max_connections": 2})
+    protocol = limited_protocol(2)
     server = uvicorn.Server(uvicorn.Config(create_app(explorer), http=protocol, log_level="error"))
     with listen("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

@@ -1,5 +1,6 @@
 """Limits on the time of a request and on the number of waiting requests."""
 
+import asyncio
 import dataclasses
 import threading
 
@@ -8,6 +9,7 @@ from api_client import check_error, client_of
 
 from relatent.web import app as app_module
 from relatent.web.endpoints import ENDPOINTS
+from relatent.web.errors import ApiError
 from relatent.web.request_pool import RequestPool
 
 
@@ -37,3 +39,38 @@ def test_requests_are_refused_when_too_many_wait(explorer, monkeypatch):
     monkeypatch.setattr(RequestPool.__init__, "__defaults__", (0, None))
     with client_of(explorer) as client:
         check_error(client.get("/api/map"), 503, "busy")
+
+
+def test_clients_take_turns():
+    order, first = [], threading.Event()
+
+    async def ask(pool, client, number):
+        await pool.run(lambda: (first.wait(20), order.append((client, number))), client)
+
+    async def everyone():
+        pool = RequestPool(60.0, n_threads=1)
+        asked = [asyncio.create_task(ask(pool, "busy", number)) for number in range(5)]
+        await asyncio.sleep(0)
+        asked.append(asyncio.create_task(ask(pool, "bystander", 0)))
+        await asyncio.sleep(0)
+        first.set()
+        await asyncio.gather(*asked)
+
+    asyncio.run(everyone())
+    assert order.index(("bystander", 0)) <= 2  # behind the request that was running, and one more
+    assert [number for client, number in order if client == "busy"] == [0, 1, 2, 3, 4]
+
+
+def test_one_client_does_not_take_all_places():
+    async def fill():
+        pool, ended = RequestPool(60.0, max_waiting=4, n_threads=1), threading.Event()
+        asked = [asyncio.create_task(pool.run(ended.wait, "busy")) for _ in range(3)]
+        await asyncio.sleep(0)
+        with pytest.raises(ApiError, match="3 requests are already waiting"):
+            await pool.run(ended.wait, "busy")
+        asked.append(asyncio.create_task(pool.run(ended.wait, "bystander")))
+        await asyncio.sleep(0)
+        ended.set()
+        assert all(await asyncio.gather(*asked))
+
+    asyncio.run(fill())

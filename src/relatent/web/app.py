@@ -114,7 +114,8 @@ def _handler(endpoint: Endpoint, explorer: Explorer, pool: RequestPool) -> Handl
             arguments = endpoint.read_query(query)
             if endpoint.read_body is not None:
                 arguments |= endpoint.read_body(await _json_body(request))
-            status, content, media_type = await pool.run(lambda: _encode(endpoint.call(explorer, **arguments)))
+            client = request.client.host if request.client else ""
+            answer = await pool.run(lambda: _encode(endpoint.call(explorer, **arguments)), client)
         except ClientDisconnect:
             return Response(status_code=400)  # nobody receives it
         except Exception as error:
@@ -122,6 +123,7 @@ def _handler(endpoint: Endpoint, explorer: Explorer, pool: RequestPool) -> Handl
             if api_error is None:
                 raise
             return error_response(api_error)
+        status, content, media_type = answer
         return Response(content, status, {"cache-control": "no-store"}, media_type)
 
     return handle

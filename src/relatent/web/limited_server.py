@@ -30,6 +30,7 @@ class LimitedProtocol(H11Protocol):
     """One connection, which is closed if it takes too long, or if there are too many and it is idle."""
 
     max_connections = MAX_CONNECTIONS
+    waiting: dict[LimitedProtocol, None]  # connections without a request to answer, the longest idle first
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -37,8 +38,7 @@ class LimitedProtocol(H11Protocol):
         super().connection_made(transport)
         self._wait("receiving", RECEIVE_SECONDS)
         if len(self.connections) > self.max_connections:
-            waiting = [other for other in self.connections if getattr(other, "phase", "") != "responding"]
-            min(waiting, key=lambda other: other.since).transport.close()  # type: ignore[union-attr]
+            next(iter(self.waiting)).transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Take a part of a request."""
@@ -57,6 +57,7 @@ class LimitedProtocol(H11Protocol):
         """Stop waiting."""
         if self._timer is not None:
             self._timer.cancel()
+        self.waiting.pop(self, None)
         super().connection_lost(exc)
 
     def _wait_for_response(self) -> None:
@@ -65,13 +66,21 @@ class LimitedProtocol(H11Protocol):
             self._wait("responding", RESPONSE_SECONDS)
 
     def _wait(self, phase: str, seconds: float) -> None:
-        self.phase, self.since = phase, self.loop.time()
+        self.phase = phase
+        self.waiting.pop(self, None)
+        if phase != "responding":
+            self.waiting[self] = None
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self.loop.call_later(seconds, self._expire)
 
     def _expire(self) -> None:
         self.transport.abort() if self.phase == "responding" else self.transport.close()
+
+
+def limited_protocol(max_connections: int) -> type[LimitedProtocol]:
+    """The protocol of one server."""
+    return type("ServerProtocol", (LimitedProtocol,), {"max_connections": max_connections, "waiting": {}})
 
 
 class RateLimit(logging.Filter):
@@ -96,7 +105,7 @@ def serve_app(app: ASGIApp, listener: Any) -> None:
     """Serve until Ctrl-C."""
     config = uvicorn.Config(
         app,
-        http=type("Protocol", (LimitedProtocol,), {"max_connections": _affordable_connections()}),
+        http=limited_protocol(_affordable_connections()),
         ws="none",
         backlog=BACKLOG,
         log_level="warning",

@@ -1,40 +1,73 @@
-"""Threads for the work of requests, with limits on waiting requests and on time."""
+"""Threads for the work of requests, shared fairly between clients, with limits on waiting requests and on time."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .errors import ApiError
 
 T = TypeVar("T")
-MAX_WAITING = 64  # requests that are running or waiting
+MAX_WAITING = 128  # requests that are running or waiting, of which one client may have half
 
 
 class RequestPool:
-    """One thread per core, or a given number of threads."""
+    """One thread per core, or a given number of threads; clients take turns.
+
+    All methods run in the event loop, so there are no locks.
+    """
 
     def __init__(self, seconds: float, max_waiting: int = MAX_WAITING, n_threads: int | None = None):
-        self.seconds, self.max_waiting, self.waiting = seconds, max_waiting, 0
-        n_threads = n_threads or max(2, os.cpu_count() or 1)
-        self._threads = ThreadPoolExecutor(n_threads, thread_name_prefix="request")
+        self.seconds, self.max_waiting = seconds, max_waiting
+        self._free = n_threads or max(2, os.cpu_count() or 1)
+        self._threads = ThreadPoolExecutor(self._free, thread_name_prefix="request")
+        self._queues: dict[str, deque[tuple[Callable[[], Any], asyncio.Future[Any]]]] = {}  # the next client first
+        self._counts: dict[str, int] = {}  # requests of each client that are running or waiting
 
-    async def run(self, work: Callable[[], T]) -> T:
+    async def run(self, work: Callable[[], T], client: str = "") -> T:
         """The result of the work; 503 if too many requests wait or the work takes too long."""
-        if self.waiting >= self.max_waiting:
-            raise ApiError(503, "busy", f"{self.waiting} requests are already waiting", "try again in a moment")
-        self.waiting += 1
-        loop = asyncio.get_running_loop()
-        future = self._threads.submit(work)
-        future.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(self._finish))
+        total, own = sum(self._counts.values()), self._counts.get(client, 0)
+        if total >= self.max_waiting or own > self.max_waiting // 2:
+            raise ApiError(503, "busy", f"{total} requests are already waiting", "try again in a moment")
+        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._counts[client] = own + 1
+        self._queues.setdefault(client, deque()).append((work, result))
+        self._start_next()
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(future), self.seconds)
+            return await asyncio.wait_for(result, self.seconds)
         except TimeoutError as error:
             message = f"the request took longer than {self.seconds:g} seconds"
             raise ApiError(503, "timeout", message, "ask for fewer results, or try again in a moment") from error
 
-    def _finish(self) -> None:
-        self.waiting -= 1
+    def _start_next(self) -> None:
+        """Start the first request of the next client for each free thread."""
+        loop = asyncio.get_running_loop()
+        while self._free and self._queues:
+            client = next(iter(self._queues))
+            queue = self._queues.pop(client)
+            work, result = queue.popleft()
+            if queue:
+                self._queues[client] = queue  # behind the others
+            if result.done():  # nobody waits for it any more
+                self._leave(client)
+                continue
+            self._free -= 1
+            running = asyncio.ensure_future(loop.run_in_executor(self._threads, work))
+            running.add_done_callback(lambda done, client=client, result=result: self._finish(client, done, result))
+
+    def _finish(self, client: str, done: asyncio.Future[Any], result: asyncio.Future[Any]) -> None:
+        self._free += 1
+        self._leave(client)
+        error = None if done.cancelled() else done.exception()
+        if not result.done() and not done.cancelled():
+            result.set_exception(error) if error is not None else result.set_result(done.result())
+        self._start_next()
+
+    def _leave(self, client: str) -> None:
+        self._counts[client] -= 1
+        if not self._counts[client]:
+            del self._counts[client]

@@ -1,0 +1,113 @@
+"""A crowd at the server: `python crowd.py MODEL DATA [seconds]` measures what a bystander sees of it.
+
+2,000 idle connections, 100 that send a byte per second, and 50 clients that ask without pause, one time in a hundred
+for a fold-in; the bystander asks five questions per second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections import Counter
+from urllib.parse import urlencode
+
+import relatent
+
+IDLE, SLOW, BUSY = 2000, 100, 50
+HEAD = "host: 127.0.0.1\r\nconnection: close\r\n"
+
+
+async def exchange(port: int, request: str, body: str = "", address: str = "127.0.0.1") -> int:
+    """The status of the answer to a client at an address; 0 if the connection was closed."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
+    try:
+        extra = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n" if body else ""
+        writer.write(f"{request} HTTP/1.1\r\n{HEAD}{extra}\r\n{body}".encode())
+        answer = await reader.read()
+        return int(answer.split(b" ", 2)[1]) if answer else 0
+    except (ConnectionError, IndexError):
+        return 0
+    finally:
+        writer.close()
+
+
+async def idle(port: int) -> None:
+    while True:
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            await reader.read()
+            writer.close()
+        except OSError:
+            pass
+        await asyncio.sleep(5)
+
+
+async def slow(port: int) -> None:
+    while True:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            for byte in "GET /api/map HTTP/1.1\r\n" + HEAD * 9:
+                writer.write(byte.encode())
+                await writer.drain()
+                await asyncio.sleep(1)
+        except OSError:
+            await asyncio.sleep(1)
+
+
+async def busy(port: int, questions: list[str], fold_in: str, statuses: Counter) -> None:
+    while True:
+        if random.random() < 0.01:
+            statuses[await exchange(port, "POST /api/fold-in", fold_in)] += 1
+        else:
+            statuses[await exchange(port, random.choice(questions))] += 1
+
+
+async def crowd(port: int, questions: list[str], fold_in: str, seconds: float, memory) -> None:
+    statuses, seen, times = Counter(), Counter(), []
+    before = memory()
+    tasks = [asyncio.create_task(idle(port)) for _ in range(IDLE)]
+    tasks += [asyncio.create_task(slow(port)) for _ in range(SLOW)]
+    tasks += [asyncio.create_task(busy(port, questions, fold_in, statuses)) for _ in range(BUSY)]
+    await asyncio.sleep(5)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        start = time.monotonic()
+        seen[await exchange(port, random.choice(questions), address="127.0.0.2")] += 1
+        times.append(time.monotonic() - start)
+        await asyncio.sleep(0.2)
+    for task in tasks:
+        task.cancel()
+    times.sort()
+    p50, p99 = (1000 * times[int(share * (len(times) - 1))] for share in (0.5, 0.99))
+    print(f"bystander: {len(times)} questions, p50 {p50:.0f} ms, p99 {p99:.0f} ms, statuses {dict(seen)}")
+    print(f"busy clients: statuses {dict(statuses)}; memory grew by {(memory() - before) >> 10} MB")
+
+
+def main(model: str, data: str, seconds: float = 60.0) -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    command = [sys.executable, "-m", "relatent", "serve", model, "--known", data, "--port", "0", "--json"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def memory() -> int:
+        with open(f"/proc/{server.pid}/status") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+
+    try:
+        port = int(json.loads(server.stdout.readline())["url"].rstrip("/").rpartition(":")[2])
+        factors, rng = relatent.load(model), random.Random(0)
+        pairs = [(rng.choice(factors.entities), rng.choice(factors.relations)) for _ in range(200)]
+        questions = ["GET /api/ask?" + urlencode({"subject": s, "relation": r, "top": 10}) for s, r in pairs]
+        facts = [{"relation": r, "role": "subject", "partner": s} for s, r in pairs[:3]]
+        asyncio.run(crowd(port, questions, json.dumps({"name": "new", "facts": facts}), seconds, memory))
+    finally:
+        server.kill()
+        server.wait()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], *map(float, sys.argv[3:]))
