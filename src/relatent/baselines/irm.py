@@ -27,9 +27,9 @@ from ..model.links import IdentityLink
 from ..model.objective_description import ObjectiveTerm
 from ..random_state import RandomState
 from . import block_model, block_moves
+from .block_moves import NO_SLOTS
 from .partitions import Bilinear, bilinear, by_size, n_components
 
-NO_SLOTS = np.empty(0, np.int64)
 NEW_SLOTS_PER_SWEEP = 16  # clusters that a sweep may add
 PROPOSALS_PER_SWEEP = 10  # splits or mergers
 LAUNCH_PASSES = 3  # restricted Gibbs passes to the launch state of a split

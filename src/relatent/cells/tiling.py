@@ -143,13 +143,14 @@ class TiledSum:
             whole = expanded(R[k_low:k_high])
             R_I = whole.transpose(1, 0, 2).reshape(r, width * r)  # side by side: one product with all
             Q = (A_I @ R_I).reshape(-1, r)
-            bias = np.tile(b[k_low:k_high], len(A_I))
-            dQ, sums = np.zeros_like(Q), np.zeros(len(Q))
+            bias = np.empty((len(A_I), width), A.dtype)
+            bias[:] = b[k_low:k_high]
+            dQ, sums = np.zeros(Q.shape, Q.dtype), np.zeros(len(Q))
             for tile in range(column_tiles):
                 J = slice(tile * COLUMNS, (tile + 1) * COLUMNS)
                 T = scratch.scores[: len(Q) * len(A[J])].reshape(len(Q), -1)
                 np.matmul(Q, A[J].T, out=T)
-                loss, D = self.pass_over_tile(T, bias, block * column_tiles + tile, sums, scratch, value)
+                loss, D = self.pass_over_tile(T, bias.reshape(-1), block * column_tiles + tile, sums, scratch, value)
                 total += loss
                 dQ += D @ A[J]
                 dA[J] += D.T @ Q

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from ...arrays import Ids, Mask, read_only
@@ -23,8 +25,7 @@ Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
 
 _TILE_ROWS = 256
-_U1, _U2, _U3, _U4, _U5, _U6, _U7, _U8 = (np.uint64(number) for number in range(1, 9))
-_B1, _B2, _B3, _B4, _B5, _B6, _B7 = (np.uint64(8 * number) for number in range(1, 8))  # shifts by 1 to 7 bytes
+_U1, _U8 = np.uint64(1), np.uint64(8)
 _HALF = np.uint64(32)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio: odd, bits without a pattern
@@ -127,7 +128,7 @@ class StringTable:
         """
         ends = pc.min_max(strings).as_py()
         prefix = len(commonprefix([text.encode() for text in ends.values()])) if self._n else 0  # noqa: RUF071  # no paths
-        keys = _sort_keys(self._pool, self._offsets, self._n, prefix)
+        keys = _sort_keys(self._pool, self._offsets[: self._n] + prefix, self._offsets[1 : self._n + 1])
         order: Ids = np.argsort(keys)
         keys = keys[order]
         tied = np.zeros(self._n, bool)
@@ -136,6 +137,16 @@ class StringTable:
         tied_ids = order[tied]
         order[tied] = tied_ids[pc.sort_indices(strings.take(pa.array(tied_ids))).to_numpy()]
         return order
+
+
+def _sort_keys(pool: Bytes, starts: Offsets, stops: Offsets) -> NDArray[np.uint64]:
+    """The first eight bytes of each string as an integer that sorts like them, padded with zero bytes."""
+    keys = np.zeros(len(starts), np.uint64)
+    for place in range(8):
+        keys <<= _U8
+        inside = np.flatnonzero(starts + place < stops)
+        keys[inside] |= pool[starts[inside] + place]
+    return keys
 
 
 def _grown(array: NDArray[Any], min_length: int) -> NDArray[Any]:
@@ -172,19 +183,16 @@ def _strip(data, starts, stops):  # type: ignore[no-untyped-def]
             stops[i] -= 1
 
 
-@njit(inline="always")
-def _word(data, at):  # type: ignore[no-untyped-def]
-    """Eight bytes as one integer; LLVM compiles it to a single load."""
-    return (
-        np.uint64(data[at])
-        | np.uint64(data[at + _U1]) << _B1
-        | np.uint64(data[at + _U2]) << _B2
-        | np.uint64(data[at + _U3]) << _B3
-        | np.uint64(data[at + _U4]) << _B4
-        | np.uint64(data[at + _U5]) << _B5
-        | np.uint64(data[at + _U6]) << _B6
-        | np.uint64(data[at + _U7]) << _B7
-    )
+@intrinsic
+def _word(_, data, at):  # type: ignore[no-untyped-def]
+    """Eight bytes as one integer, by a single load."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(array.data, [arguments[1]])
+        return builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(data, types.uint64), generate
 
 
 @njit(inline="always")
@@ -196,7 +204,7 @@ def _hash(data, at, stop):  # type: ignore[no-untyped-def]
         at += _U8
     tail = np.uint64(0)
     while at < stop:
-        tail = tail << _B1 | np.uint64(data[at])
+        tail = tail << _U8 | np.uint64(data[at])
         at += _U1
     h = (h ^ tail) * _MULTIPLIER
     h ^= h >> _HALF
@@ -224,17 +232,6 @@ def _is_equal(data, at, stop, pool, there, end):  # type: ignore[no-untyped-def]
 def _first_slot(h, n_slots):  # type: ignore[no-untyped-def]
     """Where the search begins: the upper half of the hash chooses the slot, the lower half is stored in it."""
     return (h >> _HALF) * n_slots >> _HALF
-
-
-@njit(nogil=True, cache=True)
-def _sort_keys(pool, offsets, n, prefix):  # type: ignore[no-untyped-def]
-    """Eight bytes of each string after the prefix as an integer that sorts like them, padded with zero bytes."""
-    keys = np.zeros(n, np.uint64)
-    for number in range(n):
-        start = offsets[number] + prefix
-        for at in range(start, min(start + 8, offsets[number + 1])):
-            keys[number] |= np.uint64(pool[at]) << np.uint64(8 * (7 - (at - start)))
-    return keys
 
 
 @njit(nogil=True, cache=True)
