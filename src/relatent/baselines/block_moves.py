@@ -184,7 +184,7 @@ def _prior_weights(counts, logs, slots, concentration, lb):  # type: ignore[no-u
         if counts.sizes[s] and not len(slots):
             logs[s] = math.log(counts.sizes[s])
         elif counts.sizes[s] == 0 and new < 0:
-            new = s
+            new = np.int64(s)
     if len(slots):
         for s in slots:
             logs[s] = math.log(counts.sizes[s])

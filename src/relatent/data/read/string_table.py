@@ -199,7 +199,7 @@ def _word(_, data, at):  # type: ignore[no-untyped-def]
 def _hash(data, at, stop):  # type: ignore[no-untyped-def]
     h = (stop - at) * _MULTIPLIER
     while at + _U8 <= stop:
-        h = (h ^ _word(data, at)) * _MULTIPLIER
+        h = (h ^ _word(data, at)) * _MULTIPLIER  # type: ignore[call-arg]
         h ^= h >> _HALF
         at += _U8
     tail = np.uint64(0)
@@ -216,7 +216,7 @@ def _is_equal(data, at, stop, pool, there, end):  # type: ignore[no-untyped-def]
     if stop - at != end - there:
         return False
     while at + _U8 <= stop:
-        if _word(data, at) != _word(pool, there):
+        if _word(data, at) != _word(pool, there):  # type: ignore[call-arg]
             return False
         at += _U8
         there += _U8
