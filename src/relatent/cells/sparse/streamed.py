@@ -16,9 +16,8 @@ Reading one row of A from a random place (a gather) per fact is the dominant cos
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -101,12 +100,12 @@ class StreamedLayout:
         """This worker's part of AᵀX_kA in float64, (r, r), for prepared A; writes the rows of X_k A to Y."""
         side, A_own = self.relations[k].forward, A[self.own]
         products = np.zeros((len(self.edges) - 1, self.rank, self.rank))
-        kernel, chunk = _kernels(self.rank).project, self._chunk
 
         def work(block: int) -> None:
             low, high = side.cuts[block], side.cuts[block + 1]
             if low < high:
-                kernel(side.rows, side.columns, (low, high, chunk), A, A_own, Y[side.firsts[block] :], products[block])
+                part = low, high, self._chunk
+                _project(side.rows, side.columns, part, A, A_own, Y[side.firsts[block] :], products[block])
 
         list(self._pool.map(work, range(len(products))))
         total: Matrix = products.sum(axis=0)
@@ -114,28 +113,27 @@ class StreamedLayout:
 
     def add_right_side(self, group: range, F: Matrix, A: Matrix, R: Slices, Y: list[Matrix]) -> None:
         """F += X_k A R_kᵀ + X_kᵀ A R_k over a group of relations, for prepared A and the Y from `project`."""
-        kernels, chunk = _kernels(self.rank), self._chunk
         R = _flush_tiny(R.astype(self.dtype))
         pairs = [(np.ascontiguousarray(R_k.T), np.ascontiguousarray(R_k)) for R_k in R]
 
         def work(block: int) -> None:
             for k, Y_k, (R_t, R_k) in zip(group, Y, pairs, strict=True):
                 there, back = self.relations[k]
-                part = there.cuts[block], there.cuts[block + 1], chunk
-                kernels.spread(there.rows, part, Y_k[there.firsts[block] :], R_t, F)
-                part = back.cuts[block], back.cuts[block + 1], chunk
-                kernels.pull(back.rows, back.columns, part, A, R_k, F)
+                part = there.cuts[block], there.cuts[block + 1], self._chunk
+                _spread(there.rows, part, Y_k[there.firsts[block] :], R_t, F)
+                part = back.cuts[block], back.cuts[block + 1], self._chunk
+                _pull(back.rows, back.columns, part, A, R_k, F)
 
         list(self._pool.map(work, range(len(self.edges) - 1)))
 
     def neighbours(self, A: Matrix, F: Matrix) -> None:
         """F += Σ_k (X_k + X_kᵀ) A, for prepared A and the rows of F that this worker owns."""
-        kernel, chunk = _kernels(self.rank).collect, self._chunk
 
         def work(block: int) -> None:
             for relation in self.relations:
                 for side in relation:
-                    kernel(side.rows, side.columns, (side.cuts[block], side.cuts[block + 1], chunk), A, F)
+                    part = side.cuts[block], side.cuts[block + 1], self._chunk
+                    _collect(side.rows, side.columns, part, A, F)
 
         list(self._pool.map(work, range(len(self.edges) - 1)))
 
@@ -228,107 +226,98 @@ def _side(rows: Ids, columns: Ids, edges: NDArray[np.int64]) -> SortedFacts:
     return SortedFacts(rows, columns, cuts.tolist(), firsts.tolist())
 
 
-# --- the inner loops
-
-
-class StreamKernels(NamedTuple):
-    """The loops, compiled for one rank."""
-
-    project: Callable[..., None]
-    spread: Callable[..., None]
-    pull: Callable[..., None]
-    collect: Callable[..., None]
-
+# --- the inner loops, over a part (first fact, end, rows of a chunk); compiled for one rank they are no faster
 
 FAST = {"contract", "nsz"}
 
 
-@cache
-def _kernels(rank: int) -> StreamKernels:
-    """Compile the loops over a part (first fact, end, rows of a chunk); Numba's cache tells ranks by the closure."""
-
-    @njit(nogil=True, cache=True, fastmath=FAST, inline="always")
-    def gather(rows, columns, c, high, A, Y, ids):  # type: ignore[no-untyped-def]
-        """Up to len(Y) rows of X A from fact c on; returns their number and the next fact."""
-        n = 0
-        bytes_of_row = rank * A.itemsize
-        while c < high and n < len(Y):
-            i = rows[c]
-            y = Y[n]
+@njit(inline="always")
+def _gather(rows, columns, c, high, A, Y, ids):  # type: ignore[no-untyped-def]
+    """Up to len(Y) rows of X A from fact c on; returns their number and the next fact."""
+    rank = Y.shape[1]
+    n = 0
+    bytes_of_row = rank * A.itemsize
+    while c < high and n < len(Y):
+        i = rows[c]
+        y = Y[n]
+        for p in range(rank):
+            y[p] = 0
+        while c < high and rows[c] == i:
+            coming = columns[min(c + PREFETCH_ROWS, high - 1)]
+            for byte in range(0, bytes_of_row, LINE):
+                prefetch(A, np.int64(coming), np.int64(byte))  # type: ignore[call-arg]
+            a = A[columns[c]]
             for p in range(rank):
-                y[p] = 0
-            while c < high and rows[c] == i:
-                coming = columns[min(c + PREFETCH_ROWS, high - 1)]
-                for byte in range(0, bytes_of_row, LINE):
-                    prefetch(A, np.int64(coming), np.int64(byte))  # type: ignore[call-arg]
-                a = A[columns[c]]
-                for p in range(rank):
-                    y[p] += a[p]
-                c += 1
-            ids[n] = i
-            n += 1
-        return n, c
+                y[p] += a[p]
+            c += 1
+        ids[n] = i
+        n += 1
+    return n, c
 
-    @njit(nogil=True, cache=True, fastmath=FAST, inline="always")
-    def add_rows(F, ids, more):  # type: ignore[no-untyped-def]
-        """F_i += more_i for the rows i in ids."""
-        for row in range(len(more)):
-            f, m = F[ids[row]], more[row]
+
+@njit(inline="always")
+def _add_rows(F, ids, more):  # type: ignore[no-untyped-def]
+    """F_i += more_i for the rows i in ids."""
+    rank = F.shape[1]
+    for row in range(len(more)):
+        f, m = F[ids[row]], more[row]
+        for q in range(rank):
+            f[q] += m[q]
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _project(rows, columns, part, A, A_own, Y, product):  # type: ignore[no-untyped-def]
+    (low, high, chunk), rank = part, len(product)
+    ids, own = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
+    added = np.empty((rank, rank), A.dtype)
+    c, done = low, 0
+    while c < high:
+        n, c = _gather(rows, columns, c, high, A, Y[done : done + chunk], ids)
+        for row in range(n):
+            a = A_own[ids[row]]
+            for p in range(rank):
+                own[row, p] = a[p]
+        np.dot(own[:n].T, Y[done : done + n], added)
+        for p in range(rank):
             for q in range(rank):
-                f[q] += m[q]
+                product[p, q] += added[p, q]
+        done += n
 
-    @njit(nogil=True, cache=True, fastmath=FAST)
-    def project(rows, columns, part, A, A_own, Y, product):  # type: ignore[no-untyped-def]
-        low, high, chunk = part
-        ids, own = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
-        added = np.empty((rank, rank), A.dtype)
-        c, done = low, 0
-        while c < high:
-            n, c = gather(rows, columns, c, high, A, Y[done : done + chunk], ids)
-            for row in range(n):
-                a = A_own[ids[row]]
-                for p in range(rank):
-                    own[row, p] = a[p]
-            np.dot(own[:n].T, Y[done : done + n], added)
-            for p in range(rank):
-                for q in range(rank):
-                    product[p, q] += added[p, q]
-            done += n
 
-    @njit(nogil=True, cache=True, fastmath=FAST)
-    def spread(rows, part, Y, R, F):  # type: ignore[no-untyped-def]
-        low, high, chunk = part
-        ids, made = np.empty(chunk, np.int64), np.empty((chunk, rank), F.dtype)
-        c, done = low, 0
-        while c < high:
-            n = 0
-            while c < high and n < chunk:
-                ids[n] = rows[c]
-                n += 1
-                while c < high and rows[c] == ids[n - 1]:
-                    c += 1
-            np.dot(Y[done : done + n], R, made[:n])
-            add_rows(F, ids, made[:n])
-            done += n
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _spread(rows, part, Y, R, F):  # type: ignore[no-untyped-def]
+    (low, high, chunk), rank = part, F.shape[1]
+    ids, made = np.empty(chunk, np.int64), np.empty((chunk, rank), F.dtype)
+    c, done = low, 0
+    while c < high:
+        n = 0
+        while c < high and n < chunk:
+            ids[n] = rows[c]
+            n += 1
+            while c < high and rows[c] == ids[n - 1]:
+                c += 1
+        np.dot(Y[done : done + n], R, made[:n])
+        _add_rows(F, ids, made[:n])
+        done += n
 
-    @njit(nogil=True, cache=True, fastmath=FAST)
-    def pull(rows, columns, part, A, R, F):  # type: ignore[no-untyped-def]
-        low, high, chunk = part
-        ids, Y = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
-        made = np.empty((chunk, rank), A.dtype)
-        c = low
-        while c < high:
-            n, c = gather(rows, columns, c, high, A, Y, ids)
-            np.dot(Y[:n], R, made[:n])
-            add_rows(F, ids, made[:n])
 
-    @njit(nogil=True, cache=True, fastmath=FAST)
-    def collect(rows, columns, part, A, F):  # type: ignore[no-untyped-def]
-        low, high, chunk = part
-        ids, Y = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
-        c = low
-        while c < high:
-            n, c = gather(rows, columns, c, high, A, Y, ids)
-            add_rows(F, ids, Y[:n])
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _pull(rows, columns, part, A, R, F):  # type: ignore[no-untyped-def]
+    (low, high, chunk), rank = part, F.shape[1]
+    ids, Y = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
+    made = np.empty((chunk, rank), A.dtype)
+    c = low
+    while c < high:
+        n, c = _gather(rows, columns, c, high, A, Y, ids)
+        np.dot(Y[:n], R, made[:n])
+        _add_rows(F, ids, made[:n])
 
-    return StreamKernels(project, spread, pull, collect)
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _collect(rows, columns, part, A, F):  # type: ignore[no-untyped-def]
+    (low, high, chunk), rank = part, F.shape[1]
+    ids, Y = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
+    c = low
+    while c < high:
+        n, c = _gather(rows, columns, c, high, A, Y, ids)
+        _add_rows(F, ids, Y[:n])
