@@ -119,6 +119,11 @@ def files(tmp_path_factory):
         "plain.nt": nt(rows) + '<x:e1> <x:r1> "a literal" .\n',
         "odd.nt": nt(rows) + "<x:\\u0041> <x:r1> <x:e1> .\n",
         "turtle.ttl": nt(rows),
+        "returns only.csv": "subject,relation,object\r" + text(rows, ",", end="\r"),
+        "two marks.tsv": "\ufeff\ufeffsubject\trelation\tobject\n" + text(rows),
+        "blanks.csv": text(rows, ", "),
+        "edges.csv": "source,target\n" + text([(s, o) for s, _, o in rows], ","),
+        "comments.txt": "# some\n# comments\n" + text(rows),
         "bad row.tsv": text(rows[:200]) + "only\ttwo\n" + text(rows[200:]),
         "empty name.tsv": text(rows[:250]) + "a\t\tb\n" + text(rows[250:]),
         "bad weight.csv": text(weighted, ",") + "a,b,c,-1\n",
@@ -141,12 +146,13 @@ def files(tmp_path_factory):
 
 NAMES = [
     "plain.tsv", "no end.tsv", "returns.tsv", "mark.tsv", "blank lines.tsv", "three rows.tsv", "header.csv",
+    "returns only.csv", "two marks.tsv", "blanks.csv", "edges.csv", "comments.txt",
     "counts.csv", "quotes.csv", "plain.nt", "odd.nt", "turtle.ttl", "packed.tsv.gz",
     "1 groups.parquet", "2 groups.parquet", "7 groups.parquet",
 ]  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore:.*literal")
+@pytest.mark.filterwarnings("ignore:.*(literal|removed the blanks)")
 @pytest.mark.parametrize("name", NAMES)
 def test_facts_that_workers_read_together_are_those_that_one_reads(name, files):
     place, said = files

@@ -26,8 +26,9 @@ NEGATIVES = ("valid-negatives", "test-negatives")  # statements verified to be f
 
 def open_shard(sources: Sequence[str], workers: Workers, *, split: str = "all") -> Facts:
     """This worker's shard of the facts of files or of a catalog name."""
-    if len(sources) == 1 and workers.any(Path(sources[0]).exists()):
-        return read(sources[0], progress=True, workers=workers, **reading_choices())
+    choices = reading_choices()
+    if len(sources) == 1 and "sql" not in choices and workers.any(Path(sources[0]).exists()):
+        return read(sources[0], progress=True, workers=workers, **choices)
     facts = open_whole(sources, workers, split=split)
     return facts.subset(np.arange(len(facts)) % workers.size == workers.rank)
 

@@ -45,7 +45,7 @@ MORE_SUBJECT_AND_OBJECT_NAMES = (
 )
 MORE_RELATION_NAMES = {"relation_type", "relation_name", "relation_id", "rel_type", "edge_type", "interaction", "verb"}
 MORE_RELATION_NAMES |= {"predicate_id", "predicate_name", "kind", ":type", "_type"}
-EDGE_WEIGHT_NAMES = WEIGHT_NAMES | {"score", "rating", "strength", "similarity", "probability", "value"}
+EDGE_WEIGHT_NAMES = WEIGHT_NAMES | {"score", "rating", "strength", "similarity", "probability"}
 _NEO4J_TYPE = re.compile(r":(int|long|float|double|short|byte|string|boolean)$")
 _NEO4J_ROLE = re.compile(r".*(:start_id|:end_id|:type)(\(.*\))?")
 MAX_SHOWN_COLUMNS = 10
@@ -209,15 +209,22 @@ def roles_by_position(names: Sequence[str], n_columns: int, sample: Sample, edge
     """Subject, relation, object and weight in this order, or an edge list; `names` may be empty."""
     if n_columns == 2:
         return ColumnRoles((0, 1), edge_relation=edge_relation)
-    if n_columns == 3 and (evidence := weighted_edges_evidence(sample)):
+    evidence = (_name_evidence(names, sample) or weighted_edges_evidence(sample)) if n_columns == 3 else None
+    if evidence:
         note = f"read as an edge list with weights, because {evidence}; relation='…' says so, "
         note += "columns=(0, 1, 2) reads facts"
-        return ColumnRoles((0, 1, 2), edge_relation=edge_relation, note=note)
+        return ColumnRoles((0, 1, 2), _is_count(names, 2), edge_relation, note=note)
     odd = odd_relations(sample)
     note = (
         f"{odd}; if it is an edge list, or in another order, choose the columns with columns=(…, …, …)" if odd else ""
     )
     return _roles(names, range(n_columns))._replace(note=note)
+
+
+def _name_evidence(names: Sequence[str], sample: Sample) -> str | None:
+    """Why the third of three columns is a weight, by its name."""
+    is_weight = bool(names) and len(names[2]) > 1 and _normal(names[2]) in EDGE_WEIGHT_NAMES | COUNT_NAMES
+    return f"column {names[2]!r} holds numbers" if is_weight and is_numeric(sample[2]) else None
 
 
 def table_roles(

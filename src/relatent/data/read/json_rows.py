@@ -27,22 +27,28 @@ def read_json(file: File, reading: Reading) -> Facts:
 
 
 def _lines(file: File) -> Iterator[Any]:
+    decode = json.JSONDecoder().decode
     with file.open() as stream:
-        n_blank = 0
+        n_blank, number = 0, 0
         try:
             for number, line in enumerate(text_lines(stream), 1):
                 n_blank = 0 if line.strip() else n_blank + 1
                 if not n_blank:
-                    yield _value(line, f"{file.path}:{number}")
+                    yield decode(line)
                 elif n_blank > MAX_BLANK_LINES:
                     raise DataError(f"{file.path}:{number}: more than {MAX_BLANK_LINES:,} lines in a row are blank")
         except TextFaultError as problem:
             raise DataError(f"{file.path}:{problem.line}: {problem}") from None
+        except (json.JSONDecodeError, RecursionError) as problem:
+            raise _invalid(f"{file.path}:{number}", problem) from None
 
 
 def _document(file: File) -> list[Any]:
     with file.open() as stream:
-        found = _value(bytes(stream.read()), str(file.path))
+        try:
+            found = json.loads(bytes(stream.read()))
+        except (ValueError, RecursionError) as problem:
+            raise _invalid(str(file.path), problem) from None
     if isinstance(found, dict):
         found = next((found[key] for key in LISTS_OF_ROWS if isinstance(found.get(key), list)), found)
     if isinstance(found, list):
@@ -50,8 +56,5 @@ def _document(file: File) -> list[Any]:
     raise DataError(f"{file.path}: expected a list of rows; JSON-LD needs the extension .jsonld, JSON lines .jsonl")
 
 
-def _value(text: str | bytes, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as problem:
-        raise DataError(f"{where}: is not valid JSON: {one_line(problem)}") from None
+def _invalid(where: str, problem: Exception) -> DataError:
+    return DataError(f"{where}: is not valid JSON: {one_line(problem)}")

@@ -21,7 +21,9 @@ from .reading import Reading
 from .string_table import Spans, StringTable
 
 
-def read_together(files: Sequence[Any], source: Any, reading: Reading, workers: Workers) -> Facts:
+def read_together(
+    files: Sequence[Any], source: Any, reading: Reading, workers: Workers, format_: str | None = None
+) -> Facts:
     """This worker's facts: those of the subjects it owns, over the vocabulary of all workers."""
     with workers.raise_together():
         if len(files) != 1 or "://" in str(files[0]):
@@ -29,7 +31,7 @@ def read_together(files: Sequence[Any], source: Any, reading: Reading, workers: 
                 f"several workers read one file together, got {files or type(source).__name__!r}; pass a path, or read "
                 "the facts in each worker without workers="
             )
-        file = identify(Path(files[0]))
+        file = identify(Path(files[0]), format_)
         if file.format in FORMAT_NAMES:
             check_options(file, reading)
     part = FilePart(workers.rank, workers.size)

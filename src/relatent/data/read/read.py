@@ -97,7 +97,7 @@ def read(
         if workers.size > 1:
             from .parallel import read_together
 
-            facts = read_together(files, source, reading, workers)
+            facts = read_together(files if sql is None else (), source, reading, workers, format)
         else:
             facts = read_one(files[0] if files else source, reading, format, sql)
     if workers.rank == 0:

@@ -85,22 +85,27 @@ def _blocks(
     """The columns with roles, block by block."""
     done, remaining = 0, iter(rows)
     while block := list(islice(remaining, ROWS_PER_BATCH)):
-        picked = [
-            _picked(row, roles, keys, width, f"{where}: row {done + number}") for number, row in enumerate(block, 1)
-        ]
-        columns = list(zip(*picked, strict=True))
+        places = [f"{where}: row {done + number}" for number in range(1, len(block) + 1)]
+        columns = _columns(block, roles, keys, width, places)
         yield [
-            pa.array(
-                [
-                    (_name if number < roles.n_names else _number)(value, role, f"{where}: row {done + row}")
-                    for row, value in enumerate(column, 1)
-                ],
-                pa.large_string() if number < roles.n_names else pa.float64(),
-            )
+            (_names if number < roles.n_names else _numbers)(column, role, places)
             for number, (role, column) in enumerate(zip(roles.names, columns, strict=True))
         ]
         done += len(block)
         reading.report(done, total, f"{done:,} facts")
+
+
+def _columns(
+    block: list[Any], roles: ColumnRoles, keys: Sequence[str] | None, width: int, places: list[str]
+) -> list[Sequence[Any]]:
+    """The columns with roles of a block of rows."""
+    kinds = set(map(type, block))
+    if keys is not None and kinds == {dict}:
+        return [[row.get(key) for row in block] for key in keys]
+    if keys is None and kinds <= {tuple, list} and set(map(len, block)) == {width}:
+        return [[row[position] for row in block] for position in roles.positions]
+    picked = [_picked(row, roles, keys, width, place) for row, place in zip(block, places, strict=True)]
+    return list(zip(*picked, strict=True))
 
 
 def _picked(row: Any, roles: ColumnRoles, keys: Sequence[str] | None, width: int, where: str) -> list[Any]:
@@ -112,6 +117,19 @@ def _picked(row: Any, roles: ColumnRoles, keys: Sequence[str] | None, width: int
     if isinstance(row, (str, bytes, Mapping)) or not isinstance(row, Sequence) or len(row) != width:
         raise DataError(f"{where}: expected {width} values, as in row 1, got {row!r:.100}")
     return [row[position] for position in roles.positions]
+
+
+def _names(values: Sequence[Any], role: str, places: list[str]) -> pa.Array:
+    if set(map(type, values)) == {str}:
+        try:
+            return pa.array(values, pa.large_string())
+        except UnicodeError:
+            pass  # the loop below finds the row
+    return pa.array([_name(value, role, place) for value, place in zip(values, places, strict=True)], pa.large_string())
+
+
+def _numbers(values: Sequence[Any], role: str, places: list[str]) -> pa.Array:
+    return pa.array([_number(value, role, place) for value, place in zip(values, places, strict=True)], pa.float64())
 
 
 def _name(value: Any, role: str, where: str) -> str:
