@@ -156,7 +156,7 @@ def _sparse(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> dic
 def _may_be_complex(given: dict[str, Any], loss: ResolvedLoss) -> bool:
     """Whether nothing that was given needs whole matrices R_k."""
     even = given["rank"] is None or (isinstance(given["rank"], int) and given["rank"] % 2 == 0)
-    return even and loss.can_be_sampled and given["device"] == "cpu" and given["init"] in (None, "small", "random")
+    return even and loss.can_be_sampled and given["init"] in (None, "small", "random")
 
 
 def _sparse_rank(data: DataSummary) -> int:

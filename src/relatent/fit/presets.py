@@ -1,7 +1,8 @@
 """Settings that rank the known benchmarks best, chosen on their validation facts; see docs/benchmarks.md for figures.
 
 `-softmax` and `-logistic` differ in the likelihood: each answer competes with all entities, or every cell counts by
-itself, as in the paper. All are meant for a GPU; on a CPU they run as well, but slowly.
+itself, as in the paper. Both have whole relation matrices; `-complex` and `-blocks` are softmax fits in batches, with a
+structure of this name. All are meant for a GPU; on a CPU they run as well, but slowly.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 from sklearn.base import clone
 
 from ..errors import InputError
+from ..model.structure import Blocks
 from .estimators.rescal import Rescal
 from .losses import Logistic, Softmax
 from .optimisers import Adam
-from .penalties import Dura
+from .penalties import N3, Dura
 
 
 def _ranking(loss: Logistic | Softmax, rank: int, dura: float, lr: float, rounds: int) -> Rescal:
@@ -30,6 +32,13 @@ def _ranking(loss: Logistic | Softmax, rank: int, dura: float, lr: float, rounds
     )
 
 
+def _structured(loss: Softmax, rank: int, structure: str | Blocks, penalty: Dura | N3, steps: int) -> Rescal:
+    """Batches of facts, a large rank, and relation matrices of few numbers; a round has four steps."""
+    model = _ranking(loss, rank, 0.0, lr=0.01, rounds=steps // 4)
+    model.set_params(structure=structure, penalty=penalty, method="sampled")
+    return model
+
+
 PRESETS = {
     "fb15k-237-softmax": _ranking(Softmax(relation_weight=2.0), 512, dura=0.08, lr=0.02, rounds=75),
     "fb15k-237-quick": _ranking(Softmax(), 256, dura=0.1, lr=0.03, rounds=50),
@@ -37,6 +46,12 @@ PRESETS = {
     "wn18rr-softmax": _ranking(Softmax(degree_weight=0.9), 512, dura=0.2, lr=0.05, rounds=50),
     "wn18rr-logistic": _ranking(Logistic(), 256, dura=0.15, lr=0.03, rounds=50),
     "codex-s-softmax": _ranking(Softmax(), 256, dura=0.03, lr=0.02, rounds=100),
+    "fb15k-237-blocks": _structured(
+        Softmax(relation_weight=4.0, batch_size=4096), 2048, Blocks(4), Dura(0.06), steps=3000
+    ),
+    "codex-s-complex": _structured(
+        Softmax(relation_weight=0.5, batch_size=1024), 2000, "complex", N3(0.02), steps=1920
+    ),
     "codex-s-logistic": _ranking(Logistic(), 128, dura=0.02, lr=0.06, rounds=125),
 }
 
