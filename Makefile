@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 TORCH := $(VENV)/.torch
 
-.PHONY: demo test test-torch test-browser test-fuzz lint types check check-machines check-no-avx check-avx512 table1 clean
+.PHONY: demo test test-torch test-browser test-fuzz test-lowest fuzz lint types check check-machines check-no-avx check-avx512 table1 clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -54,6 +54,16 @@ check-no-avx: $(STAMP)
 check-avx512: $(STAMP)
 	OPENBLAS_CORETYPE=$$(grep -qs avx512f /proc/cpuinfo && echo SkylakeX || echo Nehalem) $(NUMERICAL)
 
+# The tests with the lowest version of each requirement, which Python 3.11 has: LOWEST_PYTHON names it, LOWEST the folder
+# of its virtual environment.
+LOWEST_PYTHON ?= python3.11
+LOWEST ?= .venv-lowest
+
+test-lowest:
+	$(LOWEST_PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet $$($(LOWEST_PYTHON) tools/lowest_versions.py)
+	NUMBA_CACHE_DIR=$(LOWEST)/numba PYTHONPATH=src $(LOWEST)/bin/python -m pytest --numprocesses auto --dist worksteal
+
 # The explorer in a real browser: needs chromium (apt-get install chromium), or CHROMIUM=path to one.
 test-browser: $(STAMP)
 	$(BIN)/python -m pip install --quiet playwright
@@ -64,8 +74,15 @@ test-fuzz: $(STAMP)
 	$(BIN)/python -m pip install --quiet schemathesis
 	$(BIN)/python -m pytest tests/web/test_fuzz.py
 
+# Random files and requests, many of them: FUZZ_CASES for each target. What was found is kept in .hypothesis.
+FUZZ_CASES ?= 5000
+
+fuzz: $(STAMP)
+	$(BIN)/python -m pip install --quiet schemathesis hypothesis
+	RELATENT_FUZZ_CASES=$(FUZZ_CASES) $(BIN)/python -m pytest -m fuzz tests/test_fuzz_files.py tests/web/test_fuzz.py
+
 table1: $(STAMP)
 	$(BIN)/relatent table1
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(LOWEST) build dist .mypy_cache .ruff_cache .pytest_cache

@@ -173,17 +173,17 @@ def _too_large() -> ApiError:
 async def _http_error(request: Request, error: Exception) -> Response:
     """Errors of routing: a page for people, JSON for programs."""
     assert isinstance(error, HTTPException)
-    path, status = request.url.path, error.status_code
+    path, status, headers = request.url.path, error.status_code, dict(error.headers or {})
     if status == 404 and request.method == "GET" and not path.startswith("/api"):
         return FileResponse(STATIC / "index.html", 404)
     if status == 404:
         api_error = ApiError(404, "no_such_page", f"there is no page {path[:200]}", SEE_API)
     elif status == 405:
-        allowed = (error.headers or {}).get("Allow", "GET")
+        allowed = headers.setdefault("Allow", "GET")
         api_error = ApiError(405, "wrong_method", f"{path[:200]} does not support {request.method}", f"use {allowed}")
     else:
         api_error = ApiError(status, "bad_request", HTTPStatus(status).phrase, SEE_API)
-    return error_response(api_error, error.headers)
+    return error_response(api_error, headers)
 
 
 async def _internal_error(request: Request, error: Exception) -> Response:

@@ -1,0 +1,106 @@
+"""Random files for the readers, the model file and the checkpoint: `make fuzz`.
+
+Whatever a file holds, the answer is a result or one RelatentError of one line. Hypothesis keeps what it found in
+.hypothesis, from which the next run begins.
+"""
+
+import json
+import os
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+hypothesis = pytest.importorskip("hypothesis", reason="needs Hypothesis (make fuzz)")
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import relatent
+from relatent.errors import RelatentError
+from relatent.tensor_file import RefusedFileError, open_tensors
+
+pytestmark = pytest.mark.fuzz
+CASES = int(os.environ.get("RELATENT_FUZZ_CASES", "300"))
+fuzzed = settings(max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck))
+MODEL = Path(__file__).parent / "model" / "version1.relatent"
+
+NAMES = st.text(st.characters(codec="utf-8"), max_size=8) | st.sampled_from(
+    ['"', "\t", "\r", "\n", "\0", "\ufeff", ","]
+)
+TEXTS = st.lists(st.lists(NAMES, max_size=5).map("\t".join) | st.lists(NAMES, max_size=5).map(",".join)).map("\n".join)
+ENDINGS = st.sampled_from([".tsv", ".csv", ".nt", ".ttl", ".parquet", ".gz", ".zst", ".txt", ".jsonl", ""])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@pytest.fixture(scope="module")
+def folder():
+    with tempfile.TemporaryDirectory() as made:
+        yield Path(made)
+
+
+def refused_in_one_line(read, path):
+    """Read a file; the error, if there is one, must be a RelatentError of one line."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return read(path)
+    except RelatentError as error:
+        assert "\n" not in str(error)
+        return None
+
+
+@fuzzed
+@given(content=TEXTS.map(str.encode) | st.binary(), ending=ENDINGS)
+def test_any_data_file_is_read_or_refused(folder, content, ending):
+    path = folder / f"data{ending}"
+    path.write_bytes(content)
+    facts = refused_in_one_line(relatent.read, path)
+    assert facts is None or all(len(fact) == 3 for fact in facts.named())
+
+
+@fuzzed
+@given(changes=st.lists(st.tuples(st.integers(0, MODEL.stat().st_size - 1), st.integers(1, 255)), min_size=1))
+def test_any_changed_model_file_is_read_or_refused(folder, changes):
+    content = bytearray(MODEL.read_bytes())
+    for place, change in changes:
+        content[place] ^= change
+    path = folder / "model.relatent"
+    path.write_bytes(content)
+    factors = refused_in_one_line(lambda path: relatent.load(path, verify=False), path)
+    assert factors is None or np.isfinite(factors.A).all()
+
+
+@fuzzed
+@given(header=st.dictionaries(st.text(max_size=4) | st.just("__metadata__"), JSON, max_size=4) | JSON, rest=st.binary())
+def test_any_header_is_read_or_refused(folder, header, rest):
+    text = json.dumps(header).encode()
+    path = folder / "tensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + rest)
+    try:
+        with open_tensors(path) as file:
+            assert sum(file.read(name).nbytes for name in file.tensors) == len(rest)
+    except RefusedFileError as error:
+        assert "\n" not in str(error)
+
+
+@fuzzed
+@given(about=st.dictionaries(
+    st.sampled_from(["model", "settings", "data", "fit", "learned", "calibration", "chosen", "folded_in", "x"]),
+    JSON | st.dictionaries(st.sampled_from(["objectives", "base_rates", "clauses", "groups", "facts"]), JSON)))  # fmt: skip
+def test_any_record_of_a_model_can_be_described(about):
+    from relatent.analysis.probabilities import base_rates, describe_probabilities
+    from relatent.cli import tables
+    from relatent.model.about import readable_about
+
+    readable = readable_about(about)
+    factors = relatent.Factors(np.ones((2, 1)), np.ones((1, 1, 1)), np.zeros(1), ["a", "b"], ["r"], about=readable)
+    describe_probabilities(factors)
+    base_rates(factors)
+    tables.details(readable)
+    tables.learned(readable)
