@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-hypothesis = pytest.importorskip("hypothesis", reason="needs Hypothesis (make fuzz)")
+pytest.importorskip("hypothesis", reason="needs Hypothesis (make fuzz)")
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +31,8 @@ NAMES = st.text(st.characters(codec="utf-8"), max_size=8) | st.sampled_from(
 )
 TEXTS = st.lists(st.lists(NAMES, max_size=5).map("\t".join) | st.lists(NAMES, max_size=5).map(",".join)).map("\n".join)
 ENDINGS = st.sampled_from([".tsv", ".csv", ".nt", ".ttl", ".parquet", ".gz", ".zst", ".txt", ".jsonl", ""])
+SECTIONS = ["model", "settings", "data", "fit", "learned", "calibration", "chosen", "folded_in", "other"]
+ENTRIES = ["objectives", "base_rates", "clauses", "groups", "facts", "missing"]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
@@ -51,8 +53,9 @@ def refused_in_one_line(read, path):
             warnings.simplefilter("ignore")
             return read(path)
     except RelatentError as error:
-        assert "\n" not in str(error)
-        return None
+        message = str(error)
+    assert "\n" not in message
+    return None
 
 
 @fuzzed
@@ -85,14 +88,12 @@ def test_any_header_is_read_or_refused(folder, header, rest):
     try:
         with open_tensors(path) as file:
             assert sum(file.read(name).nbytes for name in file.tensors) == len(rest)
-    except RefusedFileError as error:
-        assert "\n" not in str(error)
+    except RefusedFileError:
+        pass
 
 
 @fuzzed
-@given(about=st.dictionaries(
-    st.sampled_from(["model", "settings", "data", "fit", "learned", "calibration", "chosen", "folded_in", "x"]),
-    JSON | st.dictionaries(st.sampled_from(["objectives", "base_rates", "clauses", "groups", "facts"]), JSON)))  # fmt: skip
+@given(about=st.dictionaries(st.sampled_from(SECTIONS), JSON | st.dictionaries(st.sampled_from(ENTRIES), JSON)))
 def test_any_record_of_a_model_can_be_described(about):
     from relatent.analysis.probabilities import base_rates, describe_probabilities
     from relatent.cli import tables
