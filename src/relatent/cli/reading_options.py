@@ -30,7 +30,11 @@ def reading_options(relation_option: str = "--relation") -> Callable[[Callable[.
         _option("--encoding", help="Encoding of text files.  [default: utf-8]"),
         _option("--strip/--no-strip", default=None, help="Remove blanks around names.  [default: strip]"),
         _option("--format", help="Format of files whose extension does not tell it: tsv, csv, jsonl, …"),
-        _option("--sql", metavar="QUERY", help="Query whose rows are the facts; DATA is the database."),
+        _option(
+            "--sql",
+            metavar="QUERY",
+            help="Query in SQL or SPARQL whose rows are the facts; DATA is the database or endpoint.",
+        ),
     )
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -45,7 +45,8 @@ def read(
         A file: TSV (`.tsv`, `.txt`), CSV, Parquet, JSON lines, RDF (`.nt`, `.nq`, `.ttl`, `.trig`, `.n3`, `.rdf`,
         `.jsonld`), GraphML, GEXF, SQLite or DuckDB; plain or compressed (`.gz`, `.zst`, `.bz2`, `.zip`). Several
         files: a pattern such as `"facts/*.tsv"`, or a list of paths. `"-"` is standard input. A database:
-        `"sqlite:///file.db?table=facts"`, `"duckdb:///…"`, or an SQLAlchemy URL. A table: pandas, polars or Arrow. A
+        `"sqlite:///file.db?table=facts"`, `"duckdb:///…"`, an SQLAlchemy URL, or a SPARQL endpoint,
+        `"sparql+https://…?query-file=q.rq"`. A table: pandas, polars or Arrow. A
         graph: networkx (undirected: both directions) or rdflib. A list of (subject, relation, object), of (subject,
         object) or of dicts; a NumPy array with such rows; a SciPy sparse matrix.
     columns : sequence of column names or positions, or dict, optional
@@ -68,7 +69,7 @@ def read(
     format : str, optional
         The format of a file whose extension does not tell it: tsv, csv, parquet, jsonl, turtle, …
     sql : str, optional
-        A query whose columns are those of a table; `source` is the database.
+        A query, in SQL or SPARQL, whose columns are those of a table; `source` is the database.
     progress : bool or function (done, total, note), optional
         True shows a progress bar on standard error. A function is called after each block with the bytes read of the
         file as stored on disk (for a table: the rows), their total, and a note with the number of facts.
@@ -108,6 +109,10 @@ def read(
 
 def read_one(source: Any, reading: Reading, format_: str | None = None, sql: str | None = None) -> Facts:
     """Facts of one source; `reading` has the choices, and is filled with how the source was understood."""
+    if isinstance(source, str) and source.startswith("sparql+"):
+        from .sparql import read_sparql
+
+        return read_sparql(source, sql, reading)
     if _is_url(source) or sql is not None:
         from .sql import read_sql
 

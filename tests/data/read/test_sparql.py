@@ -1,0 +1,118 @@
+"""A SPARQL endpoint: Oxigraph's query engine (pyoxigraph) behind a local HTTP server with limits of its own."""
+
+import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import pyoxigraph
+import pytest
+
+from relatent.data.read import sparql
+from relatent.data.read.read import read
+from relatent.errors import DataError, DataWarning
+
+N = 250
+MAX_ROWS = 25  # per answer, whatever is asked for
+FACTS = sorted((f"http://x/{i % 50}", f"http://x/r{i % 3}", f"http://x/{i * 7 % 50}") for i in range(N))
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    store: pyoxigraph.Store
+    asked: list[str]
+    failures: list[int]
+
+    def do_POST(self):
+        query = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())["query"][0]
+        type(self).asked.append(query)
+        query = re.sub(r"LIMIT (\d+)", lambda found: f"LIMIT {min(int(found[1]), MAX_ROWS)}", query)
+        if self.failures:
+            self.send_response(self.failures.pop())
+            self.end_headers()
+            return
+        try:
+            solutions = self.store.query(query)
+            body = solutions.serialize(format=pyoxigraph.QueryResultsFormat.JSON)
+        except SyntaxError as problem:
+            self.send_response(400)
+            self.end_headers()
+            self.wfile.write(str(problem).encode())
+            return
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def endpoint(monkeypatch):
+    monkeypatch.setattr(sparql, "FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(sparql, "ROWS_PER_PAGE", 40)
+    Endpoint.store, Endpoint.asked, Endpoint.failures = pyoxigraph.Store(), [], []
+    for fact in FACTS:
+        Endpoint.store.add(pyoxigraph.Quad(*map(pyoxigraph.NamedNode, fact)))
+    node = pyoxigraph.NamedNode("http://x/1")
+    Endpoint.store.add(pyoxigraph.Quad(node, pyoxigraph.NamedNode("http://x/age"), pyoxigraph.Literal(5)))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"sparql+http://127.0.0.1:{server.server_port}/query"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_all_facts_are_read_page_by_page(endpoint):
+    assert read(endpoint).named() == sorted(set(FACTS), key=lambda fact: (fact[1], fact[0], fact[2]))
+    assert len(Endpoint.asked) > len(set(FACTS)) / 40
+    assert all("LIMIT" in query for query in Endpoint.asked)
+
+
+def test_a_busy_server_is_asked_again(endpoint):
+    Endpoint.failures = [503, 429, 502]
+    assert len(read(endpoint)) == len(set(FACTS))
+
+
+def test_a_query_may_be_in_a_file_in_the_url_or_an_argument(endpoint, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    query = "SELECT ?s ?o WHERE { ?s <http://x/r0> ?o } LIMIT 5"
+    Path("q.rq").write_text(query)
+    by_file = read(f"{endpoint}?query-file=q.rq", relation="r0")
+    assert len(by_file) == 5
+    assert list(by_file.relations) == ["r0"]
+    assert read(endpoint, sql=query, relation="r0").named() == by_file.named()
+    assert Endpoint.asked == [query, query]  # a query with a limit is asked once
+
+
+def test_literals_are_left_out_or_weights(endpoint):
+    with pytest.warns(DataWarning, match="left out 1 rows with a literal"):
+        assert len(read(endpoint, sql="SELECT * WHERE { ?subject ?relation ?object }")) == len(set(FACTS))
+    weighted = read(
+        endpoint, sql="SELECT ?s ?p ?o ?weight WHERE { ?s ?p ?o . ?s <http://x/age> ?weight FILTER(isIRI(?o)) }"
+    )
+    assert set(weighted.weights) == {5.0}
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT nonsense", "HTTP 400: "),
+        ("ASK { ?s ?p ?o }", "expected the results of a SELECT query as JSON|HTTP 400"),
+        ("SELECT ?s ?p ?o WHERE { ?s <http://x/none> ?o BIND(1 AS ?p) }", "contains no facts"),
+    ],
+)
+def test_wrong_queries_are_one_line(endpoint, query, message):
+    with pytest.raises(DataError, match=message) as caught:
+        read(endpoint, sql=query)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_server_that_cannot_be_reached_is_named(monkeypatch):
+    monkeypatch.setattr(sparql, "FIRST_WAIT_SECONDS", 0.0)
+    with pytest.raises(DataError, match=r"^http://127.0.0.1:9/query: .*refused.* \(5 tries\)$"):
+        read("sparql+http://127.0.0.1:9/query")
+    with pytest.raises(DataError, match="a SPARQL endpoint is sparql"):
+        read("sparql+file:///etc/passwd")
