@@ -43,7 +43,7 @@ def read_sparql(url: str, query: str | None, reading: Reading) -> Facts:
         raise DataError(f"{endpoint}: give one of ?query=, ?query-file= and a query, got more than one")
     text = query or in_url or (DEFAULT_QUERY if file is None else _file_text(file))
     reading.understood |= {"format": "SPARQL endpoint", "query": text}
-    answers = _Answers(endpoint + (f"?{urlencode(options)}" if options else ""), text, reading)
+    answers = _QueryPages(endpoint + (f"?{urlencode(options)}" if options else ""), text, reading)
     names, rows = answers.names_and_rows()
     facts = facts_from_rows(rows, reading, endpoint, names=names)
     if answers.n_literals:
@@ -58,7 +58,7 @@ def _file_text(file: str) -> str:
         raise DataError(f"{file}: cannot be read: {one_line(problem)}") from None
 
 
-class _Answers:
+class _QueryPages:
     """The rows of a query, page by page."""
 
     def __init__(self, endpoint: str, query: str, reading: Reading):
