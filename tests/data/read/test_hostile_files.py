@@ -2,10 +2,12 @@
 
 import gzip
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from input_cases import CASES
 
 from relatent.data.facts import Facts
 from relatent.data.read import delimited, ntriples, text_rows
@@ -39,6 +41,31 @@ def test_deep_nesting_is_refused(write, name, content):
 def test_brackets_in_text_and_comments_are_no_nesting(write):
     assert len(read(write("f.ttl", IN_TEXT))) == 1
     assert len(read(write("f.jsonld", '{"@id": "x:a", "x:p": {"@id": "x:b"}, "x:q": "' + "[{" * 500 + '\\"{"}'))) == 1
+
+
+DAMAGE = (b'"', b",", b"\n", b"\r", b"\0", b"\xff", b"{", b"<<", b"\t", b"\xef\xbb\xbf", b"1e999", b"")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_damaged_files_are_read_or_refused_in_one_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = [case.make() for case in CASES if not case.title.startswith(("SQLite", "DuckDB"))]
+    files = sorted({source for source in made if isinstance(source, str) and Path(source).is_file()})
+    contents = {name: Path(name).read_bytes() for name in files}
+    rng, messages = np.random.default_rng(0), []
+    for _ in range(2000):
+        name = files[rng.integers(len(files))]
+        content = bytearray(contents[name])
+        for _ in range(rng.integers(1, 5)):
+            first, last = sorted(rng.integers(0, len(content) + 1, 2))
+            content[first : last if rng.random() < 0.3 else first + 1] = DAMAGE[rng.integers(len(DAMAGE))]
+        Path(name).write_bytes(content)
+        try:
+            read(name)
+        except DataError as problem:
+            messages.append(str(problem))
+    assert len(messages) > 1000
+    assert not [message for message in messages if "\n" in message]
 
 
 @pytest.mark.parametrize("name", ["f.tsv.gz", "f.csv.gz", "f.nt.gz", "f.jsonl.gz"])

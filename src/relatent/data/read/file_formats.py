@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+
+import pyarrow as pa
 
 from ...errors import DataError, one_line
 from ..facts import Facts
@@ -43,6 +46,7 @@ FORMATS = {
 }
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 STDIN = "-"
+ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError)
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
 
 
@@ -74,8 +78,11 @@ def _zip_member(path: Path, format_: str | None) -> File:
     try:
         with zipfile.ZipFile(path) as archive:
             names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
-    except (zipfile.BadZipFile, OSError) as problem:
+            is_encrypted = any(entry.flag_bits & 1 for entry in archive.infolist())
+    except (OSError, ValueError, *ZIP_ERRORS) as problem:
         raise DataError(f"{path}: is not a valid .zip archive: {one_line(problem)}") from None
+    if is_encrypted:
+        raise DataError(f"{path}: the archive is encrypted; extract it and pass the file")
     visible = [name for name in names if not name.startswith("__MACOSX/") and not name.split("/")[-1].startswith(".")]
     known = [name for name in visible if format_ or PurePosixPath(name).suffix.lower() in FORMATS]
     if len(known) != 1:
@@ -146,6 +153,6 @@ def naming_the_file(file: File) -> Iterator[None]:
     """Convert errors of the operating system and of Arrow into errors that name the file."""
     try:
         yield
-    except (OSError, zipfile.BadZipFile, NotImplementedError) as problem:
+    except (OSError, pa.ArrowInvalid, *ZIP_ERRORS) as problem:
         # Arrow raises OSError for a truncated or damaged compressed file, too
         raise DataError(f"{file.path}: cannot be read: {one_line(problem)}") from None

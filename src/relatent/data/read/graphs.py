@@ -24,7 +24,9 @@ def read_graph_file(file: File, reading: Reading) -> Facts:
     try:
         with file.open() as stream:
             graph = getattr(networkx, f"read_{file.format}")(stream)
-    except (networkx.NetworkXException, SyntaxError, ValueError, KeyError, TypeError) as problem:
+    except (MemoryError, OSError):
+        raise
+    except Exception as problem:  # the parsers raise errors of many kinds
         raise DataError(f"{file.path}: is not valid {file.format}: {one_line(problem)}") from None
     return read_networkx(graph, reading, str(file.path))
 

@@ -83,11 +83,9 @@ def _connected(scheme: str, address: str, options: dict[str, str], where: str) -
         else:
             connection, run = _sqlalchemy(f"{scheme}://{address}", options, where)
         yield lambda statement: _columns_and_rows(run(statement))
-    except DataError:
+    except (DataError, MemoryError):
         raise
     except Exception as problem:  # every driver has errors of its own
-        if isinstance(problem, (KeyboardInterrupt, MemoryError)):
-            raise
         raise DataError(f"{where}: {one_line(problem, 300)}") from None
     finally:
         if connection is not None:
