@@ -61,6 +61,8 @@ def damage(name: str, folder: Path, flips: int, truncations: int, seed: int = 0)
     path, rng = folder / f"{name}.checkpoint", np.random.default_rng(seed)
     content = interrupted(name, path)
     whole = resume(name, path)
+    if outcome(name, path, content, whole) != "same":
+        raise AssertionError("the undamaged checkpoint is refused")
     counts = {"refused": 0, "same": 0}
     for place in rng.integers(0, 8 * len(content), flips):
         flipped = bytearray(content)
