@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from family import FAMILY, TSV, is_family
 
-from relatent.data.read.read import read
+from relatent.data.read.read import read, read_if_table
 from relatent.errors import DataError
 
 
@@ -55,3 +55,11 @@ def test_progress_true_draws_no_bar_where_there_is_no_terminal(write, capsys):
     assert is_family(read(write("family.tsv", TSV), progress=True))
     assert is_family(read(pd.DataFrame(FAMILY), progress=True))
     assert capsys.readouterr() == ("", "")
+
+
+def test_tables_are_read_where_facts_are_expected_and_nothing_else_is():
+    assert is_family(read_if_table(pd.DataFrame(FAMILY)))
+    assert read_if_table(FAMILY) is FAMILY
+    facts = read(FAMILY)
+    assert read_if_table(facts) is facts
+    assert read(facts) is facts
