@@ -241,11 +241,11 @@ def make_estimator(
 def with_probabilities(estimator: Estimator, seed: int) -> Estimator:
     """The estimator, calibrated by one more fit if its scores are no probabilities."""
     from ..evaluation.calibration import Calibrated
-    from ..fit import losses
+    from ..fit import relation_losses
     from ..fit.estimators.rescal import Rescal
     from ..model.factors import RANKING_LOSSES
 
-    if not isinstance(estimator, Rescal) or losses.resolve(estimator.loss).name not in RANKING_LOSSES:
+    if not isinstance(estimator, Rescal) or relation_losses.describe(estimator.loss).name not in RANKING_LOSSES:
         return estimator
     return Calibrated(estimator, folds=10, random_state=seed, heldout_folds=1)
 

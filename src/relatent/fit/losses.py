@@ -70,6 +70,10 @@ class ResolvedLoss(Loss, Protocol):
         """Whether `cell_sum` accepts the backend of a GPU."""
 
     @property
+    def of_single_cells(self) -> bool:
+        """Whether the loss of a cell depends on that cell alone."""
+
+    @property
     def takes_compact(self) -> bool:
         """Whether `cell_sum` takes compact relation matrices; if not, it gets whole ones."""
 
@@ -93,10 +97,11 @@ class ResolvedLoss(Loss, Protocol):
         """The memory of the exact or the sampled sum on a CPU."""
 
 
-class _ExactOnly:
+class ExactOnly:
     """What losses without a sampled sum, and without a sum on a GPU, have in common."""
 
     ranks_only: ClassVar[bool] = False
+    of_single_cells: ClassVar[bool] = True
     runs_on_gpu: ClassVar[bool] = False
     takes_compact: ClassVar[bool] = False
     can_be_sampled: ClassVar[bool] = False
@@ -117,6 +122,7 @@ class Logistic:
     link: ClassVar[links.Link] = links.LogisticLink()
     steepness: ClassVar[float] = 4.0  # slope of the logit at ½
     ranks_only: ClassVar[bool] = False
+    of_single_cells: ClassVar[bool] = True
     runs_on_gpu: ClassVar[bool] = True
     takes_compact: ClassVar[bool] = True
     can_be_sampled: ClassVar[bool] = True
@@ -152,7 +158,7 @@ class Logistic:
 
 
 @dataclass(frozen=True)
-class Squared(_ExactOnly):
+class Squared(ExactOnly):
     """(x − θ)²: what RescalALS minimises, here by gradients and with a bias."""
 
     name: ClassVar[str] = "squared"
@@ -221,7 +227,7 @@ class Poisson:
 
 
 @dataclass(frozen=True)
-class Categorical(_ExactOnly):
+class Categorical(ExactOnly):
     """−log of the softmax over a pair's relations and "none": for data where a pair has one relation at most.
 
     A pair with unobserved cells and no known fact costs −log of the probability of "none" and the unobserved relations
@@ -229,6 +235,7 @@ class Categorical(_ExactOnly):
     """
 
     name: ClassVar[str] = "categorical"
+    of_single_cells: ClassVar[bool] = False
     link: ClassVar[links.Link] = links.LogisticLink()
     steepness: ClassVar[float] = 4.0
 
@@ -250,7 +257,7 @@ class Categorical(_ExactOnly):
 
 
 @dataclass(frozen=True)
-class Softmax(_ExactOnly):
+class Softmax(ExactOnly):
     """−log of the softmax over all objects and over all subjects, summed over facts: the best loss for ranking.
 
     `relation_weight`: weight of −log of the softmax over relations. `degree_weight`: from 0 to 1, how much the weight
@@ -263,6 +270,7 @@ class Softmax(_ExactOnly):
     degree_weight: float = 0.0
     batch_size: int = 1024
     name: ClassVar[str] = "softmax"
+    of_single_cells: ClassVar[bool] = False
     link: ClassVar[links.Link] = links.LogisticLink()
     steepness: ClassVar[float] = 4.0
     ranks_only: ClassVar[bool] = True
@@ -315,7 +323,7 @@ Softmax.__init__ = renamed_arguments(relations="relation_weight", hubs="degree_w
 
 
 @dataclass(frozen=True)
-class CellwiseLoss(_ExactOnly):
+class CellwiseLoss(ExactOnly):
     """A loss that only has the members of `Loss`, summed in tiles by its own `at`."""
 
     loss: Loss

@@ -28,7 +28,7 @@ from . import fold_in as folding
 from . import model_file
 from .entity_prior import EntityPrior, entity_prior
 from .fold_in_defaults import FOLD_IN_OTHERS
-from .links import Link, LogisticLink, UnlistedLink
+from .links import Link, LogisticLink, RelationLinks, UnlistedLink
 from .objective_description import CATEGORICAL, ObjectiveTerm
 from .relation_matrices import RelationMatrices
 
@@ -93,6 +93,8 @@ class Factors:
                 )
         if isinstance(self.link, UnlistedLink) and len(self.link.scores) != k:
             raise InputError(f"the link must have knots for {k} relations, got {len(self.link.scores)}")
+        if isinstance(self.link, RelationLinks) and len(self.link.links) != k:
+            raise InputError(f"there must be links for {k} relations, got {len(self.link.links)}")
 
     @property
     def relation_matrices(self) -> RelationMatrices:
@@ -107,8 +109,11 @@ class Factors:
     @property
     def has_probabilities(self) -> bool:
         """Whether the link gives probabilities; scores of a softmax or hinge loss need calibration for that."""
-        is_ranking = self.loss is not None and self.loss.name in RANKING_LOSSES
-        return not is_ranking or self.link.name != LogisticLink.name
+        if self.loss is None or self.link.name not in (LogisticLink.name, RelationLinks.name):
+            return True
+        given = self.loss.parameters
+        names = {self.loss.name, given.get("other"), *given.get("losses", {}).values()}
+        return not names & set(RANKING_LOSSES)
 
     def __repr__(self) -> str:
         size = f"{len(self.entities)} entities, {len(self.relations)} relations, rank {self.rank}"

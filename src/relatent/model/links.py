@@ -206,7 +206,50 @@ def _is_finite(value: object) -> bool:
     return number and math.isfinite(value)  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True)
+class RelationLinks:
+    """The link of each relation by its name, for relations with losses of their own."""
+
+    links: tuple[str, ...]
+    name: ClassVar[str] = "per-relation"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "links", tuple(self.links))
+        unknown = set(self.links) - {kind.name for kind in _PLAIN_LINKS}
+        if unknown or not self.links:
+            raise InputError(f"links of relations must be plain ones, got {', '.join(map(repr, unknown)) or 'none'}")
+
+    def probability(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
+        """p(θ) by the link of each cell's relation."""
+        return self._by_relation(theta, relations, "probability")
+
+    def response(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
+        """The prediction of x by the link of each cell's relation."""
+        return self._by_relation(theta, relations, "response")
+
+    def _by_relation(self, theta: Vector, relations: ArrayLike | None, what: str) -> Vector:
+        if relations is None:
+            raise InputError("links differ by relation, so the relations of the scores are needed")
+        theta, k = np.broadcast_arrays(np.asarray(theta, np.float64), np.asarray(relations))
+        kinds = np.array([[link.name for link in _PLAIN_LINKS].index(name) for name in self.links])[k]
+        found = np.empty(theta.shape)
+        for number, kind in enumerate(_PLAIN_LINKS):
+            here = kinds == number
+            found[here] = getattr(kind(), what)(theta[here])
+        return found[()]
+
+
+_PLAIN_LINKS: tuple[type[LogisticLink | SmoothLink | CountLink], ...] = (LogisticLink, SmoothLink, CountLink)
 LINKS: dict[str, Callable[..., Link]] = {
     link.name: link
-    for link in (LogisticLink, SmoothLink, CountLink, IdentityLink, PlattLink, IsotonicLink, UnlistedLink)
+    for link in (
+        LogisticLink,
+        SmoothLink,
+        CountLink,
+        IdentityLink,
+        PlattLink,
+        IsotonicLink,
+        UnlistedLink,
+        RelationLinks,
+    )
 }

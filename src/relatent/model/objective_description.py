@@ -37,4 +37,5 @@ class ObjectiveTerm:
         return cls(f"{kind.__module__}.{kind.__qualname__}", parameters)
 
 
+PER_RELATION = "per-relation"  # the loss of `Rescal(loss={…})`
 CATEGORICAL = "categorical"  # the loss under which the relations of a pair exclude each other

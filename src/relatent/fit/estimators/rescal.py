@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from ...cells.softmax_batches import BatchedSoftmaxSum
 from ...cells.sparse.layout import layout_bytes
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
+from ...data.names import Names
 from ...data.shard import Shard
 from ...data.split import split
 from ...errors import InputError
@@ -32,7 +34,7 @@ from ...progress import silent
 from ...random_state import RandomState
 from .. import automatic_settings as automatic
 from .. import init as start
-from .. import losses, optimisers, penalties
+from .. import optimisers, penalties, relation_losses
 from ..automatic_settings import ChosenSettings, DataSummary, resolve_rank
 from ..early_stopping import Watch
 from ..loop import run
@@ -62,7 +64,9 @@ class Rescal(RescalBase):
     rank : number of latent components; here and below, None is chosen from the data (`settings_` says what and why)
     loss : "logistic" (the Bernoulli likelihood), "squared", "hinge" (smoothed), "poisson" (counts, `Facts.times`),
         "categorical" (a pair has one relation or none), "softmax" (each answer competes with all entities: the best for
-        ranking; no bias, and probabilities only by `Calibrated`), or an object like those in `relatent.fit.losses`
+        ranking; no bias, and probabilities only by `Calibrated`), or an object like those in `relatent.fit.losses`; a
+        dictionary has the losses of single cells by relation, "logistic" for all others
+    relation_weights : how much the loss of each relation counts, by name; 1 for all others
     l2_entities, l2_relations, bias, method, max_iter, tol, init, device, dtype, zeros, patience, penalty, optimiser,
         structure, rescale_relations, random_state : as in `RescalLogit`
 
@@ -75,7 +79,7 @@ class Rescal(RescalBase):
 
     # None is replaced before the fit, by `_with_chosen_settings`; hence the types without None.
     rank: int | None = None
-    loss: str | Loss = "logistic"
+    loss: str | Loss | Mapping[str, str | Loss] = "logistic"
     l2_entities: float = None  # type: ignore[assignment]
     l2_relations: float = None  # type: ignore[assignment]
     bias: bool = None  # type: ignore[assignment]
@@ -93,9 +97,10 @@ class Rescal(RescalBase):
     optimiser: Optimiser | None = None
     structure: str | Structure = None  # type: ignore[assignment]
     rescale_relations: bool = None  # type: ignore[assignment]
+    relation_weights: Mapping[str, float] | None = None
 
     def _choose(self, data: DataSummary) -> ChosenSettings:
-        return automatic.for_likelihood(self.get_params(deep=False), data, losses.resolve(self.loss))
+        return automatic.for_likelihood(self.get_params(deep=False), data, self._resolved_loss())
 
     def _fit(self, arguments: FitArguments) -> None:
         self._fit_factors(arguments)
@@ -104,7 +109,7 @@ class Rescal(RescalBase):
 
     def _fit_factors(self, arguments: FitArguments) -> None:
         shard, validation, progress, _ = arguments
-        loss, facts = losses.resolve(self.loss), shard.facts
+        loss, facts = self._resolved_loss(shard.relations), shard.facts
         self.method_ = self.method
         rank, dtype = self._size(facts)
         structure = resolve_structure(self.structure, facts.n_relations, rank)
@@ -138,7 +143,8 @@ class Rescal(RescalBase):
         A, R, b = (np.array(part) for part in layout.views(backend.to_numpy(state.x)))
         self._warn_if_vanished(A, R)
         matrices = RelationMatrices.of_parameters(structure, R, facts.n_relations, rank)
-        term, penalty = losses.describe(self.loss), ObjectiveTerm.of(self._penalty(), penalties.PENALTIES)
+        term = relation_losses.describe(self.loss, self.relation_weights)
+        penalty = ObjectiveTerm.of(self._penalty(), penalties.PENALTIES)
         self._finish(shard, A, matrices, b, loss.link, trace, loss=term, penalty=penalty, method=self.method_)
 
     def _rescale(self, arguments: FitArguments) -> None:
@@ -168,7 +174,7 @@ class Rescal(RescalBase):
     # --- settings
 
     def _check_settings(self, facts: Facts) -> None:
-        loss = losses.resolve(self.loss)
+        loss = self._resolved_loss(facts.relations)
         super()._check_settings(facts)
         if self.method not in ("auto", "exact", "sampled"):
             raise InputError(f"method must be 'auto', 'exact' or 'sampled', got {self.method!r}")
@@ -197,6 +203,9 @@ class Rescal(RescalBase):
         if on_gpu and not loss.runs_on_gpu:
             raise InputError(f"on a GPU the loss must be 'logistic' or 'softmax', got {loss.name!r}; use device='cpu'")
 
+    def _resolved_loss(self, relations: Names | None = None) -> ResolvedLoss:
+        return relation_losses.resolve(self.loss, self.relation_weights, relations)
+
     def _penalty(self) -> Penalty:
         return penalties.resolve(self.penalty, self.l2_entities, self.l2_relations)
 
@@ -221,7 +230,7 @@ class Rescal(RescalBase):
         method, structure = self.method, resolve_structure(self.structure, facts.n_relations, rank)
         of_relations = math.prod(parameter_shape(structure, facts.n_relations, rank))
         numbers = facts.n_entities * rank + of_relations + facts.n_relations
-        cells = losses.resolve(self.loss).memory(facts, rank, dtype, sampled=method == "sampled")
+        cells = self._resolved_loss(facts.relations).memory(facts, rank, dtype, sampled=method == "sampled")
         fit = cells.held + optimisers.solver_memory(self._optimiser(method), numbers, dtype.itemsize)
         return max(begin, cells.building, fit + penalties.memory(self._penalty(), facts, rank, dtype, structure))
 
@@ -289,7 +298,7 @@ class Rescal(RescalBase):
         heldout = held_out(validation, shard, self.seed_)
         validation_facts = Shard.of(heldout.facts(shard.facts))
         cells = self._exact_sum(loss, validation_facts, backend, layout) if loss.ranks_only else None
-        term = losses.describe(self.loss)
+        term = relation_losses.describe(self.loss, self.relation_weights)
 
         def validation_loss(state: Any) -> float:
             x: Vector = state.x
