@@ -4,7 +4,7 @@ import pytest
 from relatent.data.facts import Facts
 from relatent.data.names import Names
 from relatent.errors import InputError, UnknownNameError
-from relatent.model.factors import CELLS_PER_BLOCK, Factors, scores
+from relatent.model.factors import CELLS_PER_BLOCK, Factors, load, scores
 from relatent.model.links import SmoothLink
 
 ENTITIES = ["Ann", "Bob", "Cid", "Dan"]
@@ -240,3 +240,9 @@ def test_a_single_exclusive_relation_competes_with_none_alone():
 def test_far_exclusive_scores_stay_finite():
     f = Factors(np.full((1, 1), 30.0), np.array([[[1.0]], [[-1.0]]]), np.zeros(2), Names(1), Names(2), exclusive=True)
     np.testing.assert_allclose(f.score(0, [0, 1], 0), [900, -1800])
+
+
+def test_names_may_be_plain_lists(tmp_path):
+    model = Factors(np.eye(2), np.ones((1, 2, 2)), np.zeros(1), ["Ann", "Bob"], ["likes"])
+    model.save(tmp_path / "m.relatent")
+    assert list(load(tmp_path / "m.relatent").entities) == ["Ann", "Bob"]

@@ -78,6 +78,9 @@ class Factors:
     penalty: ObjectiveTerm | None = None
 
     def __post_init__(self) -> None:
+        for what in ("entities", "relations"):
+            if not isinstance(getattr(self, what), Names):  # a list of names
+                object.__setattr__(self, what, Names(list(getattr(self, what))))
         if self.loss is None and self.exclusive:
             object.__setattr__(self, "loss", ObjectiveTerm(CATEGORICAL))
         object.__setattr__(self, "exclusive", self.loss is not None and self.loss.name == CATEGORICAL)
