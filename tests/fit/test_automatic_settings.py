@@ -142,3 +142,17 @@ def test_a_rank_below_one_or_not_whole_is_refused(bad):
 def test_a_rank_above_the_entities_is_refused():
     with pytest.raises(InputError, match="rank must not exceed the 14 entities, got 15"):
         resolve_rank(15, 14)
+
+
+@pytest.mark.filterwarnings("ignore::relatent.ConvergenceWarning")
+def test_a_dense_graph_with_few_relations_is_not_learned_by_heart() -> None:
+    rng = np.random.default_rng(0)
+    A, R = rng.normal(size=(60, 4)), rng.normal(size=(2, 4, 4)) / 2
+    theta = np.einsum("ia,kab,jb->kij", A, R, A)
+    k, s, o = np.nonzero(rng.random(theta.shape) < 1 / (1 + np.exp(3 - 2 * theta)))
+    known, hidden = relatent.split(Facts.from_arrays(s, k, o), test_size=0.1, random_state=0)
+    mrr = {}
+    for name, model in (("own", RescalLogit()), ("dense", RescalLogit(50, 0.5, 0.5, structure="full"))):
+        mrr[name] = relatent.evaluate(model.fit(known).factors_, hidden, known=[known]).mrr
+    assert RescalLogit().choose_settings(known).reason.startswith("there are few relations (2)")
+    assert mrr["own"] > 1.1 * mrr["dense"]

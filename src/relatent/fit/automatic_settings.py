@@ -20,6 +20,7 @@ from .optimisers import Adam
 from .penalties import Dura
 
 MIN_DENSITY = 0.01  # share of cells that are facts, from which on data is dense
+MIN_DENSE_RELATIONS = 20  # with fewer, whole matrices and an L2 penalty learn the zeros by heart
 SAMPLED_CELLS_PER_FACT = 80.0  # the cost of a sampled pass, in cells per fact: 64 zeros, and the fact itself
 MAX_EXACT_CELLS = 2e6  # a sum over so few cells costs less than the overhead of a sample
 MAX_BIAS_DENSITY = 0.1  # beyond, no background level is left to a bias, and a free number per relation overfits
@@ -100,8 +101,10 @@ def _is_plain(value: object) -> bool:
 def for_likelihood(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> ChosenSettings:
     """The settings that `Rescal` was not given."""
     by_l2 = given["l2_entities"] is not None or given["l2_relations"] is not None
-    if data.is_sparse and not by_l2 and (loss.can_be_sampled or loss.ranks_only):
-        chosen, why = _sparse(given, data, loss), "the data is sparse"
+    few_relations = data.relations < MIN_DENSE_RELATIONS and data.facts >= RESCALED_FACTS[0]
+    if (data.is_sparse or few_relations) and not by_l2 and (loss.can_be_sampled or loss.ranks_only):
+        chosen = _sparse(given, data, loss)
+        why = "the data is sparse" if data.is_sparse else f"there are few relations ({data.relations})"
     else:
         chosen, why = _dense(given, data, loss), "the data is dense"
         if by_l2:  # the model of the paper, with a bias
