@@ -222,3 +222,14 @@ def test_table1_refuses_combinations_without_rows(capsys):
     code, _, err = run(capsys, "table1", "--dataset", "presidents", "--model", "irm")
     assert code == 1
     assert "table1 has no row of irm on presidents; it has als, logit, vote" in err
+
+
+def test_test_facts_of_other_relations_are_refused(capsys, tmp_path):
+    (tmp_path / "calls.csv").write_text("source,target\na,b\nb,c\nc,a\n")
+    (tmp_path / "withheld.csv").write_text("source,target\na,c\n")
+    run(capsys, "fit", tmp_path / "calls.csv", "-o", tmp_path / "m.relatent", "--rank", 2, "--model", "als")
+    code, _, err = run(capsys, "evaluate", tmp_path / "m.relatent", tmp_path / "withheld.csv")
+    assert code == 1
+    assert "it has 'calls', the file 'withheld'" in err
+    code, _, err = run(capsys, "evaluate", tmp_path / "m.relatent", tmp_path / "withheld.csv", "--relation", "calls")
+    assert code == 0

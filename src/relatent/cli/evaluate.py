@@ -169,6 +169,7 @@ def evaluate(
         raise click.UsageError("--validation needs --negatives FILE, the false statements to tell from the test facts")
     factors = load(model)
     facts, others = open_facts(test, split="test"), [open_facts(source) for source in known]
+    _check_relations(factors, facts, test)
     with bar("ranking") as progress:
         found = rank(factors, facts, known=others, progress=progress)
     if not found.n_known:
@@ -181,6 +182,17 @@ def evaluate(
         document["truth_test"] = truth.to_dict()
         shown += tables.truth_test(f"{model}: facts of {test} and false statements of {negatives}", truth)
     print_result(as_json, document, lambda: shown)
+
+
+def _check_relations(factors: Factors, facts: Facts, test: str) -> None:
+    """Refuse test facts of which the model knows no relation: all ranks would be ties."""
+    named = [facts.relations[k] for k in sorted(set(facts.triples[:, 1].tolist()))]
+    if named and not any(name in factors.relations for name in named):
+        there, here = (", ".join(map(repr, list(names)[:3])) for names in (named, factors.relations))
+        raise click.ClickException(
+            f"the model knows no relation of {test}: it has {here}, the file {there}; were both read the same way? "
+            "--relation NAME names the relation of an edge list"
+        )
 
 
 def _truth_test(

@@ -31,9 +31,6 @@ WEIGHT_NAMES = {"weight", "weights", "confidence", "w"}
 COUNT_NAMES = {"count", "counts", "times", "frequency"}
 # Less common names; a first row of them is a header only if its values do not occur again below.
 MORE_SUBJECT_AND_OBJECT_NAMES = (
-    *((f"{subject}_id", f"{object_}_id") for subject, object_ in SUBJECT_AND_OBJECT_NAMES if len(subject) > 1),
-    *((f"{subject}_name", f"{object_}_name") for subject, object_ in SUBJECT_AND_OBJECT_NAMES if len(subject) > 1),
-    *((f"{subject}_node", f"{object_}_node") for subject, object_ in SUBJECT_AND_OBJECT_NAMES if len(subject) > 1),
     ("fromnodeid", "tonodeid"),
     ("node1", "node2"),
     ("node_1", "node_2"),
@@ -147,7 +144,8 @@ def recognised_roles(names: Sequence[str]) -> ColumnRoles | None:
 def possible_roles(names: Sequence[str], sample: Sample, edge_relation: str) -> ColumnRoles | None:
     """The roles of columns whose names tell at least subject and object; `sample`: values of each column."""
     normal = [_normal(name) for name in names]
-    pairs, relations = SUBJECT_AND_OBJECT_NAMES + MORE_SUBJECT_AND_OBJECT_NAMES, RELATION_NAMES | MORE_RELATION_NAMES
+    pairs = (*SUBJECT_AND_OBJECT_NAMES, *MORE_SUBJECT_AND_OBJECT_NAMES, *_pairs_of_one_kind(normal))
+    relations = RELATION_NAMES | MORE_RELATION_NAMES
     if found := _by_names(names, normal, pairs, relations):
         return found._replace(may_be_nodes="_start" in normal and "_id" in normal)
     pair = next((pair for pair in pairs if normal.count(pair[0]) == normal.count(pair[1]) == 1), None)
@@ -159,6 +157,16 @@ def possible_roles(names: Sequence[str], sample: Sample, edge_relation: str) -> 
         named = [_short(names[position]) for position in others if normal[position] in relations]
         raise DataError(f"columns {' and '.join(named)} may hold the relation; choose with columns=(…, …, …)")
     return _of_pair(names, normal, subject, object_, others, sample, edge_relation)
+
+
+def _pairs_of_one_kind(normal: Sequence[str]) -> list[tuple[str, str]]:
+    """Names such as from_doctor and to_doctor: common names of a pair, each with the same ending."""
+    return [
+        (name, f"{object_}{name.removeprefix(subject)}")
+        for name in normal
+        for subject, object_ in SUBJECT_AND_OBJECT_NAMES
+        if len(subject) > 1 and name.startswith(f"{subject}_")
+    ]
 
 
 def _of_pair(
@@ -180,7 +188,7 @@ def _of_pair(
         numbers, rest = list(others), []
         note = (
             f"took column {names[others[0]]!r} as weights of an edge list; columns=({names[subject]!r}, "
-            f"{names[object_]!r}) leaves them out, columns=(…, …, …) chooses a relation"
+            f"{names[object_]!r}) leaves them out, count={names[others[0]]!r} in columns={{…}} takes them as counts"
         )
     elif rest:
         left_out = ", ".join(_short(names[position]) for position in rest[:MAX_SHOWN_COLUMNS])
