@@ -1,3 +1,4 @@
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,7 +8,7 @@ import relatent
 from relatent import Facts, explain
 from relatent.analysis.known_facts import KnownFacts
 from relatent.errors import InputError, UnknownNameError
-from small_graphs import random_facts
+from small_graphs import politics, random_facts
 
 
 def test_components_and_bias_add_up_to_the_score(random_factors):
@@ -104,3 +105,16 @@ def test_an_explanation_is_plain_data(two_camps):
     assert list(found) == list(why._fields)
     assert found["reasons"] == [reason._asdict() for reason in why.reasons]
     assert found["components"] == [component._asdict() for component in why.components]
+
+
+def test_an_improbable_best_answer_is_not_called_unlikely():
+    facts = politics()
+    hidden = ("president 3", "party", "Red")
+    known = Facts.from_arrays(*zip(*(fact for fact in facts.named() if fact != hidden), strict=True))
+    model = relatent.RescalLogit(8, 0.1, 0.1).fit(known).factors_
+    shifted = replace(model, R=model.relation_matrices, bias=model.bias - 10)  # no answer is probable
+    parties = sorted(("Blue", "Red"), key=lambda party: -model.score("president 3", "party", party))
+    said = relatent.explain(shifted, "president 3", "party", parties[0], known).sentence
+    assert "is the likeliest answer that is not known; its strongest support is" in said
+    worst = min(known.entities, key=lambda name: model.score("president 3", "party", name))
+    assert "likeliest" not in relatent.explain(shifted, "president 3", "party", worst, known).sentence

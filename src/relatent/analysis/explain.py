@@ -20,6 +20,7 @@ Cell = tuple[int, int, int]  # subject, relation, object
 MIN_CANDIDATES = 10  # facts of each of the two entities whose influence is computed exactly
 MIN_SHARE = 0.05  # least influence of a reason, as a share of the influence of the first
 EXAMPLES_PER_COMPONENT = 3  # entities named on each side
+MAX_SHOWN_RANK = 10  # beyond, an improbable answer is called unlikely
 
 
 class Reason(NamedTuple):
@@ -196,12 +197,25 @@ def _sentence(
     fact = strongest[0][0]
     if is_known:
         lead = f"{claim}; besides itself, the strongest support is "
+    elif probability >= 0.5:
+        lead = f"{claim}, because "
     else:
-        lead = f"{claim}, because " if probability >= 0.5 else f"{claim} is unlikely; its strongest support is "
+        lead = f"{claim} is {_standing(factors, cell, known)}; its strongest support is "
     text = lead + " ".join(_names(factors, fact))
     place = 0 if cell[0] in (fact[0], fact[2]) else 2  # the end of the cell that the fact shares
     others = [factors.entities[i] for i in _entities_with_both(known, fact, cell, place)]
     return f"{text}; both are known of {' and '.join(sorted(others)[:2])} as well." if others else f"{text}."
+
+
+def _standing(factors: Factors, cell: Cell, known: KnownFacts) -> str:
+    """How an improbable cell stands among the answers to its question that are not known."""
+    s, relation, o = cell
+    scores = factors.score(s, relation, np.arange(len(factors.entities)))
+    scores[known.objects(s, relation)] = -np.inf
+    rank = 1 + int(np.count_nonzero(scores > scores[o]))
+    if rank == 1:
+        return "the likeliest answer that is not known"
+    return f"number {rank} of the answers that are not known" if rank <= MAX_SHOWN_RANK else "unlikely"
 
 
 def _entities_with_both(known: KnownFacts, fact: Cell, cell: Cell, place: int) -> list[int]:
