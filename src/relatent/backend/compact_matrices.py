@@ -66,16 +66,10 @@ def times(X: Any, p: Any) -> Any:
     """The rows of X times R_k, for the parameters p of one relation."""
     if p.ndim == 2:
         return X @ p
-    out = 0 * X
-    if p.ndim == 3:
-        m, b, _ = p.shape
-        out.reshape(-1, m, b)[:] = (X.reshape(-1, m, b).swapaxes(0, 1) @ p).swapaxes(0, 1)
-        return out
-    d = len(p) // 2
-    a, b, x, y = X[:, :d], X[:, d:], p[:d], p[d:]
-    out[:, :d] = a * x - b * y
-    out[:, d:] = a * y + b * x
-    return out
+    if p.ndim == 1:
+        return rows_times(X, p[None])
+    m, b, _ = p.shape
+    return (X.reshape(-1, m, b).swapaxes(0, 1) @ p).swapaxes(0, 1).reshape(-1, m * b)
 
 
 def outer(X: Any, Y: Any, like: Any) -> Any:
@@ -90,7 +84,7 @@ def outer(X: Any, Y: Any, like: Any) -> Any:
 
 
 def rows_times(X: Any, p: Any, *, back: bool = False) -> Any:
-    """Each row times its own compact matrix, or the transpose; p has the parameters of one matrix per row."""
+    """Each row times its own compact matrix, or its transpose; p has the parameters per row, or those of one matrix."""
     if p.ndim == 2:
         d = p.shape[1] // 2
         x, y = p[:, :d], -p[:, d:] if back else p[:, d:]

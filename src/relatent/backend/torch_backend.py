@@ -47,7 +47,9 @@ class TorchRelationProducts:
 
     def __init__(self, bounds: Ids, device: torch.device):
         self._pairs = list(pairwise(bounds.tolist()))
-        self._bounds = torch.from_numpy(np.asarray(bounds, np.int64)).to(device)
+        self._starts = np.asarray(bounds, np.int64)
+        self._bounds = torch.from_numpy(self._starts).to(device)
+        self._pieces: dict[int, list[tuple[slice, slice, TorchSegmentSums]]] = {}  # by the rows of a piece
         self._relation = torch.repeat_interleave(torch.arange(len(bounds) - 1, device=device), self._bounds.diff())
         self._tiles: Tensor | None = None
         if device.type == "cuda":
@@ -92,14 +94,19 @@ class TorchRelationProducts:
     def _add_compact_outer(self, X: Tensor, Y: Tensor, dR: Tensor) -> None:
         """In pieces of so many rows that their products fit the memory; sums in a fixed order."""
         step = max(1, compact.MAX_NUMBERS // dR[0].numel())
-        for low in range(0, len(X), step):
-            rows = slice(low, min(low + step, len(X)))
-            first, last = int(self._relation[rows.start]), int(self._relation[rows.stop - 1])
-            edges = (self._bounds[first : last + 2].clamp(rows.start, rows.stop) - rows.start).cpu().numpy()
+        if step not in self._pieces:
+            self._pieces[step] = [self._piece(low, step) for low in range(0, len(X), step)]
+        for rows, relations, sum_by_relation in self._pieces[step]:
             products = compact.row_products(X[rows], Y[rows], dR[0]).flatten(1)
-            count = len(products)
-            sums = TorchSegmentSums(edges, np.arange(count), np.ones(count), X.device)(products)
-            dR[first : last + 1] += sums.reshape(dR[first : last + 1].shape)
+            dR[relations] += sum_by_relation(products).reshape(dR[relations].shape)
+
+    def _piece(self, low: int, step: int) -> tuple[slice, slice, TorchSegmentSums]:
+        """Rows from `low` on, the relations that they have, and the sums over the rows of each of these."""
+        high = min(low + step, int(self._starts[-1]))
+        first, last = np.searchsorted(self._starts, (low, high - 1), side="right") - 1
+        edges = np.clip(self._starts[first : last + 2], low, high) - low
+        sums = TorchSegmentSums(edges, np.arange(high - low), np.ones(high - low), self._bounds.device)
+        return slice(low, high), slice(int(first), int(last) + 1), sums
 
 
 class TorchSegmentSums:

@@ -17,6 +17,7 @@ from ..arrays import Array, Ids, Matrix, Slices, Triples, Vector
 from ..backend.compact_matrices import row_products, rows_times
 from ..backend.protocol import Backend, SegmentSums
 from ..data.facts import Facts
+from .sparse.by_row import sorted_into_segments
 
 MAX_NUMBERS = 1 << 28  # of Z that are held at once
 MAX_BLOCK_FACTS = 1 << 16  # padding included
@@ -129,8 +130,8 @@ def _pieces(facts: Facts, max_facts: int, backend: Backend) -> list[FactPiece]:
 
 def _sums_by(entities: Ids, n: int, backend: Backend) -> SegmentSums:
     """Sums of rows by entity, (N, r)."""
-    order = np.argsort(entities, kind="stable")
-    return backend.segment_sums(np.searchsorted(entities[order], np.arange(n + 1)), order, np.ones(len(order)))
+    m = len(entities)
+    return backend.segment_sums(*sorted_into_segments(entities, n, np.arange(m), np.ones(m)))
 
 
 def _blocks(facts: Facts, max_subjects: int, backend: Backend) -> list[SubjectBlock]:

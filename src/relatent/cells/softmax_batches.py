@@ -6,9 +6,8 @@ over a batch counts as many times as there are batches, so that it estimates the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import is_dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from ..arrays import Ids, Matrix, Slices, Vector
 from ..backend.protocol import Backend
 from ..data.cell_keys import cell_keys
 from ..data.facts import Facts
+from ..data.fingerprint import mixed
 from ..data.shard import Shard
 from .cell_sum import CellKeys, CellMemory, Reduction
 from .softmax import SoftmaxSum, answer_weights
@@ -49,15 +49,13 @@ class BatchedSoftmaxSum:
     @cached_property
     def batches(self) -> list[Shard]:
         """The facts of each batch; those of weight 0, which stand for unobserved cells, are in every one."""
+        both = (self.shard.facts, self.shard.facts_by_object)
+        batch_of = {id(facts): _batch_of(facts, self.n_batches, self.random_state) for facts in both}
 
-        def chosen(batch: int) -> Callable[[Facts], Facts]:
-            def of_batch(facts: Facts) -> Facts:
-                own = _batch_of(facts, self.n_batches, self.random_state) == batch
-                return facts.subset(own | (facts.confidences == 0))
+        def chosen(batch: int, facts: Facts) -> Facts:
+            return facts.subset(np.isin(batch_of[id(facts)], (batch, -1)))
 
-            return of_batch
-
-        return [self.shard.map_facts(chosen(batch)) for batch in range(self.n_batches)]
+        return [self.shard.map_facts(partial(chosen, batch)) for batch in range(self.n_batches)]
 
     def draw(self, number: int, *, find: bool = True) -> None:
         """Choose the batch that later calls sum."""
@@ -103,8 +101,7 @@ class BatchedSoftmaxSum:
 
 
 def _batch_of(facts: Facts, n_batches: int, random_state: int) -> Ids:
-    """The batch of each fact: the same on every worker (the finaliser of SplitMix64, Steele, Lea & Flood 2014)."""
-    x = cell_keys(facts.triples, facts.n_entities).astype(np.uint64) + np.uint64(random_state)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
-    return (x ^ (x >> np.uint64(31))) % np.uint64(n_batches)
+    """The batch of each fact, the same on every worker; −1 if its weight is 0."""
+    keys = cell_keys(facts.triples, facts.n_entities).astype(np.uint64)
+    batches = (mixed(keys + np.uint64(random_state)) % np.uint64(n_batches)).astype(np.int64)
+    return np.where(facts.confidences == 0, -1, batches)

@@ -34,13 +34,14 @@ def _hash_sums(cells: NDArray[np.uint64], n: np.uint64, values: NDArray[np.uint6
     """Sums of two hashes of each cell and of its values, (m, cells) bits of float64 numbers."""
     s, k, o = cells
     numbers = (k * n + s) * n + o
-    hashes = _mix(numbers + _MULTIPLIER_1), _mix(numbers + _SECOND_SEED)
+    hashes = mixed(numbers + _MULTIPLIER_1), mixed(numbers + _SECOND_SEED)
     for bits in values:
-        hashes = _mix(hashes[0] ^ bits), _mix(hashes[1] ^ bits)
+        hashes = mixed(hashes[0] ^ bits), mixed(hashes[1] ^ bits)
     return np.array([cell_hashes.sum() for cell_hashes in hashes])
 
 
-def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A hash of each number."""
     x = (x ^ (x >> _SHIFT_1)) * _MULTIPLIER_1
     x = (x ^ (x >> _SHIFT_2)) * _MULTIPLIER_2
     return x ^ (x >> _SHIFT_3)

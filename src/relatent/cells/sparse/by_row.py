@@ -61,8 +61,8 @@ class RelationRows:
         self.totals = backend.from_numpy(totals[:, None])  # (m, 1) sum of the weights of each row's cells
         self._products = backend.relation_products(side.bounds)
         self._by_row = backend.segment_sums(side.starts, side.target, weights)
-        self._by_target = backend.segment_sums(*_by(side.target, n, side.row, weights))
-        self._by_entity = backend.segment_sums(*_by(side.entity, n, np.arange(m), np.ones(m)))
+        self._by_target = backend.segment_sums(*sorted_into_segments(side.target, n, side.row, weights))
+        self._by_entity = backend.segment_sums(*sorted_into_segments(side.entity, n, np.arange(m), np.ones(m)))
 
     @classmethod
     def of_facts(
@@ -123,7 +123,7 @@ class RelationRows:
         return self.backend.from_numpy(rows), self.backend.from_numpy(target[inside][order])
 
 
-def _by(key: Ids, n: int, index: Ids, weights: Vector) -> tuple[Ids, Ids, Vector]:
+def sorted_into_segments(key: Ids, n: int, index: Ids, weights: Vector) -> tuple[Ids, Ids, Vector]:
     """An index sorted into segments, one for each of n keys."""
     order = np.argsort(key, kind="stable")
     return np.searchsorted(key[order], np.arange(n + 1)), index[order], weights[order]

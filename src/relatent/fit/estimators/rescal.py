@@ -296,8 +296,9 @@ class Rescal(RescalBase):
         if validation is None:
             return None
         heldout = held_out(validation, shard, self.seed_)
-        validation_facts = Shard.of(heldout.facts(shard.facts))
-        cells = self._exact_sum(loss, validation_facts, backend, layout) if loss.ranks_only else None
+        cells = None
+        if loss.ranks_only:
+            cells = self._exact_sum(loss, Shard.of(heldout.facts(shard.facts)), backend, layout)
         term = relation_losses.describe(self.loss, self.relation_weights)
 
         def validation_loss(state: Any) -> float:
