@@ -81,6 +81,9 @@ def answers(
 ) -> Answers:
     """The k best answers for the one place left open, by score, however small their probabilities are.
 
+    If the model has types, answers of a wrong type are left out, unless they are known; `factors.without_types()`
+    offers all.
+
     treat_known: "mark" known answers, "omit" them, or give "only" them.
 
     >>> import relatent
@@ -98,6 +101,8 @@ def answers(
     place, names, theta = factors.question(subject, relation, object)
     ids = (_id(factors.entities, subject), _id(factors.relations, relation), _id(factors.entities, object))
     known_ids: Ids = np.empty(0, np.int64) if known is None else known.answers(*ids)
+    if ids[1] is not None:
+        factors.drop_wrong_types(theta, ids[1], place, known_ids)
     if treat_known == OMIT:
         theta[known_ids] = -np.inf
     elif treat_known == ONLY:
@@ -122,6 +127,7 @@ def entity_sections(
         shown = known_ids[best_first(theta[known_ids], MAX_KNOWN_SHOWN)]
         listed = _answer_list(factors, factors.entities, theta, shown, known_ids, relation_id, rates)
         theta[known_ids] = -np.inf
+        factors.drop_wrong_types(theta, relation_id, 2 if role == "subject" else 0)
         predicted = _answer_list(
             factors, factors.entities, theta, best_first(theta, k), known_ids[:0], relation_id, rates
         )
@@ -178,14 +184,21 @@ def _answer_list(
 
 
 def one_fact(factors: Factors, known: KnownFacts | None, subject: str, relation: str, object: str) -> Answer:
-    """One fact as an answer; its rank is that of the object among those that are not known for this subject."""
+    """One fact as an answer; its rank is that of the object among those that are not known for this subject.
+
+    Objects of a wrong type rank after all others.
+    """
     theta = factors.question(subject=subject, relation=relation).theta
     s, k, o = (
         int(x) for x in (factors.entities.ids(subject), factors.relations.ids(relation), factors.entities.ids(object))
     )
     known_ids: Ids = np.empty(0, np.int64) if known is None else known.objects(s, k)
     [found] = _answer_list(factors, factors.entities, theta, np.array([o]), known_ids, k, base_rates(factors, known))
-    above = np.setdiff1d(np.flatnonzero(theta > theta[o]), known_ids, assume_unique=True)
+    is_above = theta > theta[o]
+    if factors.types is not None:
+        allowed = factors.types.allowed(k, 2)
+        is_above = is_above & allowed if allowed[o] else is_above | allowed
+    above = np.setdiff1d(np.flatnonzero(is_above), known_ids, assume_unique=True)
     return found if found.known else found._replace(rank=len(above) + 1)
 
 

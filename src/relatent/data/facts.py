@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -30,6 +30,7 @@ from .array_checks import (
 from .cell_keys import cell_keys, cells_of, is_in_sorted, sorted_unique
 from .names import Names
 from .tensors import cells_of_tensor
+from .type_sets import TypeSets
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,6 +51,7 @@ class Facts:
     unobserved: Triples = None  # type: ignore[assignment]  # (m, 3), sorted like the facts and disjoint from them
     attributes: Matrix | None = None  # (N, M) numeric attributes of entities, NaN where unknown
     times: Vector | None = None  # (n,) how often each fact was seen; None means once; only count models use it
+    types: TypeSets | None = None  # types of the entities; a model offers no answers of a wrong type
 
     def __post_init__(self) -> None:
         if self.unobserved is None:
@@ -75,12 +77,14 @@ class Facts:
         unobserved: ArrayLike | None = None,
         attributes: Attributes | None = None,
         times: ArrayLike | None = None,
+        types: Mapping[str, str | Iterable[str]] | None = None,
     ) -> Facts:
         """Facts from three equally long arrays of ids or of names.
 
         Without `entity_names` or `relation_names`, names are sorted and ids are named by their number. `unobserved`
         lists cells whose truth is not known, by id or by name: an (m, 3) array or a tuple of three arrays. A duplicate
-        fact counts once. `times` says how often each fact was seen; the times of duplicates add up.
+        fact counts once. `times` says how often each fact was seen; the times of duplicates add up. `types` are the
+        types of entities, by name: models offer no answers of a wrong type.
         """
         s, k, o = (
             id_or_name_column(values, what)
@@ -105,6 +109,7 @@ class Facts:
             unobserved=unobserved_cells,
             attributes=attributes,
             times=times,
+            types=None if types is None else TypeSets.of(types, entity_vocabulary),
         )
 
     @classmethod
@@ -118,6 +123,7 @@ class Facts:
         unobserved: Triples | None = None,
         attributes: Attributes | None = None,
         times: ArrayLike | None = None,
+        types: TypeSets | None = None,
     ) -> Facts:
         """Facts from an (n, 3) array of ids of an existing vocabulary."""
         n = len(entities)
@@ -136,6 +142,7 @@ class Facts:
             weights=w,
             attributes=checked_attributes(attributes, n),
             times=seen,
+            types=types,
         )
         if unobserved is None or not len(unobserved):
             return facts
@@ -268,6 +275,8 @@ class Facts:
             text += ", counted"
         if self.attributes is not None:
             text += f", {self.attributes.shape[1]} attributes"
+        if self.types is not None:
+            text += f", {len(self.types.names)} types"
         return f"Facts({text})"
 
     @cached_property
@@ -333,7 +342,12 @@ class Facts:
             unobserved=unobserved[(unobserved >= 0).all(axis=1)],
             attributes=attributes,
             times=None if self.times is None else self.times[kept],
+            types=None if self.types is None else self.types.over(entities, self.entities),
         )
+
+    def with_types(self, types: Mapping[str, str | Iterable[str]] | TypeSets | None) -> Facts:
+        """The same facts with these types of the entities, by name; None: without types."""
+        return replace(self, types=TypeSets.of(types, self.entities) if isinstance(types, Mapping) else types)
 
     def without_attributes(self) -> Facts:
         """The same facts without entity attributes."""

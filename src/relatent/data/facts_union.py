@@ -11,6 +11,7 @@ from ..errors import DataError
 from .cell_keys import is_first
 from .facts import Facts
 from .names import Names
+from .type_sets import TypeSets
 
 
 def union(sources: Sequence[Facts], *, entities: Names | None = None, relations: Names | None = None) -> Facts:
@@ -24,6 +25,7 @@ def union(sources: Sequence[Facts], *, entities: Names | None = None, relations:
     - The times a fact was seen add up. A fact of a source without times was seen once.
     - An attribute of an entity has the value of the first source that knows it. The sources must have the same number
       of attributes.
+    - An entity has the types that any source gives it.
     """
     if not sources:
         raise DataError("the union of no facts has no vocabulary; pass at least one source")
@@ -42,6 +44,7 @@ def union(sources: Sequence[Facts], *, entities: Names | None = None, relations:
         unobserved=unobserved[~facts.contains(unobserved)],
         attributes=_merged_attributes(aligned),
         times=_merged(aligned, [part.times for part in aligned], np.add),
+        types=TypeSets.union([part.types for part in aligned if part.types is not None]),
     )
 
 

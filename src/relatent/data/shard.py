@@ -194,6 +194,7 @@ def move_to_owners(facts: Facts, workers: Workers, *, by: int = 0) -> Facts:
             unobserved=cells_of(unobserved, n),
             attributes=facts.attributes,
             times=seen,
+            types=facts.types,
         )
     return owned
 

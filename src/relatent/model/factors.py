@@ -27,6 +27,7 @@ from ..errors import InputError
 from . import fold_in as folding
 from . import model_file
 from .entity_prior import EntityPrior, entity_prior
+from .entity_types import EntityTypes
 from .fold_in_defaults import FOLD_IN_OTHERS
 from .links import Link, LogisticLink, RelationLinks, UnlistedLink
 from .objective_description import CATEGORICAL, ObjectiveTerm
@@ -76,6 +77,7 @@ class Factors:
     exclusive: bool = False  # a pair has at most one relation; follows from the loss where one is given
     loss: ObjectiveTerm | None = None  # what the fit minimised; None if unknown
     penalty: ObjectiveTerm | None = None
+    types: EntityTypes | None = None  # of the entities; answers of a wrong type are not offered
 
     def __post_init__(self) -> None:
         for what in ("entities", "relations"):
@@ -94,6 +96,8 @@ class Factors:
                 raise InputError(
                     f"{what} must have shape {shape} for {n} entities and {k} relations, got {array.shape}"
                 )
+        if self.types is not None and self.types.n_entities != n:
+            raise InputError(f"there must be types for {n} entities, got {self.types.n_entities}; see types.extended")
         if isinstance(self.link, UnlistedLink) and len(self.link.scores) != k:
             raise InputError(f"the link must have knots for {k} relations, got {len(self.link.scores)}")
         if isinstance(self.link, RelationLinks) and len(self.link.links) != k:
@@ -158,13 +162,15 @@ class Factors:
         k: int = 10,
         exclude: Facts | Sequence[Facts] | None = None,
     ) -> Top:
-        """The k best answers for the one place that is not given, without the facts in `exclude`."""
+        """The k best answers for the one place that is not given, without wrong types and the facts in `exclude`."""
         if k < 1:
             raise InputError(f"k must be at least 1, got {k}")
         place, names, theta = self.question(subject, relation, object)
         given = (subject, relation, object)
         for facts in (exclude,) if isinstance(exclude, Facts) else exclude or ():
             theta[self._known_answers(facts, given, place)] = -np.inf
+        if relation is not None:
+            self.drop_wrong_types(theta, int(self.relations.ids(relation)), place)
         best = best_first(theta, k)
         relations = best if relation is None else self.relations.ids(relation)
         return Top([names[i] for i in best.tolist()], theta[best], self.link.probability(theta[best], relations))
@@ -193,6 +199,19 @@ class Factors:
         place, known, others = (2, s, o) if given[0] else (0, o, s)
         query = self.relation_matrices.times(known[None], int(relation_id), back=place == 0)[0]
         return Question(place, self.entities, others @ query + self.bias[relation_id])
+
+    def drop_wrong_types(self, theta: Vector, relation: int, place: int, kept: Ids | None = None) -> None:
+        """Set the scores of candidates of a wrong type to −∞, except those of `kept`."""
+        if self.types is None:
+            return
+        is_wrong = ~self.types.allowed(relation, place)
+        if kept is not None:
+            is_wrong[kept] = False
+        theta[is_wrong] = -np.inf
+
+    def without_types(self) -> Factors:
+        """The same model without types: it offers answers of any type."""
+        return replace(self, R=self.relation_matrices, types=None)
 
     def _known_answers(self, facts: Facts, given: tuple[Any, Any, Any], place: int) -> Ids:
         """Ids of the answers in `facts`, which may have another vocabulary."""
@@ -240,7 +259,8 @@ class Factors:
         """
         A, names, folded = folding.fold_in(self, facts, entities, others, l2_entities, random_state)
         about = {**self.about, "folded_in": [*self.about.get("folded_in", []), *folded]}
-        return replace(self, A=A, R=self.relation_matrices, entities=names, about=about)
+        types = None if self.types is None else self.types.extended(len(names))
+        return replace(self, A=A, R=self.relation_matrices, entities=names, about=about, types=types)
 
     @cached_property
     def entity_prior(self) -> EntityPrior | None:

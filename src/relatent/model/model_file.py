@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,16 +34,20 @@ from ..tensor_file import (
     starts_like_tensors,
     write_tensors,
 )
+from . import stored_types
 from .about import readable_about
+from .entity_types import EntityTypes
 from .links import LINKS, Link
 from .objective_description import CATEGORICAL, ObjectiveTerm
 from .old_model_files import terms_from_settings
 from .relation_matrices import RelationMatrices
+from .stored_names import packed, unpacked
 from .structure import COMPLEX, FULL, STORED, resolve
 
 FORMAT = "relatent"
-VERSION = 5  # the highest version this relatent reads; a file has the lowest version that can express its contents
-TENSORS = ("A", "R", "bias", "entity_names", "entity_offsets", "relation_names", "relation_offsets")  # digest order
+VERSION = 6  # the highest version this relatent reads; a file has the lowest version that can express its contents
+MODEL_TENSORS = ("A", "R", "bias", "entity_names", "entity_offsets", "relation_names", "relation_offsets")
+TENSORS = (*MODEL_TENSORS, *stored_types.TENSORS)  # in the order of the digest
 MAX_SCORE = 1e15  # of factors, and of scores that they may give: products and squares of these are finite in float32
 
 Arrays = dict[str, NDArray[Any]]
@@ -62,6 +65,7 @@ class ModelContents(NamedTuple):
     about: Mapping[str, Any]
     loss: ObjectiveTerm | None
     penalty: ObjectiveTerm | None
+    types: EntityTypes | None
 
 
 # --- writing
@@ -115,8 +119,8 @@ def _arrays_of(contents: ModelContents) -> Arrays:
         raise FitError(f"scores may reach {largest:.1g}, too much for a model; did the fit diverge?")
     for what, names in (("entity", contents.entities), ("relation", contents.relations)):
         if not names.are_numbers:
-            arrays[f"{what}_names"], arrays[f"{what}_offsets"] = _packed(names)
-    return arrays
+            arrays[f"{what}_names"], arrays[f"{what}_offsets"] = packed(names)
+    return arrays if contents.types is None else arrays | stored_types.to_tensors(contents.types)
 
 
 def _largest_score(A: NDArray[Any], R: NDArray[Any]) -> float:
@@ -125,21 +129,12 @@ def _largest_score(A: NDArray[Any], R: NDArray[Any]) -> float:
     return float(max(a, r, A.shape[1] ** 2 * a * a * r))
 
 
-def _packed(names: Names) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    try:
-        encoded = [name.encode() for name in names]
-    except UnicodeEncodeError as error:
-        raise InputError(f"{names.what} name {error.object!r} cannot be written as UTF-8; rename it") from error
-    offsets = np.zeros(len(encoded) + 1, np.int64)
-    np.cumsum([len(name) for name in encoded], out=offsets[1:])
-    return np.frombuffer(b"".join(encoded), np.uint8), offsets
-
-
 def _document_text(contents: ModelContents, arrays: Arrays) -> str:
     """The JSON document of the header with its digest filled in."""
     has_terms = contents.loss is not None or contents.penalty is not None
     structure = contents.relation_matrices.structure
     version = {FULL: 3 if has_terms else 1, COMPLEX: 4}.get(structure, 5)
+    version = 6 if set(arrays) - set(MODEL_TENSORS) else version
     document = {
         "sha256": NO_DIGEST,
         "format": FORMAT,
@@ -152,7 +147,8 @@ def _document_text(contents: ModelContents, arrays: Arrays) -> str:
     if version >= 3:
         document |= {"loss": _term_document(contents.loss), "penalty": _term_document(contents.penalty)}
     if version >= 5:
-        document["structure"] = {"name": structure.name, "parameters": asdict(structure)}
+        whole = structure == FULL
+        document["structure"] = None if whole else {"name": structure.name, "parameters": asdict(structure)}
     try:
         text = json.dumps(document, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -184,11 +180,12 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
             arrays["A"],
             RelationMatrices(_structure(file), arrays["R"], (file.shape("bias")[0], rank, rank)),
             arrays["bias"],
-            _unpacked(arrays, "entity", file.shape("A")[0]),
-            _unpacked(arrays, "relation", file.shape("bias")[0]),
+            unpacked(arrays, "entity", file.shape("A")[0]),
+            unpacked(arrays, "relation", file.shape("bias")[0]),
             _link(file.document),
             readable_about(file.document["about"]),
             *_terms(file.document),
+            stored_types.from_tensors(arrays),
         )
         for name in ("A", "R", "bias"):
             if n_wrong := n_not_finite(arrays[name]):
@@ -304,20 +301,22 @@ def _check_tensors(file: _ModelFile) -> None:
         raise RefusedFileError(f"is damaged: {n} entities, {k} relations, rank {rank}; get a fresh copy")
     parameters = _structure(file).shape(k, rank)
     fixed = {"R": parameters, "bias": (k,), "entity_offsets": (n + 1,), "relation_offsets": (k + 1,)}
+    fixed |= {"entity_types_offsets": (n + 1,), "role_types_offsets": (2 * k + 1,)}
     for name, shape in shapes.items():
         dtype = file.content.tensors[name].dtype
-        fits = shape == fixed.get(name, shape) and dtype in _allowed(name)
+        fits = shape == fixed.get(name, shape[:1] if name not in ("A", "R") else shape) and dtype in _allowed(name)
         if not fits or listed[name] != {"dtype": dtype, "shape": list(shape)}:
             raise RefusedFileError(f"is damaged: {name} is {dtype} of shape {shape}; get a fresh copy")
 
 
 def _structure(file: _ModelFile) -> Any:
     """The structure of the relation matrices, for the size of this model."""
-    version, given = file.document["format_version"], file.document.get("structure") or {}
+    version, given = file.document["format_version"], file.document.get("structure")
     k, r = file.shape("bias")[0], file.shape("A")[1]
     try:
-        stored = STORED[given["name"]](**given["parameters"]) if version > 4 else COMPLEX if version == 4 else FULL
-        return resolve(stored, k, r)
+        if version < 5 or (version > 5 and given is None):
+            return resolve(COMPLEX if version == 4 else FULL, k, r)
+        return resolve(STORED[given["name"]](**given["parameters"]), k, r)  # type: ignore[index]
     except (InputError, KeyError, TypeError, OverflowError) as error:
         raise RefusedFileError(f"has a structure this relatent does not know: {given!r}; upgrade relatent") from error
 
@@ -325,26 +324,9 @@ def _structure(file: _ModelFile) -> Any:
 def _allowed(name: str) -> tuple[str, ...]:
     if name.endswith("_names"):
         return ("uint8",)
+    if name.endswith("_types"):
+        return ("int32",)
     return ("int64",) if name.endswith("_offsets") else ("float32", "float64")
-
-
-def _unpacked(arrays: Mapping[str, NDArray[Any]], what: str, count: int) -> Names:
-    """Names from their bytes and offsets, or numbers if there are none."""
-    if f"{what}_names" not in arrays and f"{what}_offsets" not in arrays:
-        return Names(count, what=what)
-    if f"{what}_names" not in arrays or f"{what}_offsets" not in arrays:
-        raise RefusedFileError(f"is damaged: half of its {what} names are missing; get a fresh copy")
-    blob, offsets = arrays[f"{what}_names"].tobytes(), arrays[f"{what}_offsets"]
-    if offsets[0] != 0 or offsets[-1] != len(blob) or (np.diff(offsets) < 0).any():
-        raise RefusedFileError(f"is damaged: its {what} names do not fit their offsets; get a fresh copy")
-    edges = pairwise(offsets.tolist())
-    try:
-        if blob.isascii():  # decode once, then slice: twice as fast for millions of names
-            text = blob.decode("ascii")
-            return Names([text[start:stop] for start, stop in edges], what=what)
-        return Names([blob[start:stop].decode() for start, stop in edges], what=what)
-    except UnicodeDecodeError as error:
-        raise RefusedFileError(f"is damaged: its {what} names are not UTF-8; get a fresh copy") from error
 
 
 def _link(document: Mapping[str, Any]) -> Link:

@@ -21,6 +21,7 @@ from ...data.shard import Shard
 from ...deprecation import renamed_method
 from ...distributed.workers import ALONE, Workers
 from ...errors import InputError, VanishedWarning
+from ...model.entity_types import EntityTypes
 from ...model.factors import Factors
 from ...model.links import Link
 from ...model.objective_description import ObjectiveTerm
@@ -176,7 +177,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         if learned:
             about["learned"] = learned
         arrays = (A, R.astype(A.dtype), b.astype(A.dtype))
-        self.factors_ = Factors(*arrays, shard.entities, shard.relations, link, about, loss=loss, penalty=penalty)
+        types = None if shard.facts.types is None else EntityTypes.of(shard, shard.facts.types)
+        names = (shard.entities, shard.relations)
+        self.factors_ = Factors(*arrays, *names, link, about, loss=loss, penalty=penalty, types=types)
         if trace.stopped:
             raise KeyboardInterrupt(trace.verdict)
 
