@@ -21,7 +21,7 @@ LAYERS = {
         (
             ("errors",),
             ("arrays", "atomic_write", "compile_cache", "deprecation", "json_values", "progress", "random_state"),
-            ("tensor_file",),
+            ("result_tables", "tensor_file"),
             ("backend", "distributed"),
             ("data",),
             ("model",),

@@ -16,15 +16,17 @@ ensure_cache_folder()
 
 if TYPE_CHECKING:
     from .analysis.answers import Answer, Answers, answers
-    from .analysis.duplicates import DuplicatePair, Duplicates, Merge, duplicates
+    from .analysis.duplicates import duplicates
+    from .analysis.duplicates_result import DuplicatePair, Duplicates, Merge
     from .analysis.explain import Explanation, LatentComponent, Reason, explain
     from .analysis.groups import EntityGroup, TypicalFact, groups
     from .analysis.similarity import SimilarEntity, similar
     from .baselines.irm import IRM
     from .baselines.mln import MarkovLogic
     from .baselines.mrc import MRC
-    from .data.catalog import datasets, load_dataset, load_negatives, load_splits
+    from .data.catalog import Dataset, datasets, load_dataset, load_negatives, load_splits
     from .data.facts import Facts
+    from .data.facts_summary import NamedFact, RelationCounts
     from .data.heldout import HeldOut
     from .data.read.read import read
     from .data.split import presidents_folds, split
@@ -65,9 +67,11 @@ if TYPE_CHECKING:
     from .fit.optimisers import Adam, Lbfgs
     from .fit.penalties import L2, N3, Dura
     from .fit.presets import preset
-    from .model.factors import Factors, Top, load
+    from .model.factors import Factors, load
     from .model.structure import Blocks, Shared
+    from .model.top import Top
     from .plots.figures import plot_reliability
+    from .result_tables import ResultList
 
 # fmt: off
 __all__ = [
@@ -81,15 +85,16 @@ __all__ = [
     "Checkpoint", "Top", "SimilarEntity", "EntityGroup", "TypicalFact", "Explanation", "Reason", "LatentComponent",
     "Duplicates", "DuplicatePair", "Merge", "Report", "Fold", "Metrics", "Reliability", "Ranking", "RankSummary",
     "Tuned", "Trial", "Candidate", "load_negatives", "truth_test", "TruthTest", "TruthFigures", "Answers", "Answer",
-    "Blocks", "Shared",
+    "Blocks", "Shared", "ResultList", "NamedFact", "RelationCounts", "Dataset",
 ]
 # fmt: on
 
 _EXPORTS = {  # module: its public names
     ".data.facts": "Facts",
+    ".data.facts_summary": "NamedFact RelationCounts",
     ".data.heldout": "HeldOut",
     ".data.read.read": "read",
-    ".data.catalog": "datasets load_dataset load_splits load_negatives",
+    ".data.catalog": "Dataset datasets load_dataset load_splits load_negatives",
     ".data.split": "split presidents_folds",
     ".fit.estimators.als": "RescalALS",
     ".fit.estimators.rescal": "Rescal",
@@ -102,10 +107,12 @@ _EXPORTS = {  # module: its public names
     ".baselines.irm": "IRM",
     ".baselines.mrc": "MRC",
     ".baselines.mln": "MarkovLogic",
-    ".model.factors": "Factors load Top",
+    ".model.factors": "Factors load",
+    ".model.top": "Top",
     ".model.structure": "Blocks Shared",
     ".analysis.answers": "answers Answers Answer",
-    ".analysis.duplicates": "duplicates Duplicates DuplicatePair Merge",
+    ".analysis.duplicates": "duplicates",
+    ".analysis.duplicates_result": "Duplicates DuplicatePair Merge",
     ".analysis.similarity": "similar SimilarEntity",
     ".analysis.groups": "groups EntityGroup TypicalFact",
     ".analysis.explain": "explain Explanation Reason LatentComponent",
@@ -120,6 +127,7 @@ _EXPORTS = {  # module: its public names
     ".errors": "RelatentError ConvergenceWarning DataWarning InputError UnknownNameError DataError "
     "ModelFileError DownloadError FitError LostWorkerError RelatentWarning VanishedWarning PoorFitWarning "
     "CheckpointWarning",
+    ".result_tables": "ResultList",
     ".fit.checkpoint": "Checkpoint",
     ".evaluation.report": "Report Fold",
     ".evaluation.metrics": "Metrics",

@@ -26,23 +26,51 @@ UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069
 
 
 class RelatentError(Exception):
-    """Base class of all errors that relatent raises deliberately."""
+    """Base class of all errors that relatent raises deliberately.
+
+    >>> issubclass(InputError, RelatentError) and issubclass(FitError, RelatentError)
+    True
+    """
 
 
 class InputError(RelatentError, ValueError):
-    """A value from the caller is wrong; the message gives the value and says what to do."""
+    """A value from the caller is wrong; the message gives the value and says what to do.
+
+    >>> import relatent
+    >>> relatent.RescalALS(rank=0).fit(relatent.load_dataset("kinships"))
+    Traceback (most recent call last):
+    relatent.errors.InputError: rank must be a whole number of at least 1, got 0
+    """
 
 
 class DataError(InputError):
-    """Facts that cannot be read or are inconsistent."""
+    """Facts that cannot be read or are inconsistent.
+
+    >>> import relatent
+    >>> relatent.read("nowhere.tsv")
+    Traceback (most recent call last):
+    relatent.errors.DataError: nowhere.tsv: no such file
+    """
 
 
 class ModelFileError(InputError):
-    """A model file that is truncated, altered or of another format."""
+    """A model file that is truncated, altered or of another format.
+
+    >>> import relatent
+    >>> relatent.load("nowhere.relatent")
+    Traceback (most recent call last):
+    relatent.errors.ModelFileError: nowhere.relatent does not exist; check the path
+    """
 
 
 class UnknownNameError(InputError, KeyError):
-    """A name that is not in the vocabulary."""
+    """A name that is not in the vocabulary.
+
+    >>> import relatent
+    >>> relatent.load_dataset("kinship").relations
+    Traceback (most recent call last):
+    relatent.errors.UnknownNameError: unknown data set 'kinship'; did you mean 'kinships'?
+    """
 
     def __str__(self) -> str:
         """The message itself; KeyError would show its repr."""
@@ -50,7 +78,11 @@ class UnknownNameError(InputError, KeyError):
 
 
 class DownloadError(RelatentError):
-    """A data set of the catalog could not be downloaded or verified."""
+    """A data set of the catalog could not be downloaded or verified.
+
+    >>> issubclass(DownloadError, RelatentError)
+    True
+    """
 
 
 class StopFitError(RelatentError):
@@ -58,19 +90,36 @@ class StopFitError(RelatentError):
 
 
 class FitError(RelatentError):
-    """A fit that diverged."""
+    """A fit that diverged.
+
+    >>> issubclass(FitError, RelatentError)
+    True
+    """
 
 
 class LostWorkerError(FitError):
-    """Another process of a distributed fit stopped responding."""
+    """Another process of a distributed fit stopped responding.
+
+    >>> issubclass(LostWorkerError, FitError)
+    True
+    """
 
 
 class RelatentWarning(UserWarning):
-    """Base class of all warnings of relatent."""
+    """Base class of all warnings of relatent.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", RelatentWarning)  # silences all of them
+    """
 
 
 class VanishedWarning(RelatentWarning):
-    """The penalties shrank all factors to zero, so that every prediction is the same."""
+    """The penalties shrank all factors to zero, so that every prediction is the same.
+
+    >>> VanishedWarning.REMEDY.partition(";")[0]
+    'the penalties are too strong for this few facts per entity'
+    """
 
     REMEDY = (
         "the penalties are too strong for this few facts per entity; lower l2_entities and l2_relations, say to 0.1"
@@ -78,19 +127,35 @@ class VanishedWarning(RelatentWarning):
 
 
 class PoorFitWarning(RelatentWarning):
-    """The factors explain little of the data; another model would do better."""
+    """The factors explain little of the data; another model would do better.
+
+    >>> issubclass(PoorFitWarning, RelatentWarning)
+    True
+    """
 
 
 class ConvergenceWarning(RelatentWarning):
-    """A fit stopped before it converged."""
+    """A fit stopped before it converged.
+
+    >>> issubclass(ConvergenceWarning, RelatentWarning)
+    True
+    """
 
 
 class CheckpointWarning(RelatentWarning):
-    """The state of a fit could not be saved; the fit continues."""
+    """The state of a fit could not be saved; the fit continues.
+
+    >>> issubclass(CheckpointWarning, RelatentWarning)
+    True
+    """
 
 
 class DataWarning(RelatentWarning):
-    """Some of the input was not used."""
+    """Some of the input was not used.
+
+    >>> issubclass(DataWarning, RelatentWarning)
+    True
+    """
 
 
 def one_line(problem: object, max_characters: int | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Progress of long work: one callback signature; on standard error a bar, or without a terminal a line now and then."""
+"""Progress of long work, by one callback signature: a bar in a terminal or a notebook, else a line now and then."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int, str], None]  # done, total, note
 
 SECONDS_BETWEEN_LINES = 10.0  # without a terminal; nothing is written about work that ends before
+SECONDS_BETWEEN_UPDATES = 0.2  # of a bar in a notebook
 MAX_LINE_RATE = 1 / 30  # seconds between lines are at least this share of the elapsed time
 SPEED_WINDOW_SECONDS = 3600.0  # of steps that the remaining time is estimated from: one step may take minutes
 
@@ -42,13 +44,15 @@ def bar(
     """A bar with the elapsed and the remaining time; yields the callback (done, total, note) that moves it.
 
     `note` is shown until the first call. `at_most`: the work may end before `total`, as a fit that converges does.
-    `in_bytes`: done and total are bytes. Without a terminal, the same is written as a line every ten seconds.
+    `in_bytes`: done and total are bytes. In a notebook the bar is part of the cell's output. Elsewhere without a
+    terminal, the same is written as a line every ten seconds.
     """
     from rich.console import Console
 
     out = console or Console(stderr=True)
     if not out.is_terminal:
-        with _lines(title, out, at_most=at_most, in_bytes=in_bytes, note=note) as report:
+        write = _in_notebook if out.is_jupyter else _lines
+        with write(title, out, at_most=at_most, in_bytes=in_bytes, note=note) as report:
             yield report
         return
     from rich import progress as rich
@@ -98,6 +102,34 @@ def _lines(title: str, out: Console, *, at_most: bool, in_bytes: bool, note: str
     finally:
         ended.set()
         writer.join()
+
+
+@contextmanager
+def _in_notebook(title: str, out: Console, *, at_most: bool, in_bytes: bool, note: str) -> Iterator[Progress]:
+    """A bar in the output of a notebook's cell, which keeps its last state; needs no widgets."""
+    from IPython.display import display
+
+    last, start = (0, 0, note), time.monotonic()
+
+    def shown() -> dict[str, str]:
+        text = _line(title, *last, time.monotonic() - start, at_most, in_bytes)
+        value = f" value={last[0]} max={last[1]}" if last[1] else ""
+        return {"text/plain": text, "text/html": f"<progress{value}></progress> {escape(text)}"}
+
+    handle: Any = display(shown(), raw=True, display_id=True)
+    updated = start
+
+    def report(done: int, total: int, note: str) -> None:
+        nonlocal last, updated
+        last = done, total, note
+        if time.monotonic() - updated >= SECONDS_BETWEEN_UPDATES:
+            updated = time.monotonic()
+            handle.update(shown(), raw=True)
+
+    try:
+        yield report
+    finally:
+        handle.update(shown(), raw=True)
 
 
 def _line(title: str, done: int, total: int, note: str, elapsed: float, at_most: bool, in_bytes: bool) -> str:

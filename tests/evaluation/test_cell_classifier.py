@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -102,7 +103,7 @@ def test_the_size_of_the_graph_follows_from_X_unless_given():
     [
         (CELLS[:, :2], TRUTH, r"X must be a non-empty \(n, 3\) array of cells, got shape \(648, 2\)"),
         (CELLS[:0], TRUTH[:0], r"X must be a non-empty \(n, 3\) array of cells, got shape \(0, 3\)"),
-        (CELLS * 1.0, TRUTH, "X must contain ids, whole numbers from 0, got values of type float64"),
+        (CELLS * 1.0, TRUTH, "X must contain names or ids, whole numbers from 0, got values of type float64"),
         (CELLS, TRUTH[1:], "X and y must be equally long, got 648 and 647"),
         (CELLS, TRUTH * 2, "y must contain the truth of each cell: 0 or 1, False or True"),
         (CELLS, TRUTH[:, None], "y must contain the truth of each cell"),
@@ -114,8 +115,23 @@ def test_wrong_inputs_are_refused(X, y, message):
         model().fit(X, y)
 
 
+def test_cells_by_name_give_the_fit_of_cells_by_id():
+    """Names of a data frame, in an order of their own; a fold of X need not have all names."""
+    entities, relations = [f"e{i:02}" for i in range(18)], ["likes", "knows"]
+    named = pd.DataFrame({"s": CELLS[:, 0], "r": CELLS[:, 1], "o": CELLS[:, 2]})
+    named = named.assign(s=[entities[i] for i in named.s], r=[relations[k] for k in named.r])
+    named = named.assign(o=[entities[i] for i in named.o])
+    by_name = relatent.CellClassifier(als(), entity_names=entities, relation_names=relations)
+    np.testing.assert_array_equal(
+        by_name.fit(named, TRUTH).predict_proba(named), model().fit(CELLS, TRUTH).predict_proba(CELLS)
+    )
+    assert cross_val_score(by_name, named, TRUTH, cv=3, scoring="average_precision").min() > 0.95
+    with pytest.raises(UnknownNameError):
+        by_name.predict(np.array([["nobody", "likes", "e00"]]))
+
+
 def test_a_cell_cannot_be_both_true_and_false():
-    with pytest.raises(InputError, match=r"a cell cannot be both true and false, got \[3, 1, 2\]"):
+    with pytest.raises(InputError, match=r"a cell cannot be both true and false, got 3 \| 1 \| 2"):
         model().fit([[3, 1, 2], [0, 0, 1], [3, 1, 2]], [1, 0, 0])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,12 @@ from ..data.names import Names
 from ..errors import InputError
 from ..json_values import to_json_object
 from ..model.factors import Factors, against_others, best_first
+from ..result_tables import data_frame, html_table, result_record
 from .known_facts import KnownFacts
 from .probabilities import base_rates
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MARK, OMIT, ONLY = "mark", "omit", "only"  # how known answers are treated
 BLOCK_SCORES = 1 << 24  # scores computed at a time: 64 MB in single precision
@@ -22,6 +26,7 @@ MIN_PROBABILITY = 0.5  # of a prediction that moves its section to the front
 MAX_KNOWN_SHOWN = 25  # known facts per section
 
 
+@result_record
 class Answer(NamedTuple):
     """An entity or relation that may fill the open place of a question.
 
@@ -52,11 +57,16 @@ class Answers(NamedTuple):
         """The fields as JSON values."""
         return to_json_object(self)
 
-    def to_pandas(self) -> Any:
-        """One row per answer: name, score, probability, known, rank, lift."""
-        import pandas as pd
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per answer: name, score, probability, known, rank, lift; needs pandas."""
+        return data_frame(self.answers, Answer._fields)
 
-        return pd.DataFrame(self.answers, columns=Answer._fields)
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), self.answers)
+
+    def __repr__(self) -> str:
+        best = f", best {self.answers[0].name!r}" if self.answers else ""
+        return f"Answers({len(self.answers)} for the {self.open}, {self.n_known} known{best})"
 
 
 class EntitySection(NamedTuple):

@@ -13,11 +13,9 @@ without a common fact would never be found. Pass `shared=` if you know the overl
 
 from __future__ import annotations
 
-import csv
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,19 +23,15 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from ..arrays import Ids, Mask, Matrix, Vector
-from ..atomic_write import replacing
 from ..data.facts import Facts
 from ..deprecation import renamed_arguments
 from ..errors import ConvergenceWarning, InputError, PoorFitWarning
 from ..fit.estimators.als import RescalALS
-from ..json_values import to_json_object
 from ..model.factors import Factors
 from ..progress import Progress, reporting, silent
 from ..random_state import RandomState, to_seed
 from .duplicate_features import FEATURE_SIGNS, HALVES_BY_COUNTS, MIN_FACTS, CandidatePairs, candidate_pairs
-
-if TYPE_CHECKING:
-    import pandas as pd
+from .duplicates_result import DuplicatePair, Duplicates, Merge
 
 ENTITIES_PER_SPLIT = 12  # one entity in 12 is split per round: more would change the graph too much
 MIN_SPLITS, MAX_SPLITS = 5, 500  # per round, if there are enough entities
@@ -49,56 +43,6 @@ SHARED_FRACTIONS = (0.0, 0.2, 0.6, 1.0)  # of the facts, by the halves of split 
 MAX_ITER_ALS = 40
 MAX_RANK, DEFAULT_L2 = 100, 1.0  # of the fits; the penalty where the model is not fitted by least squares
 MAX_ENTITIES = 50_000  # all pairs are compared
-
-
-class DuplicatePair(NamedTuple):
-    """Two entities and the probability that they are the same.
-
-    >>> pair = DuplicatePair("Al Gore", "Albert Gore", 0.9, shared=3, joined=False)
-    >>> Duplicates([pair], merges=[]).to_dict()["pairs"][0]["probability"]
-    0.9
-    """
-
-    name: str
-    other: str
-    probability: float
-    shared: int  # facts that both have
-    joined: bool  # a fact has one as subject and the other as object: they are not merged
-
-
-class Merge(NamedTuple):
-    """An entity that should take another's name.
-
-    >>> Merge("Albert Gore", into="Al Gore", probability=0.9, facts=2).into
-    'Al Gore'
-    """
-
-    name: str
-    into: str
-    probability: float  # mean over all pairs in its group
-    facts: int
-
-
-class Duplicates(NamedTuple):
-    """Pairs that may be the same, best first, and the proposed merges; the result of `duplicates`.
-
-    >>> pair = DuplicatePair("Al Gore", "Albert Gore", 0.9, shared=3, joined=False)
-    >>> Duplicates([pair], [Merge("Albert Gore", "Al Gore", 0.9, 2)]).to_pandas().shape
-    (1, 5)
-    """
-
-    pairs: list[DuplicatePair]
-    merges: list[Merge]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return to_json_object(self)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The pairs as a data frame; needs pandas."""
-        import pandas as pd
-
-        return pd.DataFrame(self.pairs, columns=list(DuplicatePair._fields))
 
 
 class TrainingPairs(NamedTuple):
@@ -381,14 +325,3 @@ def _merges(factors: Factors, groups: Sequence[tuple[list[int], float]], n_facts
         for members, probability in groups
         for i in members[1:]
     ]
-
-
-def write_merges(merges: Sequence[Merge], path: Path) -> None:
-    """Write a TSV file with a header row and one row per merge."""
-    try:
-        with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
-            rows = csv.writer(file, delimiter="\t", lineterminator="\n")
-            rows.writerow(Merge._fields)
-            rows.writerows((merge.name, merge.into, f"{merge.probability:.4f}", merge.facts) for merge in merges)
-    except OSError as error:
-        raise InputError(f"{path}: the table could not be written: {error.strerror or error}") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,11 @@ from ..errors import InputError
 from ..json_values import to_json_object
 from ..model.entity_regression import EntityCells, FactInfluences, fact_influences
 from ..model.factors import Factors, best_first
+from ..result_tables import data_frame, html_table, result_record
 from .known_facts import KnownFacts
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Cell = tuple[int, int, int]  # subject, relation, object
 MIN_CANDIDATES = 10  # facts of each of the two entities whose influence is computed exactly
@@ -23,6 +27,7 @@ EXAMPLES_PER_COMPONENT = 3  # entities named on each side
 MAX_SHOWN_RANK = 10  # beyond, an improbable answer is called unlikely
 
 
+@result_record
 class Reason(NamedTuple):
     """A known fact and its influence on the score.
 
@@ -36,6 +41,7 @@ class Reason(NamedTuple):
     influence: float  # on θ, compared with other cells of the relation; in log-odds for the logistic likelihood
 
 
+@result_record
 class LatentComponent(NamedTuple):
     """One latent component of the score, and other entities with large values in it.
 
@@ -68,6 +74,16 @@ class Explanation(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""
         return to_json_object(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The reasons, strongest first: subject, relation, object, influence; needs pandas."""
+        return data_frame(self.reasons, Reason._fields)
+
+    def _repr_html_(self) -> str:
+        return html_table(self.sentence, self.reasons)
+
+    def __repr__(self) -> str:
+        return f"Explanation(probability {self.probability:.3g}, {len(self.reasons)} reasons: {self.sentence})"
 
 
 @renamed_arguments(count="k")

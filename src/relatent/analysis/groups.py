@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,12 @@ from ..json_values import to_json_object
 from ..model.factors import Factors
 from ..progress import Progress, silent
 from ..random_state import RandomState, to_seed
+from ..result_tables import ResultList, data_frame, html_table, name_list, result_record
 from .similarity import profiles
 from .types_by_role import types_by_role
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 METHODS = ("auto", "roles", "k-means", "hierarchical", "hdbscan")
 MAX_ENTITIES_HDBSCAN = 5000  # "auto" tries HDBSCAN up to this size, a few seconds
@@ -27,6 +31,7 @@ MAX_ENTITIES_SILHOUETTE = 2000  # the number of groups is chosen on a sample of 
 MIN_PROBABILITY_GAIN = 0.01  # of a typical fact over the same fact for the average entity
 
 
+@result_record
 class TypicalFact(NamedTuple):
     """A fact that members of a group are more likely to have than other entities.
 
@@ -40,6 +45,10 @@ class TypicalFact(NamedTuple):
     neighbour: str
     probability: float  # for the mean vector of the group
     elsewhere: float  # for the mean vector of all entities
+
+    def __str__(self) -> str:
+        ends = ("…", self.neighbour) if self.role == "subject" else (self.neighbour, "…")
+        return f"{ends[0]} {self.relation} {ends[1]} ({self.probability:.2f})"
 
 
 class EntityGroup(NamedTuple):
@@ -57,11 +66,21 @@ class EntityGroup(NamedTuple):
         """The fields as JSON values."""
         return to_json_object(self)
 
+    def to_pandas(self) -> pd.DataFrame:
+        """The typical facts, one row each; needs pandas."""
+        return data_frame(self.typical, TypicalFact._fields)
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), self.typical)
+
+    def __repr__(self) -> str:
+        return f"EntityGroup({self.number}, {len(self.names)} entities: {name_list(self.names)})"
+
 
 @renamed_arguments(typical="k")
 def groups(
     factors: Factors, method: str = "auto", n_groups: int | None = None, *, k: int = 5, random_state: RandomState = 0
-) -> list[EntityGroup]:
+) -> ResultList[EntityGroup]:
     """Cluster the entities; largest group first, each with its k most typical facts.
 
     Parameters
@@ -81,12 +100,11 @@ def groups(
     """
     _check_method(len(factors.entities), method, n_groups)
     B = profiles(factors)
-    return [
+    labels = group_labels(factors, B, method, n_groups, to_seed(random_state) % (1 << 32))
+    return ResultList(
         EntityGroup(number, [factors.entities[i] for i in members.tolist()], typical_facts(factors, members, k))
-        for number, members in enumerate(
-            group_members(B, group_labels(factors, B, method, n_groups, to_seed(random_state) % (1 << 32)))
-        )
-    ]
+        for number, members in enumerate(group_members(B, labels))
+    )
 
 
 def group_members(B: Matrix, labels: NDArray[np.int64]) -> list[Ids]:

@@ -12,34 +12,31 @@ directions that no relation uses. The vectors are centred because scores that al
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..arrays import Matrix, Vector
 from ..backend import gram_matrix as gram
 from ..errors import InputError
-from ..json_values import to_json_object
 from ..model.factors import Factors, best_first
+from ..result_tables import ResultList, result_record
 
 
+@result_record
 class SimilarEntity(NamedTuple):
     """An entity and its similarity to the given one.
 
-    >>> SimilarEntity("uk", 0.75).to_dict()
-    {'name': 'uk', 'similarity': 0.75}
+    >>> SimilarEntity("uk", 0.75).similarity
+    0.75
     """
 
     name: str
     similarity: float  # cosine, at most 1
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return to_json_object(self)
 
-
-def similar(factors: Factors, entity: str | int, k: int = 10) -> list[SimilarEntity]:
-    """The k entities most similar to the given one, best first; `pandas.DataFrame` makes a table of the list.
+def similar(factors: Factors, entity: str | int, k: int = 10) -> ResultList[SimilarEntity]:
+    """The k entities most similar to the given one, best first.
 
     >>> import relatent
     >>> model = relatent.RescalALS(rank=10).fit(relatent.load_dataset("kinships")).factors_
@@ -53,12 +50,15 @@ def similar(factors: Factors, entity: str | int, k: int = 10) -> list[SimilarEnt
     return nearest(factors, B, B[i], k, exclude=i)
 
 
-def nearest(factors: Factors, B: Matrix, profile: Vector, k: int, *, exclude: int | None = None) -> list[SimilarEntity]:
+def nearest(
+    factors: Factors, B: Matrix, profile: Vector, k: int, *, exclude: int | None = None
+) -> ResultList[SimilarEntity]:
     """The k entities whose profiles B are nearest to a profile, best first, without the entity `exclude`."""
     similarity = B @ profile
     if exclude is not None:
         similarity[exclude] = -np.inf
-    return [SimilarEntity(factors.entities[j], float(similarity[j])) for j in best_first(similarity, k).tolist()]
+    best = best_first(similarity, k).tolist()
+    return ResultList(SimilarEntity(factors.entities[j], float(similarity[j])) for j in best)
 
 
 def profiles(factors: Factors) -> Matrix:

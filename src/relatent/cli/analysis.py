@@ -127,7 +127,7 @@ def duplicates(
     Example: relatent duplicates people.relatent --known people.tsv --threshold 0.8 -o merges.tsv
     """
     from ..analysis.duplicates import duplicates as find
-    from ..analysis.duplicates import write_merges
+    from ..analysis.duplicates_result import write_merges
     from ..atomic_write import check_writable
     from ..model.factors import load
     from ..progress import bar

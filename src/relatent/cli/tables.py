@@ -12,7 +12,7 @@ from rich.text import Text
 from ..errors import printable
 
 if TYPE_CHECKING:
-    from ..analysis.duplicates import Duplicates
+    from ..analysis.duplicates_result import Duplicates
     from ..analysis.explain import Explanation
     from ..analysis.groups import EntityGroup
     from ..analysis.similarity import SimilarEntity

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..errors import DataError, DownloadError, UnknownNameError, one_line
 from ..progress import Progress, reporting
+from ..result_tables import Result, ResultList
 from .facts import Facts
 from .facts_union import over_one_vocabulary, union
 from .names import Names
@@ -31,8 +32,13 @@ _MAX_MEMBER_BYTES = 256 << 20  # size of an unpacked file of an archive, which i
 
 
 @dataclass(frozen=True)
-class Dataset:
-    """An entry of the catalog."""
+class Dataset(Result):
+    """An entry of the catalog.
+
+    >>> import relatent
+    >>> relatent.datasets()[1].name, relatent.datasets()[1].n_facts
+    ('kinships', 10790)
+    """
 
     name: str
     title: str
@@ -77,9 +83,13 @@ def _catalog() -> dict[str, _Entry]:
     return entries
 
 
-def datasets() -> list[Dataset]:
-    """The data sets that `load_dataset` can load."""
-    return [entry.dataset for entry in _catalog().values()]
+def datasets() -> ResultList[Dataset]:
+    """The data sets that `load_dataset` can load.
+
+    >>> [entry.name for entry in datasets() if entry.embedded]
+    ['presidents', 'kinships', 'ecoli-ppi']
+    """
+    return ResultList(entry.dataset for entry in _catalog().values())
 
 
 def load_dataset(name: str, *, progress: bool | Progress | None = None) -> Facts:
@@ -101,7 +111,10 @@ def load_dataset(name: str, *, progress: bool | Progress | None = None) -> Facts
 
 
 def load_splits(name: str, *, progress: bool | Progress | None = None) -> tuple[Facts, Facts, Facts]:
-    """Training, validation and test facts of a benchmark over one vocabulary; `progress` as in `load_dataset`."""
+    """Training, validation and test facts of a benchmark over one vocabulary; `progress` as in `load_dataset`.
+
+    >>> train, valid, test = load_splits("codex-s")  # downloads 1 MB on first use  # doctest: +SKIP
+    """
     dataset, remotes, _ = _find(name)
     if not dataset.splits:
         names = ", ".join(other.name for other in datasets() if other.splits)
@@ -115,7 +128,10 @@ def load_splits(name: str, *, progress: bool | Progress | None = None) -> tuple[
 
 
 def load_negatives(name: str, *, progress: bool | Progress | None = None) -> tuple[Facts, Facts]:
-    """Plausible validation and test statements verified to be false, by the ids of `load_splits`, for `truth_test`."""
+    """Plausible validation and test statements verified to be false, by the ids of `load_splits`, for `truth_test`.
+
+    >>> valid, test = load_negatives("codex-s")  # downloaded on first use  # doctest: +SKIP
+    """
     dataset, _, remotes = _find(name)
     if not dataset.negatives:
         names = ", ".join(other.name for other in datasets() if other.negatives)

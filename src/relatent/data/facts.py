@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import Ids, Mask, Matrix, Triples, Vector
 from ..deprecation import renamed_method
 from ..errors import DataError
+from ..result_tables import MAX_ROWS, Result, ResultList, html_table
 from .array_checks import (
     Attributes,
     cell_columns,
@@ -28,13 +29,17 @@ from .array_checks import (
     vocabulary,
 )
 from .cell_keys import cell_keys, cells_of, is_in_sorted, sorted_unique
+from .facts_summary import NamedFact, RelationCounts, facts_frame, named_facts, relation_counts
 from .names import Names
 from .tensors import cells_of_tensor
 from .type_sets import TypeSets
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Facts:
+class Facts(Result):
     """True facts over a vocabulary; every other cell is false unless it is listed as unobserved.
 
     Build it with `relatent.read`, `relatent.load_dataset`, `Facts.from_arrays` or `Facts.from_tensor`.
@@ -85,6 +90,9 @@ class Facts:
         lists cells whose truth is not known, by id or by name: an (m, 3) array or a tuple of three arrays. A duplicate
         fact counts once. `times` says how often each fact was seen; the times of duplicates add up. `types` are the
         types of entities, by name: models offer no answers of a wrong type.
+
+        >>> Facts.from_arrays([0, 1], [0, 0], [1, 2], entity_names=["Ann", "Bob", "Cid"], relation_names=["likes"])
+        Facts(2 facts, 3 entities, 1 relations)
         """
         s, k, o = (
             id_or_name_column(values, what)
@@ -163,7 +171,12 @@ class Facts:
         relation_names: Sequence[str] | None = None,
         attributes: Attributes | None = None,
     ) -> Facts:
-        """Facts from an array (N, N, K) or a list of K sparse N × N matrices of 0, 1 and NaN (= unobserved)."""
+        """Facts from an array (N, N, K) or a list of K sparse N × N matrices of 0, 1 and NaN (= unobserved).
+
+        >>> import numpy as np
+        >>> Facts.from_tensor(np.array([[[0.0], [1.0]], [[np.nan], [0.0]]]))
+        Facts(1 facts, 2 entities, 1 relations, 1 unobserved cells)
+        """
         cells = cells_of_tensor(x)
         return cls.from_arrays(
             *cells.facts.T,
@@ -261,9 +274,41 @@ class Facts:
         return has_off_diagonal & ~is_one_way
 
     def named(self, cells: Triples | None = None) -> list[tuple[str, str, str]]:
-        """The facts, or the given cells, by name."""
+        """The facts, or the given cells, by name.
+
+        >>> Facts.from_arrays(["Ann"], ["likes"], ["Bob"]).named()
+        [('Ann', 'likes', 'Bob')]
+        """
         cells = self.triples if cells is None else cells
         return [(self.entities[s], self.relations[k], self.entities[o]) for s, k, o in cells.tolist()]
+
+    def head(self, n: int = 5) -> ResultList[NamedFact]:
+        """The first n facts by name; facts are sorted by relation.
+
+        >>> Facts.from_arrays(["Ann", "Bob"], ["likes", "likes"], ["Bob", "Cid"]).head(1)
+        [NamedFact(subject='Ann', relation='likes', object='Bob')]
+        """
+        return named_facts(self.triples[:n], self.entities, self.relations)
+
+    def describe(self) -> ResultList[RelationCounts]:
+        """Each relation with its number of facts, subjects and objects, and whether it is symmetric; most facts first.
+
+        >>> Facts.from_arrays(["Ann", "Bob"], ["likes", "likes"], ["Bob", "Ann"]).describe()
+        [RelationCounts(relation='likes', facts=2, subjects=2, objects=2, symmetric=True)]
+        """
+        return relation_counts(self.triples, self.relations, self.symmetric)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per fact: subject, relation, object, and weight and count if there are any; needs pandas.
+
+        >>> Facts.from_arrays(["Ann"], ["likes"], ["Bob"]).to_pandas().columns.tolist()
+        ['subject', 'relation', 'object']
+        """
+        extra = {"weight": self.weights, "count": self.times}
+        return facts_frame(self.triples, self.entities, self.relations, extra)
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), self.head(MAX_ROWS), len(self))
 
     def __repr__(self) -> str:
         text = f"{len(self)} facts, {self.n_entities} entities, {self.n_relations} relations"

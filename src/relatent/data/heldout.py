@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Mask, Triples, Vector
 from ..errors import InputError
+from ..result_tables import MAX_ROWS, Result, html_table
 from .cell_keys import cells_of, sorted_unique
 from .facts import Facts
 from .shard import Shard
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ZEROS_PER_FACT = 20
 MIN_PROBABILITY = 1e-12  # log loss raises smaller probabilities to this
@@ -26,9 +30,13 @@ class HasProbability(Protocol):
         """The probability of each cell, for ids or names."""
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOut:
-    """Cells (subject, relation, object), whether each is true, and how many cells each represents."""
+@dataclass(frozen=True, eq=False, repr=False)
+class HeldOut(Result):
+    """Cells (subject, relation, object), whether each is true, and how many cells each represents.
+
+    >>> HeldOut(np.array([[0, 0, 1], [1, 0, 0]]), np.array([True, False]))
+    HeldOut(2 cells, 1 true)
+    """
 
     cells: Triples  # (n, 3)
     truth: Mask  # (n,)
@@ -55,6 +63,26 @@ class HeldOut:
             np.repeat([True, False], [len(validation), len(zeros)]),
             np.repeat([1.0, weight], [len(validation), len(zeros)]),
         )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per cell: ids of subject, relation and object, truth, and weight if there are any; needs pandas."""
+        import pandas as pd
+
+        return pd.DataFrame(self._columns(len(self.cells)))
+
+    def _columns(self, n: int) -> dict[str, Vector]:
+        columns = dict(zip(("subject", "relation", "object"), self.cells[:n].T, strict=True)) | {
+            "truth": self.truth[:n]
+        }
+        return columns if self.weights is None else {**columns, "weight": self.weights[:n]}
+
+    def _repr_html_(self) -> str:
+        columns = self._columns(MAX_ROWS)
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return html_table(repr(self), rows, len(self.cells))
+
+    def __repr__(self) -> str:
+        return f"HeldOut({len(self.cells)} cells, {int(self.truth.sum())} true)"
 
     def facts(self, like: Facts) -> Facts:
         """The true cells as facts over the vocabulary of `like`."""

@@ -115,6 +115,10 @@ def presidents_folds(
 
     Each fold holds out the party of some of the presidents who had a vice president, or of some vice presidents: all
     cells (person, party, p) over all parties p.
+
+    >>> import relatent
+    >>> len(relatent.presidents_folds(relatent.load_dataset("presidents"), folds=10))
+    10
     """
     party, vice_president = facts.relations.id("party"), facts.relations.id("vicePresident")
     # facts are (president, vicePresident, vice president)

@@ -36,6 +36,9 @@ class Workers:
     """The group of workers that run one fit, seen from one of them; `Workers.join()` under torchrun, else `ALONE`.
 
     Methods that communicate are collective: every worker must call the same ones in the same order.
+
+    >>> Workers().size  # one process alone; `with Workers.join() as workers` under torchrun
+    1
     """
 
     def __init__(self, rank: int = 0, size: int = 1, *, store: Any = None):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..arrays import Mask, Triples, Vector
+from ..arrays import Mask, Vector
+from ..data.array_checks import id_or_name_column, stack, vocabulary
 from ..data.cell_keys import cell_keys, cells_of
 from ..data.facts import Facts
 from ..errors import InputError
 from ..fit.estimators.base import Estimator
 
+Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # subjects, relations, objects
 MAX_CELLS_UNOBSERVED = 20_000_000  # cells not in X are listed one by one as unobserved
 
 
@@ -23,13 +26,14 @@ MAX_CELLS_UNOBSERVED = 20_000_000  # cells not in X are listed one by one as uno
 class CellClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A relatent estimator as a scikit-learn classifier of cells.
 
-    X is an (n, 3) array of ids (subject, relation, object), y the truth of each cell. Cells that are not in X are
-    unobserved in the fit, so `cross_val_score` and `GridSearchCV` mask the cells they hold out.
+    X is an (n, 3) array or data frame of names or ids (subject, relation, object), y the truth of each cell. Cells that
+    are not in X are unobserved in the fit, so `cross_val_score` and `GridSearchCV` mask the cells they hold out.
 
     Parameters
     ----------
     estimator : RescalALS, RescalLogit, …; its settings are `estimator__rank` and so on
     n_entities, n_relations : size of the graph; None: the largest ids in X, which a fold of X may lack
+    entity_names, relation_names : all names, if X has names; None: the names in X, which a fold of X may lack
     unlisted : "unobserved", or "zero": cells not in X are false, for knowledge graphs that list only true cells
 
     >>> import numpy as np, relatent
@@ -38,56 +42,60 @@ class CellClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> model = relatent.CellClassifier(relatent.RescalLogit(rank=4, l2_entities=0.1, l2_relations=0.1))
     >>> bool((model.fit(X, y).predict(X) == y).all())
     True
+    >>> named = np.array([["Ann", "likes", "Bob"], ["Bob", "likes", "Ann"], ["Ann", "likes", "Cid"]])
+    >>> model.set_params(estimator__rank=2).fit(named, [1, 0, 1]).predict(named).tolist()
+    [1, 0, 1]
     """
 
     estimator: Estimator | None = None
     n_entities: int | None = None
     n_relations: int | None = None
     unlisted: str = "unobserved"
+    entity_names: Sequence[str] | None = None
+    relation_names: Sequence[str] | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> CellClassifier:
         """Fit the estimator to cells and their truth."""
         if self.estimator is None:
             raise InputError("estimator must be given, for example CellClassifier(RescalLogit(rank=10))")
         cells, truth = _checked_cells(X), _checked_truth(y)
-        if len(cells) != len(truth):
-            raise InputError(f"X and y must be equally long, got {len(cells)} and {len(truth)}")
+        if len(cells[0]) != len(truth):
+            raise InputError(f"X and y must be equally long, got {len(cells[0])} and {len(truth)}")
         self.classes_ = np.unique(np.asarray(y))
         self.n_features_in_ = 3
         self.estimator_ = clone(self.estimator).fit(self._facts(cells, truth))
         return self
 
-    def _facts(self, cells: Triples, truth: Mask) -> Facts:
+    def _facts(self, cells: Columns, truth: Mask) -> Facts:
         if self.unlisted not in ("unobserved", "zero"):
             raise InputError(f"unlisted must be 'unobserved' or 'zero', got {self.unlisted!r}")
-        facts = Facts.from_arrays(*cells[truth].T, n_entities=self._size(0, cells), n_relations=self._size(1, cells))
-        facts.entities.ids(cells[:, [0, 2]]), facts.relations.ids(cells[:, 1])  # false cells must be in range too
-        both = facts.contains(cells) & ~truth
+        s, k, o = cells
+        entities = vocabulary(self.entity_names, self.n_entities, (s, o), "entity")
+        relations = vocabulary(self.relation_names, self.n_relations, (k,), "relation")
+        ids = stack(entities.ids(s), relations.ids(k), entities.ids(o))
+        facts = Facts.from_ids(ids[truth], entities, relations)
+        both = facts.contains(ids) & ~truth
         if both.any():
-            raise InputError(f"a cell cannot be both true and false, got {cells[both][0].tolist()}")
+            named = " | ".join(facts.named(ids[both][:1])[0])
+            raise InputError(f"a cell cannot be both true and false, got {named}")
         if self.unlisted == "zero":
             return facts
         if facts.n_cells > MAX_CELLS_UNOBSERVED:
             raise InputError(
                 f"{facts.n_cells:,} cells are too many to list those not in X as unobserved; use unlisted='zero'"
             )
-        unlisted = np.setdiff1d(np.arange(facts.n_cells), cell_keys(cells, facts.n_entities))
+        unlisted = np.setdiff1d(np.arange(facts.n_cells), cell_keys(ids, facts.n_entities))
         return facts.hold_out(cells_of(unlisted, facts.n_entities), masked=True)
-
-    def _size(self, column: int, cells: Triples) -> int:
-        given = self.n_relations if column else self.n_entities
-        ids = cells[:, 1] if column else cells[:, [0, 2]]
-        return given if given is not None else int(ids.max()) + 1
 
     def decision_function(self, X: ArrayLike) -> Vector:
         """θ of each cell."""
         check_is_fitted(self)
-        return self.estimator_.factors_.score(*_checked_cells(X).T)  # type: ignore[no-any-return]
+        return self.estimator_.factors_.score(*_checked_cells(X))  # type: ignore[no-any-return]
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """The probabilities of false and true of each cell, (n, 2)."""
         check_is_fitted(self)
-        p = np.asarray(self.estimator_.factors_.probability(*_checked_cells(X).T), np.float64)
+        p = np.asarray(self.estimator_.factors_.probability(*_checked_cells(X)), np.float64)
         return np.stack([1 - p, p], axis=1)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -96,13 +104,15 @@ class CellClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.classes_[predicted]  # type: ignore[no-any-return]
 
 
-def _checked_cells(X: ArrayLike) -> Triples:
+def _checked_cells(X: ArrayLike) -> Columns:
+    """Subjects, relations and objects, each by id or by name."""
     cells = np.asarray(X)
     if cells.ndim != 2 or cells.shape[1] != 3 or not len(cells):
         raise InputError(f"X must be a non-empty (n, 3) array of cells, got shape {cells.shape}")
-    if cells.dtype.kind not in "iu":
-        raise InputError(f"X must contain ids, whole numbers from 0, got values of type {cells.dtype}")
-    return cells
+    if cells.dtype.kind not in "iuUOT":
+        raise InputError(f"X must contain names or ids, whole numbers from 0, got values of type {cells.dtype}")
+    s, k, o = (id_or_name_column(column, "cells") for column in cells.T)
+    return s, k, o
 
 
 def _checked_truth(y: ArrayLike) -> Mask:

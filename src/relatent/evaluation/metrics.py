@@ -16,6 +16,7 @@ from sklearn import metrics
 from ..arrays import Mask, Vector
 from ..data.heldout import HeldOut, log_loss
 from ..errors import InputError
+from ..result_tables import result_record
 
 
 class Predicted(NamedTuple):
@@ -41,6 +42,7 @@ def pooled(parts: Sequence[Predicted]) -> Predicted:
     )
 
 
+@result_record
 class Metrics(NamedTuple):
     """How well scores and probabilities of cells agree with their truth.
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -30,12 +30,10 @@ from ..errors import DataWarning, FitError, InputError
 from ..json_values import to_json
 from ..model.factors import Factors, against_others
 from ..progress import Progress, reporting
+from ..result_tables import Result, html_table, result_record
 from .frequency_baseline import Frequencies
 from .ranking_questions import Questions, extended, n_isolated, questions_of, translated
 from .training_overlap import n_trained_on
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 BLOCK_BYTES = 64 << 20  # scores computed at a time
 SIDES = ("subject", "object")  # the place a question asks for
@@ -43,6 +41,7 @@ SIDES = ("subject", "object")  # the place a question asks for
 Counts = NDArray[np.int64]
 
 
+@result_record
 class RankSummary(NamedTuple):
     """The usual figures of a set of ranks.
 
@@ -57,10 +56,11 @@ class RankSummary(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ranking:
+class Ranking(Result):
     """Filtered ranks of test facts and their summary; the result of `evaluate`.
 
-    Row i belongs to `test.triples[i]`; column 0 asks for the subject, column 1 for the object.
+    Row i belongs to `test.triples[i]`; column 0 asks for the subject, column 1 for the object. `to_pandas`
+    has one row per relation, most facts first.
 
     >>> import relatent
     >>> train, test = relatent.split(relatent.load_dataset("kinships"), test_size=0.1)
@@ -156,21 +156,27 @@ class Ranking:
 
     as_dict = renamed_method("as_dict", "to_dict")
 
-    def to_pandas(self) -> pd.DataFrame:
-        """The summary of each relation as a data frame, one row per relation, most facts first; needs pandas."""
-        import pandas as pd
-
-        rows = [
-            {"relation": name, "facts": found.n // 2, "n": found.n, "mrr": found.mrr, "mean_rank": found.mean_rank}
-            | {f"hits_{k}": share for k, share in found.hits.items()}
+    def _table(self) -> list[dict[str, Any]]:
+        """The summary of each relation, most facts first."""
+        return [
+            {"relation": name, "facts": found.n // 2, **_row(found)}
             | ({} if self.baseline is None else {"baseline_mrr": self.baseline.by_relation[name].mrr})
             for name, found in self.by_relation.items()
         ]
-        return pd.DataFrame(rows)
+
+    def _repr_html_(self) -> str:
+        """The figures of all relations together beside the frequency baseline."""
+        shown = {"model": self.overall, **({} if self.baseline is None else {"most frequent": self.baseline.overall})}
+        return html_table(repr(self), [{"": name, **_row(found)} for name, found in shown.items()])
 
     def __repr__(self) -> str:
         hits = ", ".join(f"hits@{k} {share:.3f}" for k, share in self.hits.items())
         return f"Ranking({self.n} facts, MRR {self.mrr:.3f}, {hits})"
+
+
+def _row(found: RankSummary) -> dict[str, Any]:
+    hits = {f"hits_{k}": share for k, share in found.hits.items()}
+    return {"n": found.n, "mrr": found.mrr, "mean_rank": found.mean_rank, **hits}
 
 
 def evaluate(

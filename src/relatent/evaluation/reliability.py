@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..arrays import Mask, Vector
 from ..errors import InputError
+from ..result_tables import html_table, result_record
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ABOVE = 0.05  # reports measure calibration on cells with a larger probability: nearly all others are false
 
 
+@result_record
 class Reliability(NamedTuple):
     """Cells in bins of about equal mass, in order of probability.
 
@@ -29,6 +34,16 @@ class Reliability(NamedTuple):
         """Expected calibration error: Σ mass · |predicted − observed| / Σ mass; NaN without cells."""
         gap = np.abs(self.predicted - self.observed)
         return float(np.average(gap, weights=self.mass)) if len(gap) else float("nan")
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per bin: predicted, observed, mass; needs pandas."""
+        import pandas as pd
+
+        return pd.DataFrame(self._asdict())
+
+    def _repr_html_(self) -> str:
+        rows = [dict(zip(self._fields, row, strict=True)) for row in zip(*self, strict=True)]
+        return html_table(f"calibration error {self.error:.3f}", rows)
 
 
 def reliability(

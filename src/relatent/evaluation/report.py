@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,17 +16,15 @@ from ..data.heldout import HeldOut
 from ..data.names import Names
 from ..deprecation import warn_renamed
 from ..json_values import to_json, to_json_object
+from ..result_tables import Result, html_table
 from .metrics import Metrics, Predicted, measure, pooled
 from .reliability import ABOVE, Reliability, reliability
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FIGURES = ("auc_pr", "average_precision", "auc_roc", "brier", "log_loss")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fold:
+class Fold(Result):
     """One fold: its metrics, the settings used, and every prediction.
 
     >>> import relatent
@@ -67,8 +65,10 @@ class Fold:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Report:
+class Report(Result):
     """Means and spread over folds, baselines, and the protocol; the result of `cross_validate`.
+
+    `to_pandas` has one row per fold.
 
     >>> import relatent
     >>> facts = relatent.load_dataset("kinships")
@@ -210,11 +210,14 @@ class Report:
         }
         return to_json_object(found)
 
-    def to_pandas(self) -> pd.DataFrame:
-        """The folds as a data frame, one row each; needs pandas."""
-        import pandas as pd
+    def _table(self) -> list[dict[str, Any]]:
+        """One row per fold."""
+        return [fold.to_dict() for fold in self.folds]
 
-        return pd.DataFrame([fold.to_dict() for fold in self.folds])
+    def _repr_html_(self) -> str:
+        """The mean figures beside those of the baselines."""
+        figures = {"model": {figure: self._mean(figure) for figure in FIGURES}, **self.baselines}
+        return html_table(repr(self), [{"": name, **row} for name, row in figures.items()])
 
 
 def settings_to_json(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from ..fit.losses import resolve
 from ..fit.optimisers import Adam
 from ..fit.penalties import Dura
 from ..model.entity_regression import FOLD_IN_LOSSES
+from ..result_tables import result_record
 from .folds import MAX_FOLD_CELLS
 
 
@@ -89,6 +90,7 @@ ESTIMATORS = {"logit": RescalLogit, "als": RescalALS}  # the others are Rescal w
 FOLD_IN_MODELS = tuple(model for model, space in SPACES.items() if space.folds_in)
 
 
+@result_record
 class Candidate(NamedTuple):
     """A model and settings to try.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -27,12 +27,10 @@ from ..errors import DataWarning, InputError
 from ..json_values import to_json
 from ..model.factors import Factors
 from ..random_state import RandomState, to_generator
+from ..result_tables import Result, html_table, result_record
 from .metrics import measure
 from .ranking_questions import translated
 from .reliability import expected_calibration_error
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PRIOR_WEIGHT = 1.0  # per squared difference of a relation's slope and intercept from their mean over relations
 MEAN_WEIGHT = 0.1  # per square of the mean slope and intercept; keeps them finite where scores separate perfectly
@@ -40,8 +38,13 @@ OWN_HALVES = "each half of the statements judged by thresholds per relation from
 FROM_VALIDATION = "thresholds per relation from the validation statements"
 
 
+@result_record
 class TruthFigures(NamedTuple):
-    """How well probabilities tell true statements from false ones; a statement is called true from 1/2 on."""
+    """How well probabilities tell true statements from false ones; a statement is called true from 1/2 on.
+
+    >>> TruthFigures(n=10, accuracy=0.9, f1=0.9, auc_roc=0.95, ece=0.1).accuracy
+    0.9
+    """
 
     n: int
     accuracy: float
@@ -51,8 +54,8 @@ class TruthFigures(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TruthTest:
-    """Statements with their truth and probability; the result of `truth_test`.
+class TruthTest(Result):
+    """Statements with their truth and probability; the result of `truth_test`. `to_pandas` has one row per relation.
 
     >>> import numpy as np, relatent
     >>> facts = relatent.load_dataset("kinships")
@@ -126,11 +129,14 @@ class TruthTest:
             },
         }
 
-    def to_pandas(self) -> pd.DataFrame:
-        """The figures of each relation as a data frame, one row per relation; needs pandas."""
-        import pandas as pd
+    def _table(self) -> list[dict[str, Any]]:
+        """The figures of each relation."""
+        return [{"relation": name, **row._asdict()} for name, row in self.by_relation.items()]
 
-        return pd.DataFrame([{"relation": name, **row._asdict()} for name, row in self.by_relation.items()])
+    def _repr_html_(self) -> str:
+        """The figures of all statements beside those that need no model."""
+        shown = {"model": self.overall, "share of true statements": self.baseline}
+        return html_table(repr(self), [{"": name, **row._asdict()} for name, row in shown.items()])
 
     def __repr__(self) -> str:
         found = self.overall
@@ -157,6 +163,13 @@ def truth_test(
     validation, validation_negatives : other true and false statements, of the same kind, to learn the thresholds from;
         without them, two random halves of the statements judge each other
     random_state : seed of the halves
+
+    >>> import relatent
+    >>> facts = relatent.load_dataset("kinships")
+    >>> swapped = relatent.Facts.from_ids(facts.triples[:, ::-1], facts.entities, facts.relations)
+    >>> false = swapped.subset(~facts.contains(swapped.triples))
+    >>> relatent.truth_test(relatent.RescalALS(rank=20).fit(facts).factors_, facts, false).accuracy > 0.7
+    True
     """
     if not isinstance(factors, Factors):
         raise InputError(f"truth_test takes Factors, got {type(factors).__name__}; pass estimator.factors_")

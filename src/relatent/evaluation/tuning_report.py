@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from ..fit.estimators.base import Estimator
 from ..json_values import to_json_object
 from ..model.factors import Factors
 from ..progress import Progress, reporting
+from ..result_tables import Result, html_table
 from .report import settings_to_json
 from .search_space import FOLD_IN_MODELS, Candidate
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 METRICS = {"auc_pr": "AUC-PR", "log_loss": "log loss", "mrr": "filtered MRR"}
 NOTHING_HELD_OUT = "there are too few facts to hold any out"
@@ -33,8 +31,8 @@ def sign_of(metric: str) -> int:
     return -1 if metric == "log_loss" else 1
 
 
-@dataclass
-class Trial:
+@dataclass(repr=False)
+class Trial(Result):
     """Settings and their scores on held-out folds.
 
     >>> trial = Trial(Candidate("als", {"rank": 5}), round=2, scores={0: 0.5, 1: 0.75})
@@ -103,14 +101,17 @@ class Trial:
         }
         return to_json_object(found)
 
+    def __repr__(self) -> str:
+        return f"Trial({self.candidate}: {self.score:.4f}, {len(self.scores)} folds)"
+
     @property
     def _finite_scores(self) -> list[float]:
         return [value for value in self.scores.values() if not np.isnan(value)]
 
 
-@dataclass
-class Tuned:
-    """The result of `tune`: all trials, the chosen one, and after `fit` the model.
+@dataclass(repr=False)
+class Tuned(Result):
+    """The result of `tune`: all trials, the chosen one, and after `fit` the model. `to_pandas` has one row per trial.
 
     >>> trial = Trial(Candidate("als", {"rank": 5}), round=2, scores={0: 0.5, 1: 0.75})
     >>> found = Tuned([trial], "auc_pr", "2 folds", random_state=0, seconds=1.0)
@@ -285,8 +286,13 @@ class Tuned:
             "trials": [trial.to_dict() for trial in self.trials],
         }
 
-    def to_pandas(self) -> pd.DataFrame:
-        """The trials as a data frame, best first; needs pandas."""
-        import pandas as pd
+    def _table(self) -> list[dict[str, Any]]:
+        """One row per trial, best first."""
+        rows = [trial.to_dict() for trial in self.trials]
+        return [{name: value for name, value in row.items() if name != "parts"} for row in rows]
 
-        return pd.DataFrame([trial.to_dict() for trial in self.trials]).drop(columns="parts")
+    def _repr_html_(self) -> str:
+        return html_table(self.sentence, self._table())
+
+    def __repr__(self) -> str:
+        return f"Tuned({len(self.trials)} settings by {METRICS[self.metric]}; {self.sentence})"

@@ -51,6 +51,12 @@ class Checkpoint:
     slow, and after every `steps` steps if given. A temporary file is written and renamed, so that the file is always
     complete; arrays are not copied. A failed write gives one warning, and the fit continues. The first worker reads and
     writes the file for all; the others need no access to it.
+
+    >>> import relatent
+    >>> facts = relatent.load_dataset("kinships")
+    >>> fitted = relatent.RescalALS(rank=5).fit(facts, checkpoint=relatent.Checkpoint("state", every=60))
+    >>> relatent.Checkpoint("state").exists()  # it is removed after a complete fit
+    False
     """
 
     path: Path

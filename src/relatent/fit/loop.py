@@ -20,6 +20,7 @@ from ..backend.protocol import Backend
 from ..distributed.workers import ALONE, Workers
 from ..errors import ConvergenceWarning, FitError, StopFitError
 from ..progress import Progress
+from ..result_tables import Result
 from .checkpoint import Checkpoint, ValueKind, kinds_of
 from .early_stopping import BestState, Watch
 from .interrupt import Interrupt
@@ -60,9 +61,9 @@ class Step(NamedTuple):
     validation: float | None = None
 
 
-@dataclass
-class Trace(Sequence[Step]):
-    """The steps of a fit, and how it ended."""
+@dataclass(repr=False)
+class Trace(Result, Sequence[Step]):
+    """The steps of a fit, and how it ended; `to_pandas` has one row per step."""
 
     steps: list[Step] = field(default_factory=list)
     converged: bool = False
@@ -94,6 +95,14 @@ class Trace(Sequence[Step]):
     def validation(self) -> Vector:
         """Held-out loss at each step; NaN where it was not measured."""
         return np.array([np.nan if step.validation is None else step.validation for step in self.steps])
+
+    def _table(self) -> list[Step]:
+        """One row per step."""
+        return self.steps
+
+    def __repr__(self) -> str:
+        last = f", objective {self.steps[-1].objective:.6g}" if self.steps else ""
+        return f"Trace({len(self)} steps, {self.verdict}{last})"
 
 
 def run(

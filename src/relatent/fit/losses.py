@@ -2,9 +2,8 @@
 
     objective = Σ over observed cells w · loss(x, θ) + penalty
 
-A loss also names its link, the initial bias, and its steepness: the factor for θ of a least-squares start, which runs
-from 0 to 1. `Rescal(loss=…)` accepts any object with the members of `Loss`. A loss that adds those of `ResolvedLoss`
-chooses who computes its sum over all cells, and knows the memory of that sum.
+A loss also names its link, the initial bias, and its steepness: the factor for θ of a least-squares start.
+`Rescal(loss=…)` accepts any object with the members of `Loss`; one with those of `ResolvedLoss` has its own sum.
 """
 
 from __future__ import annotations
@@ -262,8 +261,9 @@ class Softmax(ExactOnly):
 
     `relation_weight`: weight of −log of the softmax over relations. `degree_weight`: from 0 to 1, how much the weight
     of a fact depends on the number of facts of its answer. `batch_size`: facts per step with `method="sampled"`, which
-    for Adam comes to a good ranking in far fewer passes over the facts than sums over all of them. θ ranks entities and
-    gives no probability: there is no bias, and for probabilities wrap the estimator in `Calibrated`.
+    for Adam needs far fewer passes over the facts. θ ranks entities; `Calibrated` gives probabilities.
+
+    >>> loss = Softmax(relation_weight=0.5, degree_weight=0.2)  # of Rescal(loss=loss)
     """
 
     relation_weight: float = 0.0

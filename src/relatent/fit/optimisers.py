@@ -34,6 +34,10 @@ class Lbfgs:
     A line search needs a fixed objective. With `method="sampled"` the zeros are therefore drawn once per fit, and all
     facts are summed in every step: what is minimised is an estimate of the objective, and `Adam`, which draws other
     zeros in every step, comes closer to the minimum of the objective itself.
+
+    >>> import relatent
+    >>> relatent.RescalLogit(rank=5, optimiser=relatent.Lbfgs(pairs=20)).optimiser
+    Lbfgs(pairs=20)
     """
 
     pairs: int = PAIRS
@@ -55,6 +59,10 @@ class Adam:
     Without a learning rate (`lr=None`) the first steps are a tenth of the root mean square of A, and of R: what sampled
     fits use unless they are given an optimiser. `beta1` and `beta2` are the decay rates of the gradient's moments.
     Each step of the fit is a round of four updates, so `max_iter=60` takes 240 gradients.
+
+    >>> import relatent
+    >>> relatent.RescalLogit(rank=5, optimiser=relatent.Adam(0.05), max_iter=60).optimiser.lr
+    0.05
     """
 
     lr: float | None = 0.03

@@ -39,7 +39,12 @@ class Penalty(Protocol):
 
 @dataclass(frozen=True)
 class L2:
-    """λ_A ‖A‖² + λ_R Σ ‖R_k‖², the penalty of the paper."""
+    """λ_A ‖A‖² + λ_R Σ ‖R_k‖², the penalty of the paper.
+
+    >>> import relatent
+    >>> relatent.Rescal(rank=5, penalty=relatent.L2(0.5, 0.1)).penalty
+    L2(entities=0.5, relations=0.1)
+    """
 
     entities: float = 1.0
     relations: float = 1.0
@@ -95,6 +100,10 @@ class Dura:
 
     The terms of a row (subject, relation) do not depend on the object, so they are computed once and counted as often
     as the row has facts. Frequent entities and relations are penalised more.
+
+    >>> import relatent
+    >>> relatent.RescalLogit(rank=5, penalty=relatent.Dura(0.02)).penalty
+    Dura(weight=0.02)
     """
 
     weight: float = 0.05
@@ -144,6 +153,10 @@ class N3:
     """weight · Σ over facts ‖a_s‖₃³ + ‖a_o‖₃³ + ‖R_k‖₃³ (Lacroix, Usunier & Obozinski 2018).
 
     Entry by entry; of a complex structure the moduli of the complex numbers.
+
+    >>> import relatent
+    >>> relatent.RescalLogit(rank=6, structure="complex", penalty=relatent.N3(0.01)).penalty
+    N3(weight=0.01)
     """
 
     weight: float = 0.01

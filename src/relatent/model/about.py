@@ -71,3 +71,16 @@ def readable_about(about: Mapping[str, Any]) -> dict[str, Any]:
         if name in place and not is_right(place[name]):
             del place[name]
     return kept
+
+
+def origin(about: Mapping[str, Any]) -> dict[str, Any]:
+    """How a model was made, in a few rows: None for what is not known."""
+    data, fit, chosen = (about.get(name) or {} for name in ("data", "fit", "chosen"))
+    return {
+        "model": about.get("model"),
+        "facts": data.get("facts"),
+        "chosen": chosen.get("settings"),
+        "because": chosen.get("reason"),
+        "fit": fit.get("verdict"),
+        "seconds": fit.get("seconds"),
+    }

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,25 +24,24 @@ from ..backend.compact_matrices import times
 from ..data.facts import Facts
 from ..data.names import Names
 from ..errors import InputError
+from ..json_values import to_json_object
+from ..result_tables import Result, html_table
 from . import fold_in as folding
 from . import model_file
+from .about import origin
 from .entity_prior import EntityPrior, entity_prior
 from .entity_types import EntityTypes
 from .fold_in_defaults import FOLD_IN_OTHERS
 from .links import Link, LogisticLink, RelationLinks, UnlistedLink
 from .objective_description import CATEGORICAL, ObjectiveTerm
 from .relation_matrices import RelationMatrices
+from .top import Top
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RANKING_LOSSES = ("softmax", "hinge")  # whose θ is not a log-odds
 CELLS_PER_BLOCK = 1 << 16  # cells scored together: two (cells, r) arrays of gathered rows stay in the cache
-
-
-class Top(NamedTuple):
-    """The best answers to a question with one open place, best first."""
-
-    names: list[str]
-    scores: Vector
-    probabilities: Vector
 
 
 class Question(NamedTuple):
@@ -54,7 +53,7 @@ class Question(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Factors:
+class Factors(Result):
     """Entity vectors, relation matrices and their names.
 
     `relation_matrices` holds R by the parameters of its structure: `relation_matrices[k]` is R_k. `R` has all of them
@@ -126,8 +125,38 @@ class Factors:
         size = f"{len(self.entities)} entities, {len(self.relations)} relations, rank {self.rank}"
         return f"Factors({size}, {self.link.name} link)"
 
+    def to_pandas(self) -> pd.DataFrame:
+        """The entity vectors, one row per entity; needs pandas. `relatent export` writes all factors to files.
+
+        >>> import relatent
+        >>> relatent.RescalALS(rank=5).fit(relatent.load_dataset("kinships")).factors_.to_pandas().shape
+        (104, 5)
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.A, index=pd.Index(list(self.entities), name="entity"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Sizes, objective and how the model was made, as JSON values; `save` writes the factors."""
+        size = {"entities": len(self.entities), "relations": len(self.relations), "rank": self.rank}
+        terms = {"link": self.link.name, "loss": self.loss, "penalty": self.penalty}
+        return to_json_object({**size, **terms, "about": self.about})
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "loss": self.loss and str(self.loss),
+            "penalty": self.penalty and str(self.penalty),
+            **origin(self.about),
+        }
+        return html_table(repr(self), [{"": name, "value": value} for name, value in rows.items() if value])
+
     def score(self, subjects: ArrayLike, relations: ArrayLike, objects: ArrayLike) -> Vector:
-        """θ of each cell, for ids or names that broadcast; the log-odds if relations are exclusive."""
+        """θ of each cell, for ids or names that broadcast; the log-odds if relations are exclusive.
+
+        >>> f = Factors(np.eye(2), np.array([[[0.0, 3.0], [0.0, 0.0]]]), np.zeros(1), ["Ann", "Bob"], ["likes"])
+        >>> float(f.score("Ann", "likes", "Bob")), f.score(0, 0, [0, 1]).tolist()
+        (3.0, [0.0, 3.0])
+        """
         s, k, o = np.broadcast_arrays(
             self.entities.ids(subjects), self.relations.ids(relations), self.entities.ids(objects)
         )
@@ -151,7 +180,12 @@ class Factors:
         return result.reshape(k.shape)
 
     def probability(self, subjects: ArrayLike, relations: ArrayLike, objects: ArrayLike) -> Vector:
-        """The probability that each cell is true, for ids or names."""
+        """The probability that each cell is true, for ids or names.
+
+        >>> f = Factors(np.eye(2), np.array([[[0.0, 3.0], [0.0, 0.0]]]), np.zeros(1), ["Ann", "Bob"], ["likes"])
+        >>> f.probability("Ann", "likes", ["Ann", "Bob"]).round(2).tolist()
+        [0.5, 0.95]
+        """
         return self.link.probability(self.score(subjects, relations, objects), self.relations.ids(relations))
 
     def top(
@@ -162,7 +196,14 @@ class Factors:
         k: int = 10,
         exclude: Facts | Sequence[Facts] | None = None,
     ) -> Top:
-        """The k best answers for the one place that is not given, without wrong types and the facts in `exclude`."""
+        """The k best answers for the one place that is not given, without wrong types and the facts in `exclude`.
+
+        >>> import relatent
+        >>> facts = relatent.load_dataset("kinships")
+        >>> model = relatent.RescalALS(rank=20).fit(facts).factors_
+        >>> len(model.top(subject="person0", relation="term4", k=3, exclude=facts).names)
+        3
+        """
         if k < 1:
             raise InputError(f"k must be at least 1, got {k}")
         place, names, theta = self.question(subject, relation, object)
@@ -256,6 +297,12 @@ class Factors:
             Replace the penalty of the fit and the prior by this weight times |a|².
         random_state : int
             Seed of the sample of zeros, where there are too many to sum.
+
+        >>> import relatent
+        >>> model = relatent.RescalALS(rank=20).fit(relatent.load_dataset("kinships")).factors_
+        >>> newcomer = relatent.read([("Eve", "term4", "person3"), ("Eve", "term6", "person8")])
+        >>> len(model.fold_in(newcomer).entities) - len(model.entities)
+        1
         """
         A, names, folded = folding.fold_in(self, facts, entities, others, l2_entities, random_state)
         about = {**self.about, "folded_in": [*self.about.get("folded_in", []), *folded]}
@@ -268,7 +315,11 @@ class Factors:
         return entity_prior(self.A)
 
     def save(self, path: str | Path) -> None:
-        """Write the model to one file, completely or not at all."""
+        """Write the model to one file, completely or not at all.
+
+        >>> f = Factors(np.eye(2), np.zeros((1, 2, 2)), np.zeros(1), ["Ann", "Bob"], ["likes"])
+        >>> f.save("model.relatent")
+        """
         contents = {name: getattr(self, name) for name in model_file.ModelContents._fields}
         model_file.write(model_file.ModelContents(**contents), path)
 
@@ -287,7 +338,12 @@ Factors.R = _ExpandedOnDemand()  # after the class, as a dataclass would take it
 
 
 def load(path: str | Path, *, verify: bool = True) -> Factors:
-    """Read a model file; `verify` also compares its checksum."""
+    """Read a model file; `verify` also compares its checksum.
+
+    >>> Factors(np.eye(2), np.zeros((1, 2, 2)), np.zeros(1), ["Ann", "Bob"], ["likes"]).save("model.relatent")
+    >>> load("model.relatent")
+    Factors(2 entities, 1 relations, rank 2, logistic link)
+    """
     contents = model_file.read(path, verify=verify)._asdict()
     return Factors(R=contents.pop("relation_matrices"), **contents)
 

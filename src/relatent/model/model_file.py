@@ -257,9 +257,9 @@ def _opened(path: str | Path) -> Iterator[_ModelFile]:
             _check_tensors(file)
             yield file
     except RefusedFileError as refused:
-        raise ModelFileError(f"{path} {refused}") from refused
+        raise ModelFileError(f"{path} {refused}") from None
     except (InputError, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
-        raise ModelFileError(f"{path} cannot be read as a model: {error}") from error
+        raise ModelFileError(f"{path} cannot be read as a model: {error}") from None
 
 
 def _document(text: str) -> dict[str, Any]:

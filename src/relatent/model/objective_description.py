@@ -23,6 +23,9 @@ class ObjectiveTerm:
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", to_json(self.parameters))
 
+    def __str__(self) -> str:
+        return " ".join([self.name, *(f"{name} {value}" for name, value in self.parameters.items())])
+
     @classmethod
     def of(cls, term: object, registry: Mapping[str, object]) -> ObjectiveTerm:
         """Describe a loss or penalty object.

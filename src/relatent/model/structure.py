@@ -139,6 +139,10 @@ class Shared:
 
     The parameters are one vector, the coefficients c of all relations and then the matrices. How many relations there
     are follows from its length and the rank, which the fit passes on in `of`.
+
+    >>> import relatent
+    >>> relatent.RescalLogit(rank=5, structure=relatent.Shared(4)).structure.count
+    4
     """
 
     count: int = 8

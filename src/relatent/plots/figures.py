@@ -112,6 +112,10 @@ def plot_reliability(report: Report | Mapping[str, Reliability], path: str | Pat
     """Write the reliability diagram of a report, or of several named curves, to a PNG or SVG file.
 
     The diagram of a report has its protocol as the title unless `title` is given. Needs relatent[plot].
+
+    >>> import numpy as np, relatent
+    >>> curve = relatent.Reliability(np.array([0.2, 0.8]), np.array([0.25, 0.75]), np.array([10, 10]))
+    >>> relatent.plot_reliability({"a model": curve}, "reliability.svg")
     """
     curves = {"held-out cells": report.reliability} if isinstance(report, Report) else report
     if isinstance(report, Report):
