@@ -50,9 +50,10 @@ class SoftmaxSum:
         *,
         relation_weight: float = 0.0,
         answer_weights: tuple[Vector, Vector] | None = None,
+        only_objects: bool = False,
     ):
-        """`answer_weights`: of each entity as an object and as a subject."""
-        rows = RelationRows.of_facts(facts, backend, answer_weights)
+        """`answer_weights`: of each entity as an object and as a subject. `only_objects`: without the second term."""
+        rows = RelationRows.of_facts(facts, backend, answer_weights)[: 1 if only_objects else 2]
         self.sides = [(side, side.unobserved(facts)) for side in rows]
         self.backend = backend
         self.over_relations = (

@@ -33,11 +33,12 @@ class BatchedSoftmaxSum:
         batch_size: int,
         relation_weight: float = 0.0,
         degree_weight: float = 0.0,
+        only_objects: bool = False,
         random_state: int = 0,
     ):
         self.shard, self.backend, self.random_state = Shard.of(facts), backend, random_state
         self.n_batches = max(1, round(self.shard.n_facts / batch_size))
-        self.batch, self.relation_weight = 0, relation_weight
+        self.batch, self.relation_weight, self.only_objects = 0, relation_weight, only_objects
         self._answer_weights = answer_weights(facts, degree_weight)
         self._sums: dict[int, SoftmaxSum] = {}
 
@@ -78,6 +79,7 @@ class BatchedSoftmaxSum:
                 self.backend,
                 relation_weight=self.relation_weight,
                 answer_weights=self._answer_weights,
+                only_objects=self.only_objects,
             )
         total, dA, dR, db = self._sums[self.batch](A, R, b, value=value)
         count = self.n_batches

@@ -15,7 +15,7 @@ from ..data.facts import Facts
 from ..data.shard import Shard
 from ..errors import InputError
 from ..model.structure import rank_multiple
-from .losses import ResolvedLoss
+from .loss_protocol import ResolvedLoss
 from .optimisers import Adam
 from .penalties import Dura
 

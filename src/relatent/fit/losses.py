@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -33,84 +33,7 @@ from ..errors import InputError
 from ..model import links
 from ..model.objective_description import ObjectiveTerm
 from .estimators.base import check_count, check_penalty
-
-
-class Loss(Protocol):
-    """What a loss of single cells must have."""
-
-    @property
-    def name(self) -> str:
-        """The name in settings and files."""
-
-    @property
-    def link(self) -> links.Link:
-        """The link from θ to a probability."""
-
-    @property
-    def steepness(self) -> float:
-        """The factor for θ of a least-squares start."""
-
-    def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
-        """Value and slope dℓ/dθ of each cell; x is 1 (or a count) for facts, 0 otherwise, and broadcasts."""
-
-    def bias(self, ones: Vector, zeros: Vector) -> Vector:
-        """The initial b_k from the number of true and false cells of each relation."""
-
-
-class ResolvedLoss(Loss, Protocol):
-    """A loss with its sums over all cells, as `resolve` returns it."""
-
-    @property
-    def ranks_only(self) -> bool:
-        """Whether θ only ranks cells: there is no bias, and validation uses the loss itself."""
-
-    @property
-    def runs_on_gpu(self) -> bool:
-        """Whether `cell_sum` accepts the backend of a GPU."""
-
-    @property
-    def of_single_cells(self) -> bool:
-        """Whether the loss of a cell depends on that cell alone."""
-
-    @property
-    def takes_compact(self) -> bool:
-        """Whether `cell_sum` takes compact relation matrices; if not, it gets whole ones."""
-
-    @property
-    def can_be_sampled(self) -> bool:
-        """Whether there is a `sampled_sum` of zeros."""
-
-    @property
-    def has_batches(self) -> bool:
-        """Whether the `sampled_sum` is one of batches of facts, on every device."""
-
-    def cell_sum(self, facts: Facts | Shard, backend: Backend, *, typed: bool = False) -> CellSum:
-        """The exact sum over all observed cells; `typed`: only over cells that the types of entities allow (GPU)."""
-
-    def sampled_sum(
-        self, facts: Facts | Shard, backend: Backend, *, typed: bool, redraws: bool, random_state: int
-    ) -> SampledSum:
-        """An estimate of that sum; without `redraws` it sums all facts in every call, and draws zeros once."""
-
-    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], *, sampled: bool = False) -> CellMemory:
-        """The memory of the exact or the sampled sum on a CPU."""
-
-
-class ExactOnly:
-    """What losses without a sampled sum, and without a sum on a GPU, have in common."""
-
-    ranks_only: ClassVar[bool] = False
-    of_single_cells: ClassVar[bool] = True
-    runs_on_gpu: ClassVar[bool] = False
-    takes_compact: ClassVar[bool] = False
-    can_be_sampled: ClassVar[bool] = False
-    has_batches: ClassVar[bool] = False
-
-    def sampled_sum(
-        self, facts: Facts | Shard, backend: Backend, *, typed: bool, redraws: bool, random_state: int
-    ) -> SampledSum:
-        """There is none."""
-        raise NotImplementedError(f"{type(self).__name__} has no sampled sum")
+from .loss_protocol import ExactOnly, Loss, ResolvedLoss
 
 
 @dataclass(frozen=True)
@@ -126,6 +49,7 @@ class Logistic:
     takes_compact: ClassVar[bool] = True
     can_be_sampled: ClassVar[bool] = True
     has_batches: ClassVar[bool] = False
+    reciprocal: ClassVar[bool] = False
 
     def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
         """softplus(θ) − x θ and σ(θ) − x."""
@@ -261,7 +185,9 @@ class Softmax(ExactOnly):
 
     `relation_weight`: weight of −log of the softmax over relations. `degree_weight`: from 0 to 1, how much the weight
     of a fact depends on the number of facts of its answer. `batch_size`: facts per step with `method="sampled"`, which
-    for Adam needs far fewer passes over the facts. θ ranks entities; `Calibrated` gives probabilities.
+    for Adam needs far fewer passes over the facts. `reciprocal`: fit one R_k for the questions (s, k, ?) and another for
+    (?, k, o), and take their mean at the end (reciprocal relations, Lacroix, Usunier & Obozinski 2018). θ ranks
+    entities; `Calibrated` gives probabilities.
 
     >>> loss = Softmax(relation_weight=0.5, degree_weight=0.2)  # of Rescal(loss=loss)
     """
@@ -269,6 +195,7 @@ class Softmax(ExactOnly):
     relation_weight: float = 0.0
     degree_weight: float = 0.0
     batch_size: int = 1024
+    reciprocal: bool = False  # type: ignore[misc]
     name: ClassVar[str] = "softmax"
     of_single_cells: ClassVar[bool] = False
     link: ClassVar[links.Link] = links.LogisticLink()
@@ -295,11 +222,19 @@ class Softmax(ExactOnly):
         if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)) or not 0 <= weight <= 1:
             raise InputError(f"degree_weight of Softmax must be from 0 to 1, got {weight!r}")
         check_count("batch_size of Softmax", self.batch_size)
+        if not isinstance(self.reciprocal, bool):
+            raise InputError(f"reciprocal of Softmax must be True or False, got {self.reciprocal!r}")
 
     def cell_sum(self, facts: Facts | Shard, backend: Backend, *, typed: bool = False) -> CellSum:
         """A sum over the rows that occur in facts."""
         weights = answer_weights(facts, self.degree_weight)
-        return SoftmaxSum(facts, backend, relation_weight=self.relation_weight, answer_weights=weights)
+        return SoftmaxSum(
+            facts,
+            backend,
+            relation_weight=self.relation_weight,
+            answer_weights=weights,
+            only_objects=self.reciprocal,
+        )
 
     def sampled_sum(
         self, facts: Facts | Shard, backend: Backend, *, typed: bool, redraws: bool, random_state: int
@@ -308,9 +243,10 @@ class Softmax(ExactOnly):
         return BatchedSoftmaxSum(
             facts,
             backend,
-            batch_size=self.batch_size if redraws else max(1, Shard.of(facts).n_facts),
+            batch_size=self.batch_size * (1 + self.reciprocal) if redraws else max(1, Shard.of(facts).n_facts),
             relation_weight=self.relation_weight,
             degree_weight=self.degree_weight,
+            only_objects=self.reciprocal,
             random_state=random_state,
         )
 

@@ -24,7 +24,7 @@ from ..model.links import Link, RelationLinks
 from ..model.objective_description import PER_RELATION, ObjectiveTerm
 from . import losses
 from .estimators.base import check_penalty
-from .losses import ExactOnly, Loss, ResolvedLoss
+from .loss_protocol import ExactOnly, Loss, ResolvedLoss
 
 LossGiven = str | Loss | Mapping[str, str | Loss]
 DEFAULT_LOSS = "logistic"  # of relations that a mapping does not name

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import Vector
+from ...arrays import Matrix, Slices, Vector
 from ...backend.blas_threads import one_blas_thread
+from ...backend.compact_matrices import transposed
 from ...backend.device import gpu
 from ...backend.numpy_backend import NumpyBackend
 from ...backend.protocol import Backend
@@ -21,6 +22,7 @@ from ...cells.softmax_batches import BatchedSoftmaxSum
 from ...cells.sparse.layout import layout_bytes
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
+from ...data.inverse_facts import with_inverses
 from ...data.names import Names
 from ...data.shard import Shard
 from ...data.split import split
@@ -28,7 +30,7 @@ from ...errors import InputError
 from ...model.factors import Factors
 from ...model.objective_description import ObjectiveTerm
 from ...model.relation_matrices import RelationMatrices
-from ...model.structure import FULL, Structure, is_compact, nearest_parameters, parameter_shape
+from ...model.structure import FULL, NAMED, Structure, is_compact, nearest_parameters, parameter_shape
 from ...model.structure import resolve as resolve_structure
 from ...progress import silent
 from ...random_state import RandomState
@@ -38,7 +40,7 @@ from .. import optimisers, penalties, relation_losses
 from ..automatic_settings import ChosenSettings, DataSummary, resolve_rank
 from ..early_stopping import Watch
 from ..loop import run
-from ..losses import Loss, ResolvedLoss
+from ..loss_protocol import Loss, ResolvedLoss
 from ..memory_estimate import gpu_fit_memory
 from ..multistart import is_tiny, lowest_start
 from ..optimisers import SAMPLED_ADAM, Adam, Lbfgs, Optimiser
@@ -108,19 +110,22 @@ class Rescal(RescalBase):
             self._rescale(arguments)
 
     def _fit_factors(self, arguments: FitArguments) -> None:
-        shard, validation, progress, _ = arguments
-        loss, facts = self._resolved_loss(shard.relations), shard.facts
+        given, validation, progress, _ = arguments
+        loss, k = self._resolved_loss(given.relations), given.n_relations
         self.method_ = self.method
-        rank, dtype = self._size(facts)
-        structure = resolve_structure(self.structure, facts.n_relations, rank)
-        layout = Layout(facts.n_entities, facts.n_relations, rank, structure)
+        rank, dtype = self._size(given.facts)
+        structure = resolve_structure(self.structure, k, rank)
         kept = self._checkpoint(arguments)
+        shard = with_inverses(given) if loss.reciprocal else given
+        layout = Layout(shard.n_entities, shard.n_relations, rank, structure)
         started = time.perf_counter()
         backend = self._backend(dtype)
         with one_blas_thread(), backend.memory_guard():
             resumed = kept is not None and kept.exists()
             # A list that gives its only item away: the arrays of the start are not held during the fit.
-            begin = [blank(facts, rank, structure) if resumed else self._start(loss, shard, structure)]
+            begin = [blank(given.facts, rank, structure) if resumed else self._start(loss, given, structure)]
+            if loss.reciprocal:
+                begin = [_in_both_directions(*begin.pop())]
             objective = self._objective(loss, shard, layout, backend)
             if not resumed and self.init in ("als", "eigen") and self.method_ == "exact" and is_tiny(layout):
                 alone = shard.workers.size == 1  # several workers each try all starts: that is quicker than to talk
@@ -132,7 +137,7 @@ class Rescal(RescalBase):
                 solver.start(backend.from_numpy(layout.pack(*begin.pop(), backend.dtype))),
                 max_iter=self.max_iter,
                 tol=self.tol,
-                watch=self._watch(loss, shard, validation, layout, backend),
+                watch=self._watch(loss, given, validation, layout, backend),
                 progress=progress,
                 checkpoint=kept,
                 anytime=True,
@@ -141,11 +146,13 @@ class Rescal(RescalBase):
                 workers=shard.workers,
             )
         A, R, b = (np.array(part) for part in layout.views(backend.to_numpy(state.x)))
+        if loss.reciprocal:
+            R, b = (R[:k] + transposed(R[k:])) / 2, b[:k]
         self._warn_if_vanished(A, R)
-        matrices = RelationMatrices.of_parameters(structure, R, facts.n_relations, rank)
+        matrices = RelationMatrices.of_parameters(structure, R, k, rank)
         term = relation_losses.describe(self.loss, self.relation_weights)
         penalty = ObjectiveTerm.of(self._penalty(), penalties.PENALTIES)
-        self._finish(shard, A, matrices, b, loss.link, trace, loss=term, penalty=penalty, method=self.method_)
+        self._finish(given, A, matrices, b, loss.link, trace, loss=term, penalty=penalty, method=self.method_)
 
     def _rescale(self, arguments: FitArguments) -> None:
         """Scale the scores of each relation by held-out facts; several workers each do all of it."""
@@ -200,6 +207,11 @@ class Rescal(RescalBase):
             raise InputError(f"zeros='typed' is for the logistic loss, got {loss.name!r}")
         if self.zeros == "typed" and self.method == "exact" and not on_gpu:
             raise InputError("zeros='typed' needs method='sampled', or a GPU")
+        if loss.reciprocal and not is_compact(NAMED.get(str(self.structure), self.structure)):
+            raise InputError(
+                "reciprocal of Softmax needs structure 'full', 'complex', 'diagonal' or Blocks(b), "
+                f"got {self.structure!r}"
+            )
         if on_gpu and not loss.runs_on_gpu:
             raise InputError(f"on a GPU the loss must be 'logistic' or 'softmax', got {loss.name!r}; use device='cpu'")
 
@@ -228,9 +240,12 @@ class Rescal(RescalBase):
         if self.device != "cpu":
             return begin + gpu_fit_memory(facts, rank)
         method, structure = self.method, resolve_structure(self.structure, facts.n_relations, rank)
-        of_relations = math.prod(parameter_shape(structure, facts.n_relations, rank))
-        numbers = facts.n_entities * rank + of_relations + facts.n_relations
-        cells = self._resolved_loss(facts.relations).memory(facts, rank, dtype, sampled=method == "sampled")
+        loss = self._resolved_loss(facts.relations)
+        of_relations = (math.prod(parameter_shape(structure, facts.n_relations, rank)) + facts.n_relations) * (
+            1 + loss.reciprocal
+        )
+        numbers = facts.n_entities * rank + of_relations
+        cells = loss.memory(facts, rank, dtype, sampled=method == "sampled")
         fit = cells.held + optimisers.solver_memory(self._optimiser(method), numbers, dtype.itemsize)
         return max(begin, cells.building, fit + penalties.memory(self._penalty(), facts, rank, dtype, structure))
 
@@ -298,7 +313,8 @@ class Rescal(RescalBase):
         heldout = held_out(validation, shard, self.seed_)
         cells = None
         if loss.ranks_only:
-            cells = self._exact_sum(loss, Shard.of(heldout.facts(shard.facts)), backend, layout)
+            held = Shard.of(heldout.facts(shard.facts))
+            cells = self._exact_sum(loss, with_inverses(held) if loss.reciprocal else held, backend, layout)
         term = relation_losses.describe(self.loss, self.relation_weights)
 
         def validation_loss(state: Any) -> float:
@@ -310,3 +326,8 @@ class Rescal(RescalBase):
             return heldout.log_loss(Factors(A, R, b, shard.entities, shard.relations, loss.link, loss=term))
 
         return Watch(validation_loss, every=VALIDATION_INTERVAL, patience=self.patience)
+
+
+def _in_both_directions(A: Matrix, P: Slices, b: Vector) -> Parameters:
+    """The parameters of K relations and their inverses."""
+    return Parameters(A, np.concatenate([P, transposed(P)]), np.tile(b, 2))
