@@ -188,12 +188,12 @@ def _beside_the_truth(seed: int, n_groups: int, signal: float, rounds: int) -> d
     l2 = {name: float(max(found, key=lambda value: found[value])) for name, found in tried.items()}
     models = {"als": als(l2_entities=l2["als"], l2_relations=l2["als"])}
     models["logit"] = logit(l2_entities=l2["logit"], l2_relations=l2["logit"])
-    found: dict[str, Any] = {"planted": _judged(graph.factors, cells)}
+    found: dict[str, Any] = {"planted": judged(graph.factors, cells)}
     for name, model in models.items():
         watch = machine.Watch()
         seconds, fitted = timed(partial(model.fit, graph.train))
         cost = {"iterations": len(model.trace_), "fit_seconds": seconds, "machine": watch.stop()}
-        found[name] = _judged(fitted.factors_, cells) | cost
+        found[name] = judged(fitted.factors_, cells) | cost
     return {
         "entities, relations, facts": list(PLANTED),
         "groups a type": n_groups,
@@ -210,10 +210,10 @@ def _tried(model: Callable[..., Any], graph: Planted, seed: int) -> dict[str, fl
     train, validation = relatent.split(graph.train, test_size=0.05, random_state=seed)
     cells = heldout_cells(graph._replace(train=train, test=validation), random_state=seed + 1)
     fits = {str(l2): model(l2_entities=l2, l2_relations=l2).fit(train) for l2 in (3.0, 10.0, 30.0)}
-    return {l2: _judged(fitted.factors_, cells)["average_precision"] for l2, fitted in fits.items()}
+    return {l2: judged(fitted.factors_, cells)["average_precision"] for l2, fitted in fits.items()}
 
 
-def _judged(factors: relatent.Factors, cells: relatent.HeldOut) -> dict[str, float]:
+def judged(factors: relatent.Factors, cells: relatent.HeldOut) -> dict[str, float]:
     scores = np.asarray(factors.score(*cells.cells.T), np.float64)
     figures = measure(cells.truth, scores, np.asarray(factors.probability(*cells.cells.T), np.float64))
     return {"auc_pr": figures.auc_pr, "average_precision": figures.average_precision}

@@ -264,6 +264,18 @@ class TorchBackend:
         square.mul_(betas[1]).addcmul_(g, g, value=1 - betas[1])
         x.addcdiv_(mean, square.sqrt().add_(ADAM_EPSILON), value=-rate)
 
+    def add_rows(self, out: Tensor, ids: Tensor, rows: Tensor) -> None:
+        """Add each row to the row of `out` with its id; sums in a fixed order."""
+        if not out.is_cuda:
+            out.index_add_(0, ids, rows)
+            return
+        from . import triton_kernels as kernels
+
+        ordered, order = torch.sort(ids, stable=True)
+        distinct, counts = torch.unique_consecutive(ordered, return_counts=True)
+        starts = torch.nn.functional.pad(torch.cumsum(counts, 0), (1, 0))
+        out[distinct] += kernels.sums(rows, starts, order, torch.ones_like(order, dtype=torch.float32))
+
     def add_scaled(self, y: Tensor, c: float, x: Tensor) -> None:
         y += c * x
 

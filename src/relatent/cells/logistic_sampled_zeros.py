@@ -85,9 +85,15 @@ def _column(ids: Ids, starts: NDArray[np.int64], workers: Workers) -> SideColumn
 
 def side_sizes(shard: Shard, columns: Sequence[SideColumn], zeros_per_fact: float) -> SideSizes:
     """Sizes of blocks with this many cells; if one side has few entities to draw from, the other side gets more."""
-    n = shard.n_entities
     distinct = shard.workers.sum(np.stack([_distinct(column.ids, column.starts) for column in columns]))
-    cells = zeros_per_fact * np.maximum(shard.facts_per_relation, 1)  # the zeros of a relation without facts count too
+    return sizes_for(shard.n_entities, shard.facts_per_relation, distinct, zeros_per_fact)
+
+
+def sizes_for(
+    n: int, facts_per_relation: NDArray[np.int64], distinct: NDArray[np.int64], zeros_per_fact: float
+) -> SideSizes:
+    """Those of n entities; distinct: (2, K) entities that have facts on each side."""
+    cells = zeros_per_fact * np.maximum(facts_per_relation, 1)  # the zeros of a relation without facts count too
     side = np.sqrt(cells)
     width = np.minimum((1 - UNIFORM_SHARE) * side, distinct) + np.minimum(UNIFORM_SHARE * side, n)
     sides = np.maximum(side, cells / np.maximum(width[::-1], 1))  # (2, K) by the width of the other side

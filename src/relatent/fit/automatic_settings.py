@@ -23,6 +23,7 @@ MIN_DENSITY = 0.01  # share of cells that are facts, from which on data is dense
 MIN_DENSE_RELATIONS = 20  # with fewer, whole matrices and an L2 penalty learn the zeros by heart
 SAMPLED_CELLS_PER_FACT = 80.0  # the cost of a sampled pass, in cells per fact: 64 zeros, and the fact itself
 MAX_EXACT_CELLS = 2e6  # a sum over so few cells costs less than the overhead of a sample
+MAX_GPU_CELLS = 2e11  # a sum over so many takes about a second on a GPU
 MAX_BIAS_DENSITY = 0.1  # beyond, no background level is left to a bias, and a free number per relation overfits
 EXACT_STEPS, SAMPLED_STEPS = 500, 200  # of dense data
 L2_PER_FACT = 0.012  # λ per fact of an entity
@@ -203,8 +204,10 @@ def for_least_squares(given: dict[str, Any], data: DataSummary) -> ChosenSetting
 
 def method_for(data: DataSummary, given: dict[str, Any], loss: ResolvedLoss) -> str:
     """Whether all cells are summed: always if a sample of them would cost as much."""
-    if not loss.can_be_sampled or given["device"] != "cpu":
+    if not loss.can_be_sampled:
         return "exact"
+    if given["device"] != "cpu":
+        return "exact" if data.cells <= MAX_GPU_CELLS else "sampled"
     exact = data.cells <= max(MAX_EXACT_CELLS, SAMPLED_CELLS_PER_FACT * data.facts)
     return "exact" if exact and given["zeros"] == "all" else "sampled"
 

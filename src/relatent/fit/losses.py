@@ -73,7 +73,11 @@ class Logistic:
     ) -> SampledSum:
         """Facts in batches, and zeros in dense blocks that are drawn at random."""
         n_batches = default_batches(facts) if redraws else 1
-        return SampledLogisticSum(facts, backend.dtype, n_batches=n_batches, typed=typed, random_state=random_state)
+        if isinstance(backend, NumpyBackend):
+            return SampledLogisticSum(facts, backend.dtype, n_batches=n_batches, typed=typed, random_state=random_state)
+        from ..cells.logistic_sampled_gpu import GpuSampledLogisticSum
+
+        return GpuSampledLogisticSum(facts, backend, n_batches=n_batches, typed=typed, random_state=random_state)  # type: ignore[arg-type]
 
     def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], *, sampled: bool = False) -> CellMemory:
         """That of the tiles, or of the sample."""
@@ -185,8 +189,8 @@ class Softmax(ExactOnly):
 
     `relation_weight`: weight of −log of the softmax over relations. `degree_weight`: from 0 to 1, how much the weight
     of a fact depends on the number of facts of its answer. `batch_size`: facts per step with `method="sampled"`, which
-    for Adam needs far fewer passes over the facts. `reciprocal`: fit one R_k for the questions (s, k, ?) and another for
-    (?, k, o), and take their mean at the end (reciprocal relations, Lacroix, Usunier & Obozinski 2018). θ ranks
+    for Adam needs far fewer passes over the facts. `reciprocal`: fit one R_k for the questions (s, k, ?) and another
+    for (?, k, o), and take their mean at the end (reciprocal relations, Lacroix, Usunier & Obozinski 2018). θ ranks
     entities; `Calibrated` gives probabilities.
 
     >>> loss = Softmax(relation_weight=0.5, degree_weight=0.2)  # of Rescal(loss=loss)

@@ -201,8 +201,6 @@ class Rescal(RescalBase):
         on_gpu = self.device != "cpu"
         if self.method == "sampled" and not (loss.can_be_sampled or loss.has_batches):
             raise InputError(f"method='sampled' is for logistic and softmax losses, got {loss.name!r}; use 'exact'")
-        if self.method == "sampled" and on_gpu and not loss.has_batches:
-            raise InputError("method='sampled' runs on a CPU; on a GPU use method='exact'")
         if self.zeros == "typed" and not loss.can_be_sampled:
             raise InputError(f"zeros='typed' is for the logistic loss, got {loss.name!r}")
         if self.zeros == "typed" and self.method == "exact" and not on_gpu:
