@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .analysis.duplicates_result import DuplicatePair, Duplicates, Merge
     from .analysis.explain import Explanation, LatentComponent, Reason, explain
     from .analysis.groups import EntityGroup, TypicalFact, groups
+    from .analysis.missing import MissingFact, MissingFacts, missing
     from .analysis.similarity import SimilarEntity, similar
     from .baselines.irm import IRM
     from .baselines.mln import MarkovLogic
@@ -85,7 +86,8 @@ __all__ = [
     "Checkpoint", "Top", "SimilarEntity", "EntityGroup", "TypicalFact", "Explanation", "Reason", "LatentComponent",
     "Duplicates", "DuplicatePair", "Merge", "Report", "Fold", "Metrics", "Reliability", "Ranking", "RankSummary",
     "Tuned", "Trial", "Candidate", "load_negatives", "truth_test", "TruthTest", "TruthFigures", "Answers", "Answer",
-    "Blocks", "Shared", "ResultList", "NamedFact", "RelationCounts", "Dataset",
+    "Blocks", "Shared", "ResultList", "NamedFact", "RelationCounts", "Dataset", "missing", "MissingFacts",
+    "MissingFact",
 ]
 # fmt: on
 
@@ -113,6 +115,7 @@ _EXPORTS = {  # module: its public names
     ".analysis.answers": "answers Answers Answer",
     ".analysis.duplicates": "duplicates",
     ".analysis.duplicates_result": "Duplicates DuplicatePair Merge",
+    ".analysis.missing": "missing MissingFacts MissingFact",
     ".analysis.similarity": "similar SimilarEntity",
     ".analysis.groups": "groups EntityGroup TypicalFact",
     ".analysis.explain": "explain Explanation Reason LatentComponent",

@@ -131,6 +131,12 @@ def explain(
     )
 
 
+def first_reason(factors: Factors, known: KnownFacts, cell: Cell) -> Reason | None:
+    """The known fact that supports a cell most; None if none does."""
+    strongest = _strongest(_influences(factors, known, cell, 1), 1)
+    return next((Reason(*_names(factors, fact), value) for fact, value in strongest), None)
+
+
 def _influences(factors: Factors, known: KnownFacts, cell: Cell, k: int) -> dict[Cell, float]:
     """The influence on a cell of the facts of its two entities, also through neighbours that the two share."""
     s, relation, o = cell

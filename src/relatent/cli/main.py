@@ -20,6 +20,7 @@ from .datasets_info_export import datasets, export, info
 from .evaluate import cross_validate, evaluate, table1
 from .fit import fit
 from .fold_in import fold_in
+from .missing import missing
 from .output import say
 from .plot import plot
 from .predict import predict
@@ -46,7 +47,7 @@ def cli() -> None:
 
 for command in (cross_validate, datasets, duplicates, evaluate, explain, export, fit, fold_in):
     cli.add_command(command)
-for command in (groups, info, plot, predict, serve, similar, table1, tune):
+for command in (groups, info, missing, plot, predict, serve, similar, table1, tune):
     cli.add_command(command)
 
 

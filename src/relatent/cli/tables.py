@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..analysis.duplicates_result import Duplicates
     from ..analysis.explain import Explanation
     from ..analysis.groups import EntityGroup
+    from ..analysis.missing import MissingFacts
     from ..analysis.similarity import SimilarEntity
     from ..evaluation.ranking import Ranking
     from ..evaluation.report import Report
@@ -90,6 +91,13 @@ def predictions(found: Sequence[dict[str, Any]]) -> Table:
         chances = (f"{row['probability']:.4f}", lift) if has_probabilities else ()
         rows.append((rank, row["subject"], row["relation"], row["object"], *chances, f"{row['score']:.3f}"))
     return table("", columns, rows, numbers=(0, 4, 5, 6))
+
+
+def missing(found: MissingFacts) -> list[str | Table]:
+    """The likeliest absent facts, with the known fact that supports each if it was asked for."""
+    rows = [fact._asdict() for fact in found.missing]
+    reasons = [f"{fact.rank}. because {' '.join(fact.reason[:3])}" for fact in found.missing if fact.reason is not None]
+    return [predictions(rows), *reasons]
 
 
 def similar(entity: str, found: Sequence[SimilarEntity]) -> Table:

@@ -1,0 +1,208 @@
+"""The k best cells of all relations that are not left out, without an array of all cells.
+
+Cells are ordered by probability, then by score, then by ids. Only blocks of scores are in memory. The k-th best cell so
+far is a threshold for the score of every relation, because links are monotonic. Scores of a block are a matrix product
+in the precision of the model; those that reach the threshold, within the rounding error of the product, are computed
+again in double precision and rounded to single, so the result is the same however the work is divided into blocks.
+
+Blocks are skipped by the inequality of Cauchy and Schwarz: with q_i = R_kᵀ a_i and m the mean vector of the objects,
+q_i · a_j ≤ q_i · m + |q_i| |a_j − m|. Subjects are visited in the order of their bounds, objects in the order of their
+distances from the mean, so what can be skipped is at the end of both.
+
+Under the categorical loss, a score is at most θ, because other relations only take from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import Ids, Matrix, Triples, Vector
+from ..model.factors import Factors, against_others, scores
+from ..progress import Progress
+
+CELLS_PER_BLOCK = 1 << 20  # scores computed at a time: 4 MB in single precision
+MIN_CHUNK = 1024  # candidates scored again at a time
+LIMIT = 1e9  # scores beyond do not occur
+GRID, REFINEMENTS = 1024, 7  # of the threshold: 2 LIMIT / 1024⁷ is below the rounding error of any score
+
+
+class Region(NamedTuple):
+    """Cells of one relation: some subjects × some objects, without those left out."""
+
+    relation: int
+    subjects: Ids  # distinct
+    objects: Ids  # distinct
+    left_out: Ids  # (m, 2) pairs of subject and object; those outside of the region are ignored
+
+
+class BestCells(NamedTuple):
+    """The best cells, best first, and how much work it was to find them."""
+
+    cells: Triples  # (k, 3)
+    scores: Vector  # (k,) in single precision
+    probabilities: Vector  # (k,)
+    n_cells: int  # in all regions
+    n_scored: int  # not skipped
+
+
+def best_cells(factors: Factors, regions: Sequence[Region], k: int, progress: Progress) -> BestCells:
+    """The k best cells of disjoint regions."""
+    search = _BestSoFar(factors, k)
+    order = sorted(regions, key=search.bound, reverse=True)
+    done, total = 0, sum(len(region.subjects) * len(region.objects) for region in order)
+    for region in order:
+        for share in search.add(region):
+            progress(int(done + share * len(region.subjects) * len(region.objects)), total, "cells")
+        done += len(region.subjects) * len(region.objects)
+        progress(done, total, "cells")
+    return BestCells(search.cells, search.scores, search.probabilities, total, search.n_scored)
+
+
+class _BestSoFar:
+    """The best cells so far."""
+
+    def __init__(self, factors: Factors, k: int):
+        self.factors, self.k, self.n_scored = factors, k, 0
+        self.R, self.bias = factors.relation_matrices.astype(np.float64).compact, factors.bias.astype(np.float64)
+        self.norms = np.array([np.linalg.norm(R_k) for R_k in factors.relation_matrices])
+        self.lengths = np.linalg.norm(factors.A, axis=1)
+        self.cells: Triples = np.empty((0, 3), np.int64)
+        self.scores: Vector = np.empty(0, np.float32)
+        self.probabilities: Vector = np.empty(0)
+        self._limits: dict[int, float] = {}  # by relation
+
+    def bound(self, region: Region) -> tuple[float, float]:
+        """What probability and score no cell of the region exceeds: where there is more, the search begins."""
+        ends = [float(self.lengths[ids].max(initial=0)) for ids in (region.subjects, region.objects)]
+        score = float(self.bias[region.relation] + self.norms[region.relation] * ends[0] * ends[1])
+        return float(self._probabilities(np.array([score]), region.relation)[0]), score
+
+    def add(self, region: Region) -> Iterator[float]:
+        """Take in the best cells of a region; yields the share of the work that is done."""
+        if not len(region.subjects) or not len(region.objects):
+            return
+        tiles = _Tiles(self.factors, region, self.norms[region.relation], self.lengths)
+        low = 0
+        while low < len(tiles.subjects):
+            limit = self._limit(region.relation)
+            block = tiles.next(low, limit)
+            if block is None:
+                return
+            rows, n_columns = block
+            theta = tiles.scores(low, rows, n_columns)
+            self.n_scored += theta.size
+            self._take(theta, tiles, low, limit)
+            low += rows
+            yield low / len(tiles.subjects)
+
+    def _take(self, theta: Matrix, tiles: _Tiles, low: int, limit: float) -> None:
+        """Take in the cells of a block that may be among the best, the most promising first."""
+        flat = theta.reshape(-1)
+        found = np.flatnonzero(flat >= np.float64(limit - tiles.rounding)) if limit > -LIMIT else np.arange(flat.size)
+        found = found[flat[found] > -np.inf]
+        chunk = max(4 * self.k, MIN_CHUNK)
+        while len(found):
+            values, rest = flat[found], found[:0]
+            if len(found) > chunk:
+                order = np.argpartition(-values, chunk)
+                found, rest = found[order[:chunk]], found[order[chunk:]]
+            rows, columns = np.divmod(found, theta.shape[1])
+            self._merge(tiles.region.relation, tiles.subjects[low + rows], tiles.objects[columns])
+            found = rest[flat[rest] >= np.float64(self._limit(tiles.region.relation) - tiles.rounding)]
+            chunk *= 2  # many equal scores are taken in few steps
+
+    def _merge(self, relation: int, s: Ids, o: Ids) -> None:
+        theta = self._exact(s, relation, o)
+        cells = np.stack([s, np.full(len(s), relation), o], axis=1)
+        cells = np.concatenate([self.cells, cells])
+        theta = np.concatenate([self.scores, theta])
+        p = np.concatenate([self.probabilities, self._probabilities(theta[len(self.scores) :], relation)])
+        best = np.lexsort((cells[:, 2], cells[:, 1], cells[:, 0], -theta, -p))[: self.k]
+        self.cells, self.scores, self.probabilities = cells[best], theta[best], p[best]
+        self._limits.clear()
+
+    def _exact(self, s: Ids, relation: int, o: Ids) -> Vector:
+        """Scores in double precision, rounded to single: equal cells have equal scores."""
+        ids, position = np.unique(np.concatenate([s, o]), return_inverse=True)
+        A, s, o = self.factors.A[ids].astype(np.float64), position[: len(s)], position[len(s) :]
+        if not self.factors.exclusive:
+            return scores(A, self.R, self.bias, s, np.full(len(s), relation), o).astype(np.float32)
+        everything = np.broadcast_arrays(s[:, None], np.arange(len(self.bias)), o[:, None])
+        theta = scores(A, self.R, self.bias, *everything)
+        return against_others(theta.T, np.full(len(s), relation)).astype(np.float32)
+
+    def _probabilities(self, theta: Vector, relation: int) -> Vector:
+        """What cells are compared by first; the same for all if the model has no probabilities."""
+        if not self.factors.has_probabilities:
+            return np.zeros(len(theta))
+        return self.factors.link.probability(theta.astype(np.float64), np.full(len(theta), relation))
+
+    def _limit(self, relation: int) -> float:
+        """A score below which no cell of the relation is as good as the k-th best so far."""
+        if len(self.scores) < self.k:
+            return -np.inf
+        if relation not in self._limits:
+            worst, worst_score = float(self.probabilities[-1]), float(self.scores[-1])
+            low, high = -LIMIT, LIMIT
+            for _ in range(REFINEMENTS):
+                theta = np.linspace(low, high, GRID)
+                p = self._probabilities(theta, relation)
+                first = int(np.argmax((p > worst) | ((p == worst) & (theta >= worst_score))))  # the last one always is
+                low, high = float(theta[max(first - 1, 0)]), float(theta[first])
+            self._limits[relation] = low
+        return self._limits[relation]
+
+
+class _Tiles:
+    """The cells of a region in the order in which they are visited, and bounds of their scores."""
+
+    def __init__(self, factors: Factors, region: Region, norm: float, lengths: Vector):
+        self.region, A, k = region, factors.A, region.relation
+        bias, o = float(factors.bias[k]), region.objects
+        mean = A[o].mean(axis=0, dtype=np.float64)
+        distances = np.linalg.norm(A[o] - mean.astype(A.dtype), axis=1)
+        order = np.argsort(-distances, kind="stable")
+        self.objects, self.distances = o[order], distances[order]
+        Q = factors.relation_matrices.times(A[region.subjects], k)
+        at_mean, sizes = Q @ mean + bias, np.linalg.norm(Q, axis=1)
+        by_bound = np.argsort(-(at_mean + sizes * self.distances[0]), kind="stable")
+        self.subjects, self.at_mean, self.sizes = region.subjects[by_bound], at_mean[by_bound], sizes[by_bound]
+        self.Q, self.columns, self.bias = Q[by_bound], A[self.objects], factors.bias[k].astype(A.dtype)
+        longest = float(lengths[region.subjects].max()) * norm * float(lengths[o].max())
+        precision = max(np.finfo(np.result_type(A, Q)).eps, np.finfo(np.float32).eps)
+        self.rounding = float(4 * (A.shape[1] + 2) * precision * (longest + abs(bias)))
+        self._left_out = self._positions(region.left_out, len(lengths))
+
+    def _positions(self, pairs: Ids, n: int) -> Ids:
+        """Row and column of the cells to leave out, by row, (m, 2)."""
+        row, column = np.full(n, -1), np.full(n, -1)
+        row[self.subjects], column[self.objects] = np.arange(len(self.subjects)), np.arange(len(self.objects))
+        found = np.stack([row[pairs[:, 0]], column[pairs[:, 1]]], axis=1)
+        found = found[(found >= 0).all(axis=1)]
+        return found[np.argsort(found[:, 0], kind="stable")]
+
+    def next(self, low: int, limit: float) -> tuple[int, int] | None:
+        """How many rows from `low` on, and how many of the first columns, may reach the limit; None: no more do."""
+        least = limit - self.rounding
+        if self.at_mean[low] + self.sizes[low] * self.distances[0] < least:
+            return None
+        rows = min(max(1, CELLS_PER_BLOCK // len(self.objects)), len(self.subjects) - low)
+        if least == -np.inf:
+            return rows, len(self.objects)
+        part = slice(low, low + rows)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            needed = np.nan_to_num((least - self.at_mean[part]) / self.sizes[part], nan=0.0)
+        n_columns = int(np.searchsorted(-self.distances, -needed.min(), side="right"))
+        return rows, max(n_columns, 1)
+
+    def scores(self, low: int, rows: int, n_columns: int) -> Matrix:
+        """θ of a block; −∞ for the cells that are left out."""
+        theta: Matrix = self.Q[low : low + rows] @ self.columns[:n_columns].T
+        theta += self.bias
+        part = self._left_out[slice(*np.searchsorted(self._left_out[:, 0], [low, low + rows]))]
+        part = part[part[:, 1] < n_columns]
+        theta[part[:, 0] - low, part[:, 1]] = -np.inf
+        return theta

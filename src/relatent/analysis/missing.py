@@ -1,0 +1,214 @@
+"""The likeliest absent facts of a whole graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ..arrays import Ids, Mask, Triples
+from ..data.facts import Facts
+from ..errors import InputError
+from ..json_values import to_json_object
+from ..model.entity_regression import can_fold
+from ..model.factors import Factors
+from ..progress import Progress, reporting
+from ..result_tables import data_frame, html_table, result_record
+from .best_cells import BestCells, Region, best_cells
+from .explain import Reason, first_reason
+from .known_facts import KnownFacts
+from .probabilities import base_rates
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SEEN, ALL = "seen", "all"  # which entities may be at the ends of a relation
+Names = str | int | Sequence[str | int] | None
+
+
+class AllowedEntities(Protocol):
+    """Which entities a relation may have at its ends."""
+
+    def allowed(self, relation: int, place: int) -> Mask:
+        """For each entity whether it may be the subject (place 0) or the object (place 2) of the relation, (N,)."""
+
+
+@result_record
+class MissingFact(NamedTuple):
+    """An absent fact that is likely.
+
+    >>> MissingFact("Al Gore", "party", "Democratic", 2.0, 0.88, 1, 40.0).rank
+    1
+    """
+
+    subject: str
+    relation: str
+    object: str
+    score: float
+    probability: float | None  # None if the model has no probabilities
+    rank: int  # among all absent facts that were considered
+    lift: float | None  # probability / facts per observed cell of the relation
+    reason: Reason | None = None  # the known fact that supports it most
+
+
+class MissingFacts(NamedTuple):
+    """The likeliest absent facts, best first.
+
+    >>> MissingFacts([], 0, 0).to_dict()["missing"]
+    []
+    """
+
+    missing: list[MissingFact]
+    n_cells: int  # absent and known cells that were considered
+    n_scored: int  # of these, not skipped by a bound
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return to_json_object(self)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """One row per fact, with its reason in words."""
+        return [{**fact._asdict(), "reason": fact.reason and " ".join(fact.reason[:3])} for fact in self.missing]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per fact: subject, relation, object, score, probability, rank, lift, reason (in words)."""
+        return data_frame(self.to_rows(), MissingFact._fields)
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), self.to_rows())
+
+    def __repr__(self) -> str:
+        best = f", best {' '.join(self.missing[0][:3])!r}" if self.missing else ""
+        return f"MissingFacts({len(self.missing)} of {self.n_cells:,} cells{best})"
+
+
+def missing(
+    factors: Factors,
+    known: Facts | Sequence[Facts] | KnownFacts,
+    k: int = 100,
+    relations: Names = None,
+    entities: Names = None,
+    types: AllowedEntities | str | None = None,
+    *,
+    rejected: Facts | Sequence[Facts] | None = None,
+    reasons: bool = False,
+    progress: bool | Progress | None = None,
+) -> MissingFacts:
+    """The k likeliest facts that are not known, of the whole graph, of some relations, or of some entities.
+
+    They are ordered by probability, then by score and then by ids; by score if the model has no probabilities. The
+    result is exact. Unobserved cells may be among it. A fact of an entity with itself is considered only for relations
+    that have such facts.
+
+    Parameters
+    ----------
+    known : Facts, sequence of Facts
+        What is known, and not offered: the training facts and all others.
+    k : int
+        How many facts.
+    relations, entities : names or ids, or None
+        Only facts of these relations, only facts with one of these entities as subject or object.
+    types : None, "seen", "all", or an object with a method `allowed(relation, place)`
+        Which entities a relation may have as subject and object. "seen": those that a known fact of the relation has
+        there. "all": every entity. None: those of the model's types, or "seen" if the model has no types.
+    rejected : Facts, sequence of Facts
+        What is known to be false, and not offered either.
+    reasons : bool
+        Find the known fact that supports each result most, where the kind of model allows it.
+
+    >>> import relatent
+    >>> facts = relatent.load_dataset("presidents")
+    >>> model = relatent.RescalALS(rank=10, l2_entities=0.1, l2_relations=0.1).fit(facts).factors_
+    >>> found = relatent.missing(model, facts, k=3, relations="party").missing
+    >>> [(fact.relation, fact.rank) for fact in found]
+    [('party', 1), ('party', 2), ('party', 3)]
+    """
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise InputError(f"k must be a whole number of at least 1, got {k!r}")
+    known = known if isinstance(known, KnownFacts) else KnownFacts(known, factors)
+    types = _resolved(types, factors, known)
+    false = np.empty((0, 3), np.int32) if rejected is None else KnownFacts(rejected, factors).facts.triples
+    only = None if entities is None else np.unique(factors.entities.ids(entities))
+    relation_ids = range(known.n_relations) if relations is None else np.unique(factors.relations.ids(relations))
+    regions = [region for relation in relation_ids for region in _regions(int(relation), known, types, only, false)]
+    with reporting(progress, "missing facts") as report:
+        best = best_cells(factors, regions, int(k), report)
+    found = _facts(factors, known, best)
+    if reasons and can_fold(factors):
+        found = list(_with_reasons(factors, known, best, found, progress))
+    return MissingFacts(found, best.n_cells, best.n_scored)
+
+
+def _resolved(types: AllowedEntities | str | None, factors: Factors, known: KnownFacts) -> AllowedEntities:
+    if types is None:
+        types = SEEN if factors.types is None else factors.types
+    if not isinstance(types, str):
+        return types
+    if types not in (SEEN, ALL):
+        raise InputError(f"types must be {SEEN!r}, {ALL!r} or an object with a method allowed, got {types!r}")
+    return _SeenThere(known) if types == SEEN else _AnyEntity(known.n)
+
+
+class _SeenThere:
+    """Each relation may have the entities that a known fact has in the same place."""
+
+    def __init__(self, known: KnownFacts):
+        self.known = known
+
+    def allowed(self, relation: int, place: int) -> Mask:
+        """For each entity whether a known fact of the relation has it in this place, (N,)."""
+        found = np.zeros(self.known.n, bool)
+        found[self.known.ends(relation)[place // 2]] = True
+        return found
+
+
+class _AnyEntity:
+    def __init__(self, n: int):
+        self.n = n
+
+    def allowed(self, relation: int, place: int) -> Mask:
+        return np.ones(self.n, bool)
+
+
+def _regions(
+    relation: int, known: KnownFacts, types: AllowedEntities, only: Ids | None, rejected: Triples
+) -> Iterator[Region]:
+    """The cells of a relation to consider: all that types allow, or those with one of some entities."""
+    facts = known.facts.triples[slice(*known.facts.starts[relation : relation + 2])][:, ::2]
+    left_out = [facts, rejected[rejected[:, 1] == relation][:, ::2]]
+    if not (facts[:, 0] == facts[:, 1]).any():
+        left_out.append(np.repeat(np.arange(known.n)[:, None], 2, axis=1))
+    subject, object_ = (np.asarray(types.allowed(relation, place), bool) for place in (0, 2))
+    parts = [(subject, object_)]
+    if only is not None:
+        chosen = np.isin(np.arange(known.n), only)
+        parts = [(subject & chosen, object_), (subject & ~chosen, object_ & chosen)]
+    for subjects, objects in parts:
+        yield Region(relation, np.flatnonzero(subjects), np.flatnonzero(objects), np.concatenate(left_out))
+
+
+def _facts(factors: Factors, known: KnownFacts, best: BestCells) -> list[MissingFact]:
+    rates, found = base_rates(factors, known), []
+    for rank, ((s, k, o), score, p) in enumerate(
+        zip(best.cells.tolist(), best.scores.tolist(), best.probabilities.tolist(), strict=True), 1
+    ):
+        probability = p if factors.has_probabilities else None
+        rate = 0.0 if rates is None else float(rates[k])
+        lift = None if probability is None or not rate else probability / rate
+        names = factors.entities[s], factors.relations[k], factors.entities[o]
+        found.append(MissingFact(*names, score, probability, rank, lift))
+    return found
+
+
+def _with_reasons(
+    factors: Factors,
+    known: KnownFacts,
+    best: BestCells,
+    found: Sequence[MissingFact],
+    progress: bool | Progress | None,
+) -> Iterator[MissingFact]:
+    with reporting(progress, "reasons") as report:
+        for done, (cell, fact) in enumerate(zip(best.cells.tolist(), found, strict=True), 1):
+            yield fact._replace(reason=first_reason(factors, known, tuple(cell)))
+            report(done, len(found), "reasons")

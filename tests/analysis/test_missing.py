@@ -1,0 +1,188 @@
+"""The likeliest absent facts: equal to sorting all cells, without known facts, wrong places and rejected cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relatent
+import small_graphs
+from relatent import Factors, Facts, InputError
+from relatent.analysis import best_cells
+from relatent.analysis.known_facts import KnownFacts
+from relatent.model import links
+from relatent.model.factors import against_others
+from relatent.model.objective_description import ObjectiveTerm
+from sparse_graphs import sparse_graph
+
+Cell = tuple[int, int, int]
+N, K, RANK = 60, 5, 6
+
+
+def sorted_cells(factors: Factors, facts: Facts, k: int, types: str, only: int | None = None) -> list[Cell]:
+    """The k best absent cells, by sorting all of them."""
+    A, R = factors.A.astype(np.float64), factors.R.astype(np.float64)
+    theta = np.einsum("ia,kab,jb->kij", A, R, A, optimize=True) + factors.bias.astype(np.float64)[:, None, None]
+    if factors.exclusive:
+        flat = theta.reshape(len(R), -1)
+        theta = np.stack([against_others(flat, np.full(flat.shape[1], k)) for k in range(len(R))]).reshape(theta.shape)
+    theta = theta.astype(np.float32)
+    absent = np.ones(theta.shape, bool)
+    known = KnownFacts(facts, factors)
+    for relation in range(len(R)):
+        s, o = known.facts.matrix(relation).nonzero()
+        absent[relation, s, o] = False
+        if not (s == o).any():
+            np.fill_diagonal(absent[relation], False)
+        if types == "seen":
+            absent[relation] &= np.isin(np.arange(len(A)), s)[:, None] & np.isin(np.arange(len(A)), o)
+    if only is not None:
+        absent &= (np.arange(len(A)) == only)[:, None] | (np.arange(len(A)) == only)
+    relation, s, o = np.nonzero(absent)
+    score = theta[absent]
+    p = np.zeros(len(score))
+    if factors.has_probabilities:
+        p = factors.link.probability(score.astype(np.float64), relation)
+    order = np.lexsort((o, relation, s, -score, -p))[:k]
+    return [tuple(cell) for cell in np.stack([s, relation, o], axis=1)[order].tolist()]  # type: ignore[misc]
+
+
+def found_cells(factors: Factors, *given: Any, **options: Any) -> list[Cell]:
+    rows = relatent.missing(factors, *given, **options).missing
+    assert [row.rank for row in rows] == list(range(1, len(rows) + 1))
+    return [(factors.entities.id(s), factors.relations.id(r), factors.entities.id(o)) for s, r, o, *_ in rows]
+
+
+def random_facts(seed: int = 0, n_facts: int = 400) -> Facts:
+    rng = np.random.default_rng(seed)
+    cells = np.stack([rng.integers(0, N, n_facts), rng.integers(0, K, n_facts), rng.integers(0, N // 2, n_facts)])
+    cells = cells[:, (cells[0] != cells[2]) | (cells[1] == 0)]  # only relation 0 has facts of an entity with itself
+    return Facts.from_arrays(*cells, n_entities=N, n_relations=K)
+
+
+def random_factors(R: Any = None, seed: int = 0, scale: float = 1.0, **fields: Any) -> Factors:
+    rng, facts = np.random.default_rng(seed), random_facts()
+    A = (rng.normal(size=(N, RANK)) * rng.gamma(1, scale, (N, 1))).astype(np.float32)
+    R = rng.normal(size=(K, RANK, RANK)).astype(np.float32) if R is None else R
+    return Factors(A, R, rng.normal(size=K).astype(np.float32), facts.entities, facts.relations, **fields)
+
+
+UNLISTED = links.UnlistedLink(
+    [[-2.0 - k, 0.5 * k, 1.0 + k] for k in range(K)], [[-6.0, -3.0, -1.0 + 0.2 * k] for k in range(K)]
+)
+MODELS: dict[str, dict[str, Any]] = {
+    "logistic": {},
+    "least squares": {"link": links.SmoothLink()},
+    "isotonic, with plateaus": {"link": links.IsotonicLink((-1.0, 0.0, 1.0), (0.1, 0.4, 0.5))},
+    "unlisted": {"link": UNLISTED},
+    "losses of relations": {"link": links.RelationLinks(("logistic", "smooth", "count", "smooth", "logistic"))},
+    "no probabilities": {"loss": ObjectiveTerm("softmax")},
+    "exclusive": {"loss": ObjectiveTerm("categorical")},
+    "saturated": {"scale": 20.0},
+    "all scores equal": {"R": np.zeros((K, RANK, RANK), np.float32)},
+}
+
+
+@pytest.mark.parametrize("types", ["seen", "all"])
+@pytest.mark.parametrize("model", MODELS)
+def test_the_best_cells_are_those_of_sorting_all(model: str, types: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(best_cells, "CELLS_PER_BLOCK", 700)  # many blocks
+    monkeypatch.setattr(best_cells, "MIN_CHUNK", 16)
+    factors, facts = random_factors(**MODELS[model]), random_facts()
+    for k in (1, 40, 300):
+        assert found_cells(factors, facts, k, types=types) == sorted_cells(factors, facts, k, types)
+
+
+@pytest.mark.filterwarnings("ignore::relatent.PoorFitWarning")
+@pytest.mark.parametrize("kind", ["films", "taxonomy"])
+def test_the_first_1000_of_a_fitted_model_are_those_of_sorting_all(kind: str) -> None:
+    facts = sparse_graph(kind, 0)
+    factors = relatent.RescalALS(10, 0.5, 0.5, max_iter=5, tol=0.5).fit(facts).factors_
+    assert found_cells(factors, facts, 1000) == sorted_cells(factors, facts, 1000, "seen")
+
+
+@pytest.mark.filterwarnings("ignore::relatent.ConvergenceWarning")
+@pytest.mark.parametrize("structure", ["complex", "diagonal", "symmetric", relatent.Blocks(2), relatent.Shared(3)])
+def test_structures_give_the_same_as_whole_matrices(structure: Any) -> None:
+    facts = small_graphs.blocks()
+    factors = relatent.Rescal(rank=4, structure=structure, max_iter=3, tol=1.0).fit(facts).factors_
+    assert found_cells(factors, facts, 50, types="all") == sorted_cells(factors, facts, 50, "all")
+
+
+def test_bounds_skip_most_of_the_work_where_lengths_differ() -> None:
+    facts = Facts.from_arrays([0], [0], [1], n_entities=2000)
+    A = np.random.default_rng(0).normal(size=(2000, 8)) * np.geomspace(1, 1e-3, 2000)[:, None]
+    factors = Factors(A, np.eye(8)[None], np.zeros(1), facts.entities, facts.relations)
+    found = relatent.missing(factors, facts, 10, types="all")
+    assert found.n_cells == 2000**2
+    assert found.n_scored < 0.5 * found.n_cells
+
+
+def test_relations_and_entities_restrict_the_result() -> None:
+    factors, facts = random_factors(), random_facts()
+    everything = sorted_cells(factors, facts, N * N * K, "seen")
+    of_relations = [cell for cell in everything if cell[1] in (1, 3)]
+    assert found_cells(factors, facts, 30, relations=["1", "3"]) == of_relations[:30]
+    assert found_cells(factors, facts, 30, entities="7") == sorted_cells(factors, facts, 30, "seen", only=7)
+
+
+def test_known_and_rejected_facts_are_left_out_and_unobserved_cells_are_not() -> None:
+    factors, facts = random_factors(), random_facts()
+    first, second, third = sorted_cells(factors, facts, 3, "seen")
+    masked = Facts.from_ids(facts.triples, facts.entities, facts.relations, unobserved=np.array([first]))
+    assert found_cells(factors, masked, 2) == [first, second]
+    accepted, rejected = (Facts.from_ids(np.array([cell]), facts.entities, facts.relations) for cell in (first, second))
+    assert found_cells(factors, [facts, accepted], 1, rejected=rejected) == [third]
+
+
+def test_types_of_an_object_with_a_method_allowed_are_respected() -> None:
+    class Even:
+        def allowed(self, relation: int, place: int) -> Any:
+            return np.arange(N) % 2 == 0
+
+    factors, facts = random_factors(), random_facts()
+    assert all(s % 2 == 0 == o % 2 for s, _, o in found_cells(factors, facts, 200, types=Even()))
+
+
+def test_lift_probability_and_reason_of_a_row() -> None:
+    facts = small_graphs.two_camps()
+    fewer = facts.hold_out(facts.triples[5:6], masked=False)
+    factors = relatent.RescalLogit(4, 0.1, 0.1).fit(fewer).factors_
+    found = relatent.missing(factors, fewer, 1, reasons=True)
+    [row] = found.missing
+    assert (row.subject, row.relation, row.object) == fewer.named(facts.triples[5:6])[0]
+    assert row.probability == pytest.approx(factors.probability(row.subject, row.relation, row.object), abs=1e-5)
+    assert row.lift == pytest.approx(row.probability / (len(fewer) / 400))
+    assert row.reason is not None
+    assert {row.subject, row.object} & {row.reason.subject, row.reason.object}
+    assert found.to_dict()["missing"][0]["reason"]["influence"] > 0
+    assert found.to_pandas().loc[0, "reason"] == " ".join(row.reason[:3])
+
+
+def test_a_model_without_probabilities_orders_by_score() -> None:
+    rows = relatent.missing(random_factors(loss=ObjectiveTerm("softmax")), random_facts(), 20).missing
+    assert {row.probability for row in rows} == {None}
+    assert [row.score for row in rows] == sorted((row.score for row in rows), reverse=True)
+
+
+def test_progress_ends_with_all_cells() -> None:
+    seen: list[tuple[int, int]] = []
+    relatent.missing(random_factors(), random_facts(), 5, progress=lambda done, total, note: seen.append((done, total)))
+    assert seen[-1][0] == seen[-1][1] > 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"k": 0}, "k must be a whole number of at least 1, got 0"),
+        ({"k": True}, "k must be a whole number of at least 1, got True"),
+        ({"types": "some"}, "types must be 'seen', 'all' or an object"),
+        ({"relations": "hates"}, "unknown relation 'hates'"),
+        ({"entities": ["nobody"]}, "unknown entity 'nobody'"),
+    ],
+)
+def test_impossible_requests_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        relatent.missing(random_factors(), random_facts(), **given)

@@ -1,0 +1,63 @@
+"""Reviewed facts: what is written is read again, the last decision counts, and odd files are refused."""
+
+import threading
+
+import pytest
+
+from relatent.data.review import ReviewFile, read_review
+from relatent.errors import DataError, InputError
+
+
+def test_decisions_are_read_as_they_were_written(tmp_path):
+    path = tmp_path / "reviewed.csv"
+    review = ReviewFile(path)
+    review.decide(("Ann, the elder", "likes", 'B "Bo" b'), "accepted")
+    review.decide(("Bob", "likes", "Cid"), "accepted")
+    review.decide(("Bob", "likes", "Cid"), "rejected")
+    review.decide(("Cid", "likes", "Ann"), "accepted")
+    review.decide(("Cid", "likes", "Ann"), None)
+    found = read_review(path)
+    assert found.accepted.named() == [("Ann, the elder", "likes", 'B "Bo" b')]
+    assert found.rejected.named() == [("Bob", "likes", "Cid")]
+    assert ReviewFile(path).verdicts == review.verdicts
+
+
+def test_decisions_of_several_threads_are_all_kept(tmp_path):
+    review = ReviewFile(tmp_path / "reviewed.csv")
+    threads = [threading.Thread(target=review.decide, args=((f"e{i}", "r", "o"), "accepted")) for i in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(read_review(review.path).accepted) == 20
+
+
+def test_no_files_are_an_empty_review():
+    assert [len(facts) for facts in read_review([])] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("subject,relation,object\na,r,b\n", "has no column 'verdict'"),
+        (
+            "subject,relation,object,verdict\na,r,b,maybe\n",
+            "line 2: expected a fact and accepted or rejected, got 'a,r,b,maybe'",
+        ),
+        ("subject,relation,object,verdict\na,r,accepted\n", "line 2"),
+        ("subject,relation,object,verdict\n,r,b,accepted\n", "line 2"),
+        ("", "has no column 'subject'"),
+    ],
+)
+def test_odd_files_are_refused_with_the_line(tmp_path, text, message):
+    path = tmp_path / "reviewed.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_review(path)
+    with pytest.raises(DataError, match=message):
+        ReviewFile(path)
+
+
+def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path):
+    with pytest.raises(InputError, match="does not exist"):
+        ReviewFile(tmp_path / "none" / "reviewed.csv")
