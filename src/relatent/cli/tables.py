@@ -132,6 +132,8 @@ def ranking(title: str, found: Ranking) -> list[Any]:
     """Filtered ranks per side and for both sides together, beside the frequency baseline, and per relation."""
     shown = [("for the object", found.by_side["object"]), ("for the subject", found.by_side["subject"])]
     shown.append(("both", found.overall))
+    if found.typed is not None:
+        shown.append(("both, right types", found.typed.overall))
     if found.baseline is not None:
         shown.append(("both, frequency baseline", found.baseline.overall))
     rows = [
@@ -145,6 +147,8 @@ def ranking(title: str, found: Ranking) -> list[Any]:
         note += f"; {found.n_unseen} names that the model does not know are ranked with a zero vector"
     if found.n_trained_on is None:
         note += "; some test facts may be training facts: name the training facts with --known to find out"
+    if found.typed is not None:
+        note += f"; right types: candidates of a wrong type come last, as {found.typed.n_wrong_type:,} right answers do"
     baseline = "no frequency baseline: it counts answers in the facts that --known names beside the test facts"
     if found.baseline is not None:
         baseline = "frequency baseline: answers ranked by how often they occur in that place of the relation in --known"

@@ -83,13 +83,14 @@ class Facts(Result):
         attributes: Attributes | None = None,
         times: ArrayLike | None = None,
         types: Mapping[str, str | Iterable[str]] | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> Facts:
         """Facts from three equally long arrays of ids or of names.
 
         Without `entity_names` or `relation_names`, names are sorted and ids are named by their number. `unobserved`
         lists cells whose truth is not known, by id or by name: an (m, 3) array or a tuple of three arrays. A duplicate
         fact counts once. `times` says how often each fact was seen; the times of duplicates add up. `types` are the
-        types of entities, by name: models offer no answers of a wrong type.
+        types of entities, by name: models offer no answers of a wrong type. `labels` are display names, by name.
 
         >>> Facts.from_arrays([0, 1], [0, 0], [1, 2], entity_names=["Ann", "Bob", "Cid"], relation_names=["likes"])
         Facts(2 facts, 3 entities, 1 relations)
@@ -109,7 +110,7 @@ class Facts(Result):
             stack(entity_vocabulary.ids(s), relation_vocabulary.ids(k), entity_vocabulary.ids(o))
             for s, k, o in ((s, k, o), (s_unobserved, k_unobserved, o_unobserved))
         )
-        return cls.from_ids(
+        facts = cls.from_ids(
             triples,
             entity_vocabulary,
             relation_vocabulary,
@@ -119,6 +120,7 @@ class Facts(Result):
             times=times,
             types=None if types is None else TypeSets.of(types, entity_vocabulary),
         )
+        return facts if labels is None else facts.with_labels(labels)
 
     @classmethod
     def from_ids(
@@ -393,6 +395,15 @@ class Facts(Result):
     def with_types(self, types: Mapping[str, str | Iterable[str]] | TypeSets | None) -> Facts:
         """The same facts with these types of the entities, by name; None: without types."""
         return replace(self, types=TypeSets.of(types, self.entities) if isinstance(types, Mapping) else types)
+
+    def with_labels(self, labels: Mapping[str, str]) -> Facts:
+        """The same facts with these labels of entities, relations and types, by name, beside those they have."""
+        entities, relations = (names.with_labels(labels) for names in (self.entities, self.relations))
+        types = self.types and replace(self.types, names=self.types.names.with_labels(labels))
+        labelled = (entities, relations, *((types.names,) if types else ()))
+        if not any(names.labels.texts for names in labelled):
+            raise DataError(f"no label is of a name of the facts; the first name is {next(iter(labels), None)!r}")
+        return replace(self, entities=entities, relations=relations, types=types)
 
     def without_attributes(self) -> Facts:
         """The same facts without entity attributes."""

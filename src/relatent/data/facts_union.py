@@ -10,6 +10,7 @@ from ..arrays import Matrix, Vector
 from ..errors import DataError
 from .cell_keys import is_first
 from .facts import Facts
+from .labels import Labels
 from .names import Names
 from .type_sets import TypeSets
 
@@ -52,11 +53,19 @@ def over_one_vocabulary(
     sources: Sequence[Facts], *, entities: Names | None = None, relations: Names | None = None
 ) -> list[Facts]:
     """The facts of each source by the ids of one vocabulary: the given names, or all names in sorted order."""
-    if entities is None:
-        entities = Names(sorted({name for part in sources for name in part.entities}))
-    if relations is None:
-        relations = Names(sorted({name for part in sources for name in part.relations}), what="relation")
+    entities = joined_names([part.entities for part in sources]) if entities is None else entities
+    relations = joined_names([part.relations for part in sources]) if relations is None else relations
     return [part.over(entities, relations) for part in sources]
+
+
+def joined_names(parts: Sequence[Names]) -> Names:
+    """All names in sorted order, each with its label in the first part that has one."""
+    names = Names(sorted({name for part in parts for name in part}), what=parts[0].what)
+    texts = {
+        name: text for part in reversed(parts) for name, text in zip(part, part.labels.texts, strict=False) if text
+    }
+    prefixes = {prefix: iri for part in reversed(parts) for prefix, iri in part.labels.prefixes.items()}
+    return names.with_labels(Labels([texts.get(name, "") for name in names] if texts else (), prefixes))
 
 
 def _merged(sources: Sequence[Facts], values: Sequence[Vector | None], merge: np.ufunc) -> Vector | None:

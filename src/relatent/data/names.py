@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import hashlib
 from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain, pairwise, repeat
 from typing import Any, overload
 
 import numpy as np
@@ -16,9 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Ids
 from ..errors import DataError, UnknownNameError
+from .labels import NO_LABELS, Labels
 
 _MAX_NAMES_IN_DICT = 200_000  # above it, names stored as bytes get no dictionary, and unknown names no suggestion
 _NAMES_PER_BLOCK = 1 << 16  # decoded at a time
+_MAX_IDS_LISTED = 5  # of names that share a label
 
 
 class Names(Sequence[str]):
@@ -33,6 +36,7 @@ class Names(Sequence[str]):
 
     def __init__(self, names: Iterable[str] | int | np.integer[Any], *, what: str = "entity"):
         self.what = what
+        self.labels: Labels = NO_LABELS
         self._names: tuple[str, ...] | range | _SortedBytes | _Extended
         if isinstance(names, (_SortedBytes, _Extended)):
             self._names = names
@@ -57,7 +61,29 @@ class Names(Sequence[str]):
             if name in self:
                 raise DataError(f"{self.what} names must be distinct, got {name!r} more than once")
         first, others = (self, ()) if not isinstance(self._names, _Extended) else (self._names.first, self._names.added)
-        return Names(_Extended(first, (*others, *added)), what=self.what)
+        return Names(_Extended(first, (*others, *added)), what=self.what).with_labels(self.labels)
+
+    def with_labels(self, labels: Labels | Mapping[str, str]) -> Names:
+        """The same names with these labels; a mapping gives some of them by name, and may have other names as well."""
+        found = copy.copy(self)
+        if isinstance(labels, Mapping):
+            before = chain(self.labels.texts, repeat(""))
+            texts = [labels.get(name) or text for name, text in zip(self, before, strict=False)]
+            found.labels = Labels(texts if any(texts) else (), self.labels.prefixes)
+        else:
+            found.labels = labels
+        return found
+
+    def label(self, i: int) -> str | None:
+        """The label of an id, or the short form of an IRI; None if there is neither."""
+        return self.labels.of(i, self[i])
+
+    def shown(self, i: int) -> str:
+        """How to show an id to a person: by its label, with its name as well if the label alone would be ambiguous."""
+        name, label = self[i], self.label(i)
+        if label is None:
+            return name
+        return f"{label} ({name})" if len(self.labels.ids(label)) > 1 or label in self else label
 
     def _check_strings(self, names: tuple[str, ...]) -> None:
         if not all(issubclass(kind, str) for kind in set(map(type, names))):
@@ -118,8 +144,17 @@ class Names(Sequence[str]):
         return f"Names([{shown}{', …' if len(self) > 3 else ''}], {len(self)} in all)"
 
     def id(self, name: str) -> int:
-        """The id of one name."""
+        """The id of one name, or of one label that no name equals."""
         found = self._index.get(name)
+        if found is not None:
+            return found
+        ids = self.labels.ids(name)
+        if len(ids) > 1:
+            listed = ", ".join(self[i] for i in ids[:_MAX_IDS_LISTED]) + (", …" if len(ids) > _MAX_IDS_LISTED else "")
+            raise UnknownNameError(
+                f"{name!r} is the label of {len(ids)} {self.what} names: {listed}; give one of these"
+            )
+        found = ids[0] if ids else self._index.get(self.labels.expanded(name) or name)
         if found is None:
             raise UnknownNameError(f"unknown {self.what} {name!r}{self._suggestion(name)}")
         return found
@@ -127,7 +162,7 @@ class Names(Sequence[str]):
     def _suggestion(self, name: str) -> str:
         if len(self) > _MAX_NAMES_IN_DICT:  # difflib compares with every name
             return ""
-        lowered = {known.lower(): known for known in self}
+        lowered = {known.lower(): known for known in chain(self, filter(None, self.labels.texts))}
         near = difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)
         return f"; did you mean {' or '.join(repr(lowered[n]) for n in near)}?" if near else ""
 

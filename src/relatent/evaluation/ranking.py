@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ..arrays import Ids, Matrix, Vector
+from ..arrays import Ids, Mask, Matrix, Vector
 from ..data.facts import Facts
 from ..data.names import Names
 from ..deprecation import renamed_method
@@ -32,7 +32,7 @@ from ..model.factors import Factors, against_others
 from ..progress import Progress, reporting
 from ..result_tables import Result, html_table, result_record
 from .frequency_baseline import Frequencies
-from .ranking_questions import Questions, extended, n_isolated, questions_of, translated
+from .ranking_questions import OPEN_PLACE, Questions, extended, n_isolated, questions_of, translated
 from .training_overlap import n_trained_on
 
 BLOCK_BYTES = 64 << 20  # scores computed at a time
@@ -79,6 +79,8 @@ class Ranking(Result):
     n_known: int = 0  # known facts beside the test facts; if there are none, nothing but the test facts is filtered
     n_trained_on: int | None = None  # test facts that the model was fitted to; None if that cannot be told
     baseline: Ranking | None = None  # the same questions answered by frequency in the known facts, if there are any
+    typed: Ranking | None = None  # the same questions with candidates of a wrong type last, if the model has types
+    n_wrong_type: int = 0  # of `typed`: right answers that have a wrong type, so that the model does not offer them
 
     @property
     def n(self) -> int:
@@ -143,6 +145,7 @@ class Ranking(Result):
             "n_known": self.n_known,
             "n_trained_on": self.n_trained_on,
             "baseline": None if self.baseline is None else self.baseline._figures(),
+            "typed": None if self.typed is None else {**self.typed._figures(), "n_wrong_type": self.typed.n_wrong_type},
         }
 
     def _figures(self) -> dict[str, Any]:
@@ -190,7 +193,8 @@ def evaluate(
 ) -> Ranking:
     """Rank test facts among all entities, on both sides, filtered.
 
-    Vocabularies are matched by name. Test entities that the model does not know are ranked with a zero vector.
+    Vocabularies are matched by name. Test entities that the model does not know are ranked with a zero vector. If the
+    model has types, `Ranking.typed` has the ranks with candidates of a wrong type after all others, too.
 
     Parameters
     ----------
@@ -221,15 +225,18 @@ def evaluate(
     cells = [translated(facts, entities, relations) for facts in (test, *known)]
     scorer, frequencies = _Scorer(factors, len(entities), batch_size), Frequencies(cells, len(entities))
     optimistic, pessimistic, *by_frequency = np.empty((4, len(test), 2), np.int64)
+    typed, n_wrong_type = np.empty((2, len(test), 2), np.int64), 0
     with reporting(_with_note(progress), "ranking facts") as report:
         for column in (0, 1):
             questions = questions_of(cells, column, len(entities))
-            for rows, better, tied in _count_rivals(scorer, questions, column):
+            for rows, (better, tied), (better_typed, tied_typed) in _count_rivals(scorer, questions, column):
                 optimistic[rows, column] = 1 + better
                 pessimistic[rows, column] = 1 + better + tied
+                typed[:, rows, column] = 1 + better_typed, 1 + better_typed + tied_typed
                 report(column * len(test) + rows.stop, 2 * len(test), "ranking facts")
             better, tied = frequencies.count_rivals(questions, column)
             by_frequency[0][:, column], by_frequency[1][:, column] = 1 + better, 1 + better + tied
+            n_wrong_type += scorer.n_wrong_type(questions, column)
     ranking = Ranking(
         optimistic,
         pessimistic,
@@ -241,9 +248,12 @@ def evaluate(
         frequencies.n_facts,
         trained_on,
     )
+    if factors.types is not None:
+        found = replace(ranking, optimistic=typed[0], pessimistic=typed[1], n_wrong_type=n_wrong_type)
+        ranking = replace(ranking, typed=found)
     if not frequencies.n_facts:
         return ranking
-    baseline = replace(ranking, optimistic=by_frequency[0], pessimistic=by_frequency[1], n_trained_on=None)
+    baseline = replace(ranking, optimistic=by_frequency[0], pessimistic=by_frequency[1], n_trained_on=None, typed=None)
     return replace(ranking, baseline=baseline)
 
 
@@ -293,7 +303,7 @@ class _Scorer:
         self.A = factors.A.astype(dtype, copy=False)
         self.R = factors.relation_matrices.astype(dtype)
         self.bias = factors.bias.astype(dtype, copy=False)
-        self.exclusive = factors.exclusive
+        self.exclusive, self.types = factors.exclusive, factors.types
         self.batch_size = batch_size or max(1, BLOCK_BYTES // (n * dtype.itemsize))
         self.n = n
 
@@ -315,29 +325,57 @@ class _Scorer:
                     Q[rows] = self.R.times(self.A[given[rows]], int(k), back=column == 0)
             np.matmul(Q, self.A.T, out=scores[:, : len(self.A)])
 
+    def put_wrong_types_last(self, scores: Matrix, relation: Ids, column: int) -> None:
+        """Lower the scores of candidates of a wrong type below those of all others, in place."""
+        gap = scores.max(axis=1) - scores.min(axis=1) + 1
+        for start, stop, is_wrong in self._wrong_types(relation, column):
+            scores[start:stop, is_wrong] -= gap[start:stop, None]
+
+    def n_wrong_type(self, questions: Questions, column: int) -> int:
+        """The number of right answers of a wrong type."""
+        found = self._wrong_types(questions.relation, column)
+        return sum(int(is_wrong[questions.target[start:stop]].sum()) for start, stop, is_wrong in found)
+
+    def _wrong_types(self, relation: Ids, column: int) -> Iterator[tuple[int, int, Mask]]:
+        """For each run of questions about one relation the candidates of a wrong type, (N,)."""
+        if self.types is None:
+            return
+        edges = np.flatnonzero(np.diff(relation, prepend=-1, append=-1))
+        for start, stop in pairwise(edges.tolist()):
+            is_wrong = np.zeros(self.n, bool)
+            if relation[start] < len(self.R):
+                is_wrong[: len(self.A)] = ~self.types.allowed(int(relation[start]), OPEN_PLACE[column])
+            yield start, stop, is_wrong
+
     def _fill_exclusive(self, scores: Matrix, given: Ids, relation: Ids, column: int) -> None:
         """Log-odds of one relation against the others, which needs the scores of all relations of the pair."""
         R = self.R.expanded()
+        scores[:] = 0
         R = R.transpose(0, 2, 1) if column == 0 else R
         for row in np.flatnonzero((given < len(self.A)) & (relation < len(self.R))).tolist():
             theta = (self.A[given[row]] @ R) @ self.A.T + self.bias[:, None]  # (K, N)
             scores[row, : len(self.A)] = against_others(theta, np.full(len(self.A), relation[row]))
 
 
-def _count_rivals(scorer: _Scorer, questions: Questions, column: int) -> Iterator[tuple[slice, Counts, Counts]]:
-    """For each block of questions the numbers of rivals with a higher and with an equal score."""
+def _count_rivals(
+    scorer: _Scorer, questions: Questions, column: int
+) -> Iterator[tuple[slice, tuple[Counts, Counts], tuple[Counts, Counts]]]:
+    """For each block of questions the numbers of rivals with a higher and with an equal score, also by type."""
     n = len(questions.target)
     block = scorer.block(min(n, scorer.batch_size))
     for start in range(0, n, scorer.batch_size):
         rows = slice(start, min(start + scorer.batch_size, n))
         scores = block[: rows.stop - start]
         scorer.fill(scores, questions.given[rows], questions.relation[rows], column)
-        better, tied, n_wrong = _count(
-            scores, questions.target[rows], questions.answers, questions.starts[rows], questions.stops[rows]
-        )
+        asked = (questions.target[rows], questions.answers, questions.starts[rows], questions.stops[rows])
+        better, tied, n_wrong = _count(scores, *asked)
         if n_wrong:
             raise FitError(f"scores must be finite, got {n_wrong} that are not; did the fit diverge?")
-        yield rows, better, tied
+        typed = (better, tied)
+        if scorer.types is not None:
+            scorer.put_wrong_types_last(scores, questions.relation[rows], column)
+            typed = _count(scores, *asked)[:2]
+        yield rows, (better, tied), typed
 
 
 @njit(cache=True, nogil=True)

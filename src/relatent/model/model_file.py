@@ -34,20 +34,20 @@ from ..tensor_file import (
     starts_like_tensors,
     write_tensors,
 )
-from . import stored_types
+from . import stored_names, stored_types
 from .about import readable_about
 from .entity_types import EntityTypes
 from .links import LINKS, Link
 from .objective_description import CATEGORICAL, ObjectiveTerm
 from .old_model_files import terms_from_settings
 from .relation_matrices import RelationMatrices
-from .stored_names import packed, unpacked
 from .structure import COMPLEX, FULL, STORED, resolve
 
 FORMAT = "relatent"
 VERSION = 6  # the highest version this relatent reads; a file has the lowest version that can express its contents
 MODEL_TENSORS = ("A", "R", "bias", "entity_names", "entity_offsets", "relation_names", "relation_offsets")
-TENSORS = (*MODEL_TENSORS, *stored_types.TENSORS)  # in the order of the digest
+LABEL_TENSORS = tuple(f"{what}_labels{part}" for what in ("entity", "relation", "type") for part in ("", "_offsets"))
+TENSORS = (*MODEL_TENSORS, *stored_types.TENSORS, *LABEL_TENSORS)  # in the order of the digest
 MAX_SCORE = 1e15  # of factors, and of scores that they may give: products and squares of these are finite in float32
 
 Arrays = dict[str, NDArray[Any]]
@@ -117,10 +117,10 @@ def _arrays_of(contents: ModelContents) -> Arrays:
         arrays[name] = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     if (largest := _largest_score(arrays["A"], arrays["R"])) > MAX_SCORE:
         raise FitError(f"scores may reach {largest:.1g}, too much for a model; did the fit diverge?")
-    for what, names in (("entity", contents.entities), ("relation", contents.relations)):
-        if not names.are_numbers:
-            arrays[f"{what}_names"], arrays[f"{what}_offsets"] = packed(names)
-    return arrays if contents.types is None else arrays | stored_types.to_tensors(contents.types)
+    arrays |= stored_names.to_tensors(contents.entities, "entity")
+    arrays |= stored_names.to_tensors(contents.relations, "relation")
+    arrays |= {} if contents.types is None else stored_types.to_tensors(contents.types)
+    return {name: arrays[name] for name in TENSORS if name in arrays}
 
 
 def _largest_score(A: NDArray[Any], R: NDArray[Any]) -> float:
@@ -134,7 +134,8 @@ def _document_text(contents: ModelContents, arrays: Arrays) -> str:
     has_terms = contents.loss is not None or contents.penalty is not None
     structure = contents.relation_matrices.structure
     version = {FULL: 3 if has_terms else 1, COMPLEX: 4}.get(structure, 5)
-    version = 6 if set(arrays) - set(MODEL_TENSORS) else version
+    prefixes = dict(contents.entities.labels.prefixes)
+    version = 6 if prefixes or set(arrays) - set(MODEL_TENSORS) else version
     document = {
         "sha256": NO_DIGEST,
         "format": FORMAT,
@@ -149,6 +150,8 @@ def _document_text(contents: ModelContents, arrays: Arrays) -> str:
     if version >= 5:
         whole = structure == FULL
         document["structure"] = None if whole else {"name": structure.name, "parameters": asdict(structure)}
+    if prefixes:
+        document["prefixes"] = prefixes
     try:
         text = json.dumps(document, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -174,18 +177,18 @@ def _term_document(term: ObjectiveTerm | None) -> dict[str, Any] | None:
 def read(path: str | Path, *, verify: bool = True) -> ModelContents:
     """Read a model file; `verify` also compares its checksum."""
     with _opened(path) as file, ThreadPoolExecutor(1) as executor:
-        arrays, rank = file.arrays(), file.shape("A")[1]
+        arrays, rank, prefixes = file.arrays(), file.shape("A")[1], _prefixes(file.document)
         hashed = executor.submit(digest, file.unsigned, arrays.values()) if verify else None  # releases the GIL
         contents = ModelContents(
             arrays["A"],
             RelationMatrices(_structure(file), arrays["R"], (file.shape("bias")[0], rank, rank)),
             arrays["bias"],
-            unpacked(arrays, "entity", file.shape("A")[0]),
-            unpacked(arrays, "relation", file.shape("bias")[0]),
+            stored_names.from_tensors(arrays, "entity", file.shape("A")[0], prefixes),
+            stored_names.from_tensors(arrays, "relation", file.shape("bias")[0], prefixes),
             _link(file.document),
             readable_about(file.document["about"]),
             *_terms(file.document),
-            stored_types.from_tensors(arrays),
+            stored_types.from_tensors(arrays, prefixes),
         )
         for name in ("A", "R", "bias"):
             if n_wrong := n_not_finite(arrays[name]):
@@ -302,6 +305,7 @@ def _check_tensors(file: _ModelFile) -> None:
     parameters = _structure(file).shape(k, rank)
     fixed = {"R": parameters, "bias": (k,), "entity_offsets": (n + 1,), "relation_offsets": (k + 1,)}
     fixed |= {"entity_types_offsets": (n + 1,), "role_types_offsets": (2 * k + 1,)}
+    fixed |= {"entity_labels_offsets": (n + 1,), "relation_labels_offsets": (k + 1,)}
     for name, shape in shapes.items():
         dtype = file.content.tensors[name].dtype
         fits = shape == fixed.get(name, shape[:1] if name not in ("A", "R") else shape) and dtype in _allowed(name)
@@ -321,8 +325,15 @@ def _structure(file: _ModelFile) -> Any:
         raise RefusedFileError(f"has a structure this relatent does not know: {given!r}; upgrade relatent") from error
 
 
+def _prefixes(document: Mapping[str, Any]) -> dict[str, str]:
+    found = document.get("prefixes", {})
+    if not isinstance(found, dict) or not all(isinstance(iri, str) for iri in found.values()):
+        raise RefusedFileError("is damaged: its prefixes are not texts; get a fresh copy")
+    return found
+
+
 def _allowed(name: str) -> tuple[str, ...]:
-    if name.endswith("_names"):
+    if name.endswith(("_names", "_labels")):
         return ("uint8",)
     if name.endswith("_types"):
         return ("int32",)

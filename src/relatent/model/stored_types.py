@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ from numpy.typing import NDArray
 
 from ..data.type_sets import TypeSets
 from ..tensor_file import RefusedFileError
+from . import stored_names
 from .entity_types import EntityTypes
-from .stored_names import packed, unpacked
 
 Arrays = dict[str, NDArray[Any]]
 TENSORS = (
@@ -22,21 +23,21 @@ TENSORS = (
 def to_tensors(types: EntityTypes) -> Arrays:
     """Names of types, and type ids of each entity and of each place of a relation one after the other, with offsets."""
     matrices = {"entity_types": types.sets.members, "role_types": types.roles}
-    arrays: Arrays = dict(zip(TENSORS[:2], packed(types.names), strict=True))
+    arrays: Arrays = stored_names.to_tensors(types.names, "type")
     for name, matrix in matrices.items():
         arrays[name] = matrix.indices.astype("<i4")
         arrays[f"{name}_offsets"] = matrix.indptr.astype("<i8")
     return arrays
 
 
-def from_tensors(arrays: Arrays) -> EntityTypes | None:
+def from_tensors(arrays: Arrays, prefixes: Mapping[str, str]) -> EntityTypes | None:
     """The types, None if there are none; the shapes of the offsets of entities and roles have been checked."""
     found = [name for name in TENSORS if name in arrays]
     if not found:
         return None
     if len(found) < len(TENSORS) or not len(arrays["type_offsets"]):
         raise RefusedFileError("is damaged: a part of its types is missing; get a fresh copy")
-    names = unpacked(arrays, "type", len(arrays["type_offsets"]) - 1)
+    names = stored_names.from_tensors(arrays, "type", len(arrays["type_offsets"]) - 1, prefixes)
     members, roles = (_matrix(arrays, name, len(names)) for name in ("entity_types", "role_types"))
     return EntityTypes(TypeSets(names, members), roles)
 

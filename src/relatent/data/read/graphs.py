@@ -9,6 +9,7 @@ from ...errors import DataError, one_line
 from ..facts import Facts
 from .columns import EDGE_RELATION, RELATION_NAMES
 from .file_content import File
+from .rdf_literals import Literals
 from .reading import Reading
 from .rows import facts_from_rows
 
@@ -94,7 +95,7 @@ def read_rdflib(graph: Any, reading: Reading) -> Facts:
     """Facts of an rdflib graph or data set, without literals."""
     from rdflib import BNode, Literal, URIRef
 
-    n_literals = 0
+    n_literals, literals = 0, Literals(reading.language)
 
     def name(term: Any) -> str:
         if not isinstance(term, (BNode, URIRef)):
@@ -106,12 +107,14 @@ def read_rdflib(graph: Any, reading: Reading) -> Facts:
         for s, p, o, *_ in graph.quads() if hasattr(graph, "quads") else graph:
             if isinstance(o, Literal):
                 n_literals += 1
+                if literals.wants(str(p)):
+                    literals.add(name(s), str(o), o.language)
             else:
                 yield name(s), name(p), name(o)
 
     chosen = Reading(columns={"subject": 0, "relation": 1, "object": 2}, strip=False, report=reading.report)
     facts = facts_from_rows(rows(), chosen, "graph")
     reading.understood |= {"format": "RDF graph", "first_rows": chosen.understood["first_rows"]}
-    if n_literals:
-        reading.notes.append(f"left out {n_literals} facts whose object is a literal; objects must be entities")
-    return facts
+    if n_left_out := n_literals - literals.n_labels:
+        reading.notes.append(f"left out {n_left_out} facts whose object is a literal; objects must be entities")
+    return literals.attached_to(facts)

@@ -19,11 +19,14 @@ from collections.abc import Iterator
 import numpy as np
 import pyoxigraph
 from numba import njit
+from numpy.typing import NDArray
 
+from ...arrays import Ids
 from ...errors import DataError
 from ...progress import Progress
 from .fact_builder import FactBuilder
 from .file_content import File, ReadAhead
+from .rdf_literals import Literals
 from .rdf_nesting import is_nested_too_deeply
 from .string_table import Spans, StringTable
 from .text_rows import MAX_LINE_BYTES, too_long
@@ -40,12 +43,12 @@ class NotPlainError(Exception):
     """The file has something that only pyoxigraph can judge."""
 
 
-def scan(file: File, report: Progress) -> tuple[FactBuilder, int]:
-    """The facts between entities, and the number of triples with a literal as object."""
+def scan(file: File, report: Progress, literals: Literals | None = None) -> tuple[FactBuilder, int]:
+    """The facts between entities, and the number of triples with a literal as object; `literals` collects labels."""
     builder, suffixes, n_literals = FactBuilder(), StringTable(), 0
     with file.read_ahead(BLOCK_BYTES) as stream:
         for block in _whole_lines(stream, file):
-            n_literals += _add_block(block, builder, suffixes)
+            n_literals += _add_block(block, builder, suffixes, literals)
             report(stream.position, file.size, f"{builder.n_facts:,} facts")
     return builder, n_literals
 
@@ -72,7 +75,7 @@ def _without_empty_lines(block: bytes) -> bytes:
     return re.sub(rb"\n\s*\n", b"\n", block) if is_short else block
 
 
-def _add_block(block: bytes, builder: FactBuilder, suffixes: StringTable) -> int:
+def _add_block(block: bytes, builder: FactBuilder, suffixes: StringTable, collected: Literals | None) -> int:
     """Add the facts of a block; returns the number of triples with a literal as object."""
     if not block.isascii():
         _check_utf8(block)
@@ -81,11 +84,13 @@ def _add_block(block: bytes, builder: FactBuilder, suffixes: StringTable) -> int
     n = _scan_lines(data, kinds, spans)
     kinds, spans = kinds[:n], spans[:, :n]
     other = spans[:2, kinds == _OTHER]
-    n_literals = _add_other_lines([block[start:stop] for start, stop in other.T.tolist()], builder)
+    n_literals = _add_other_lines([block[start:stop] for start, stop in other.T.tolist()], builder, collected)
     n_checked = len(builder.entities), len(builder.relations), len(suffixes)
     literals = np.ascontiguousarray(spans[:, kinds == _LITERAL])
     builder.entities.ids(Spans(data, *literals[:2]))  # only to check these names: no fact uses them
-    builder.relations.ids(Spans(data, *literals[2:4]))
+    relation_ids = builder.relations.ids(Spans(data, *literals[2:4]))
+    if collected is not None:
+        _collect(block, literals, relation_ids, collected)
     suffixes.ids(Spans(data, *literals[4:]))
     facts = np.ascontiguousarray(spans[:, kinds == _FACT])
     builder.add([Spans(data, *facts[row : row + 2]) for row in (0, 2, 4)])
@@ -95,6 +100,17 @@ def _add_block(block: bytes, builder: FactBuilder, suffixes: StringTable) -> int
     return n_literals + len(literals[0])
 
 
+def _collect(block: bytes, spans: NDArray[np.int64], relation_ids: Ids, collected: Literals) -> None:
+    """Add the labels among the lines with a literal."""
+    distinct, first = np.unique(relation_ids, return_index=True)
+    names = [block[spans[2, i] : spans[3, i]].decode() for i in first.tolist()]
+    wanted = distinct[[collected.wants(name) for name in names]] if names else distinct
+    for start, stop, _, after_relation, suffix, end in spans[:, np.isin(relation_ids, wanted)].T.tolist():
+        text = block[after_relation + 1 : suffix].strip()[1:-1].decode()
+        tag = block[suffix:end].decode()
+        collected.add(block[start:stop].decode(), text, tag[1:] if tag.startswith("@") else None)
+
+
 def _check_utf8(block: bytes) -> None:
     try:
         block.decode()
@@ -102,7 +118,7 @@ def _check_utf8(block: bytes) -> None:
         raise NotPlainError from problem
 
 
-def _add_other_lines(lines: list[bytes], builder: FactBuilder) -> int:
+def _add_other_lines(lines: list[bytes], builder: FactBuilder, collected: Literals | None) -> int:
     """Add the facts of lines that the scanner cannot split; returns the number of triples with a literal as object."""
     names: list[bytes] = []
     n_literals = 0
@@ -112,6 +128,8 @@ def _add_other_lines(lines: list[bytes], builder: FactBuilder) -> int:
         terms = (quad.subject, quad.predicate, quad.object)
         if type(quad.object) is pyoxigraph.Literal:
             n_literals += 1
+            if collected is not None and collected.wants(quad.predicate.value):
+                collected.add(_name(quad.subject), quad.object.value, quad.object.language)
         elif all(type(term) in (pyoxigraph.NamedNode, pyoxigraph.BlankNode) for term in terms):
             names += [_name(term).encode() for term in terms]
         else:

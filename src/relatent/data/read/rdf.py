@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyoxigraph
 
 from ...errors import DataError, one_line
-from ...progress import Progress
+from ...progress import Progress, silent
 from ..facts import Facts
 from .fact_builder import FactBuilder
 from .file_content import File
 from .ntriples import NotPlainError, scan
+from .rdf_literals import Literals
 from .rdf_nesting import CheckedNesting
 from .reading import N_SHOWN_ROWS, Reading
 from .string_table import Spans
@@ -35,13 +36,17 @@ TRIPLES_PER_BLOCK = 10_000  # between two reports
 
 
 def read_rdf(file: File, reading: Reading) -> Facts:
-    """Facts between entities; triples with a literal as object are left out, with a warning that counts them."""
+    """Facts between entities, with the labels of the file; other triples with a literal as object are left out."""
     check_options(file, reading)
     reading.understood["format"] = FORMAT_NAMES[file.format]
     read = read_with_scanner if file.format == "ntriples" else read_with_pyoxigraph
-    facts, n_literals = read(file, reading.report)
-    note_literals(file, reading, n_literals, no_facts=facts is None)
+    literals = Literals(reading.language)
+    facts, n_literals = read(file, reading.report, literals)
+    note_literals(file, reading, n_literals - literals.n_labels, no_facts=facts is None)
     assert facts is not None
+    facts = literals.attached_to(facts)
+    if literals.n_labels:
+        reading.understood["labels"] = f"{literals.n_labels:,} triples ({literals.language} preferred); not facts"
     reading.understood["first_rows"] = [list(fact) for fact in facts.named(facts.triples[:N_SHOWN_ROWS])]
     return facts
 
@@ -54,7 +59,7 @@ def check_options(file: File, reading: Reading) -> None:
 
 
 def note_literals(file: File, reading: Reading, n_literals: int, *, no_facts: bool) -> None:
-    """Raise if there are no facts; note it if triples with a literal as object were left out."""
+    """Raise if there are no facts; note it if triples with a literal that is no label were left out."""
     if no_facts:
         reason = f"; every object is a literal (triples: {n_literals})" if n_literals else ""
         raise DataError(f"{file.path}: contains no facts{reason}")
@@ -62,16 +67,28 @@ def note_literals(file: File, reading: Reading, n_literals: int, *, no_facts: bo
         reading.notes.append(f"left out {n_literals} facts whose object is a literal; objects must be entities")
 
 
-def read_with_scanner(file: File, report: Progress) -> tuple[Facts | None, int]:
-    """The facts of an N-Triples file, None if there are none, and the number of triples with a literal as object."""
+def labels_of(file: File, language: str | None) -> dict[str, str]:
+    """The labels in an RDF file, by name."""
+    literals = Literals(language)
+    read_with_pyoxigraph(file, silent, literals)
+    return literals.labels
+
+
+def read_with_scanner(file: File, report: Progress, literals: Literals | None = None) -> tuple[Facts | None, int]:
+    """The facts of an N-Triples file, None if there are none, and the number of triples with a literal as object.
+
+    `literals` collects the labels.
+    """
     try:
-        builder, n_literals = scan(file, report)
+        builder, n_literals = scan(file, report, literals)
     except NotPlainError:
-        return read_with_pyoxigraph(file, report)
+        if literals is not None:
+            literals.clear()
+        return read_with_pyoxigraph(file, report, literals)
     return builder.build(drop_unused_names=True) if builder.n_facts else None, n_literals
 
 
-def read_with_pyoxigraph(file: File, report: Progress) -> tuple[Facts | None, int]:
+def read_with_pyoxigraph(file: File, report: Progress, literals: Literals | None = None) -> tuple[Facts | None, int]:
     """The same for every RDF format by pyoxigraph, triple by triple; graph names are left out."""
     builder, n_literals = FactBuilder(), 0
     columns: tuple[list[str], list[str], list[str]] = ([], [], [])
@@ -87,16 +104,21 @@ def read_with_pyoxigraph(file: File, report: Progress) -> tuple[Facts | None, in
         checked = CheckedNesting(stream, str(file.path), is_json=file.format == "jsonld")
     try:
         with stream:
-            for number, quad in enumerate(pyoxigraph.parse(checked, format=syntax)):
+            quads = pyoxigraph.parse(checked, format=syntax)
+            for number, quad in enumerate(quads):
                 if number % TRIPLES_PER_BLOCK == 0:
                     _add_block(builder, columns)
                     report(stored.tell(), file.size, f"{builder.n_facts:,} facts")
                 if type(quad.object) is pyoxigraph.Literal:
                     n_literals += 1
+                    if literals is not None and literals.wants(quad.predicate.value):
+                        literals.add(name_of(quad.subject), quad.object.value, quad.object.language)
                     continue
                 subjects.append(name_of(quad.subject))
                 relations.append(name_of(quad.predicate))
                 objects.append(name_of(quad.object))
+            if literals is not None:
+                literals.prefixes = dict(getattr(quads, "prefixes", {}))
     except SyntaxError as problem:
         _raise_syntax_error(file, problem)
     _add_block(builder, columns)

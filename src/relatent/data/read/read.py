@@ -14,6 +14,7 @@ from ...errors import DataError, DataWarning
 from ...progress import Progress, reporting
 from ..facts import Facts
 from ..facts_union import union
+from .annotations import INFER, NONE, LabelsSource, TypesSource, annotated
 from .file_formats import STDIN, identify, read_file
 from .reading import Reading
 
@@ -29,6 +30,9 @@ def read(
     strip: bool = True,
     format: str | None = None,
     sql: str | None = None,
+    types: TypesSource | None = None,
+    labels: LabelsSource | None = None,
+    language: str | None = None,
     progress: bool | Progress | None = None,
     workers: Workers | None = None,
 ) -> Facts:
@@ -70,6 +74,16 @@ def read(
         The format of a file whose extension does not tell it: tsv, csv, parquet, jsonl, turtle, …
     sql : str, optional
         A query, in SQL or SPARQL, whose columns are those of a table; `source` is the database.
+    types : path, mapping, "infer" or "none", optional
+        Types of entities: a CSV or TSV file with the columns id and type, a JSON file or mapping {id: type or types},
+        "infer" for the roles that entities have in the facts, or "none". By default the objects of rdf:type facts,
+        which stay facts as well. Models offer no answers of a wrong type.
+    labels : path or mapping, optional
+        Labels of entities, relations and types: a CSV or TSV file with the columns id and label, or a JSON file or
+        mapping {id: label} or {id: {"label": label}}; beside the rdfs:label triples of RDF files, which are labels and
+        not facts.
+    language : str, optional
+        The preferred language of rdfs:label triples; by default that of the environment (LANG), then English.
     progress : bool or function (done, total, note), optional
         True shows a progress bar on standard error. A function is called after each block with the bytes read of the
         file as stored on disk (for a table: the rows), their total, and a note with the number of facts.
@@ -83,14 +97,14 @@ def read(
     [('Ann', 'likes', 'Bob'), ('Bob', 'likes', 'Cid')]
     """
     if isinstance(source, Facts):
-        return source
+        return annotated(source, types, labels)
     workers = workers or ALONE
     options: dict[str, Any] = {"columns": columns, "header": header, "sep": sep, "relation": relation}
-    options |= {"encoding": encoding, "strip": strip}
+    options |= {"encoding": encoding, "strip": strip, "language": language}
     files = _files(source, format)
     if len(files) > 1 and workers.size == 1:
         parts = [read(file, **options, format=format, progress=progress) for file in files]
-        return union(parts)
+        return annotated(union(parts), types, labels)
     title = f"reading {name_of(files[0])}" if files else "reading the table"
     is_file = bool(files) and not _is_url(files[0])
     with reporting(progress if workers.rank == 0 else None, title, in_bytes=is_file) as report:
@@ -104,7 +118,9 @@ def read(
     if workers.rank == 0:
         for note in reading.all_notes(name_of(files[0]) if files else "table"):
             warnings.warn(note, DataWarning, stacklevel=2)
-    return facts
+    if workers.size > 1 and types in (None, INFER):  # each worker has a part of the facts only
+        types = NONE
+    return annotated(facts, types, labels)
 
 
 def read_one(source: Any, reading: Reading, format_: str | None = None, sql: str | None = None) -> Facts:

@@ -25,6 +25,7 @@ class Reading:
     relation: str | None = None  # of an edge list
     encoding: str | None = None
     strip: bool = True
+    language: str | None = None  # of labels in RDF
     report: Progress = silent
     understood: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)  # decisions that the caller may want to change
@@ -40,6 +41,7 @@ class Reading:
         relation: str | None = None,
         encoding: str | None = None,
         strip: bool = True,
+        language: str | None = None,
         report: Progress = silent,
     ) -> Reading:
         """The choices after a check."""
@@ -49,7 +51,7 @@ class Reading:
             raise DataError(f"relation must be the name of the relation of an edge list, got {relation!r}")
         if encoding is not None:
             _check_encoding(encoding)
-        return cls(checked_columns(columns), header, sep, relation, encoding, strip, report)
+        return cls(checked_columns(columns), header, sep, relation, encoding, strip, language, report)
 
     def set_roles(self, roles: ColumnRoles, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Note which columns have which roles, and the first rows."""
