@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,15 @@ import numpy as np
 from ..data.catalog import datasets, load_dataset, load_negatives, load_splits
 from ..data.facts import Facts
 from ..data.facts_union import union
+from ..data.read.annotations import INFER, NONE, annotated
 from ..data.read.read import is_file_or_pattern, read, read_one
 from ..data.read.reading import Reading
-from ..distributed.workers import Workers
+from ..distributed.workers import ALONE, Workers
 from ..errors import DataError, DataWarning, InputError
+from ..model.entity_types import EntityTypes
+from ..model.factors import Factors
 from ..progress import bar
-from .reading_options import as_options, reading_choices
+from .reading_options import annotation_choices, as_options, reading_choices
 
 SPLITS = ("train", "valid", "test")
 NEGATIVES = ("valid-negatives", "test-negatives")  # statements verified to be false
@@ -40,6 +44,17 @@ def open_whole(source: str | Sequence[str], workers: Workers, *, split: str = "a
             if (workers.local_rank == 0) == first_worker:
                 facts = open_facts(source, split=split)
     return facts
+
+
+def annotate(facts: Facts, workers: Workers = ALONE) -> Facts:
+    """The facts with the types and labels that the options of the command give."""
+    given = annotation_choices()
+    if workers.size > 1 and given.get("types", INFER) == INFER:  # each worker has a part of the facts only
+        if "types" in given:
+            raise InputError("--types infer needs all facts in one process; give a file of types, or leave it out")
+        given["types"] = NONE
+    with workers.raise_together():
+        return annotated(facts, **given)
 
 
 def open_facts(source: str | Sequence[str], *, split: str = "all") -> Facts:
@@ -101,3 +116,17 @@ def with_names_of(facts: Facts, training: Facts) -> Facts:
         message = f"{left_out} validation facts are left out: they have names that occur in no training fact"
         warnings.warn(message, DataWarning, stacklevel=2)
     return found
+
+
+def with_given_types(factors: Factors, known: Sequence[Facts]) -> Factors:
+    """The model with the types that --types gives, where they occur in the known facts; as it is without --types."""
+    given = annotation_choices().get("types")
+    if given is None:
+        return factors
+    if given == NONE:
+        return factors.without_types()
+    if not known:
+        raise InputError("--types needs the training facts, to see which types occur where: name them with --known")
+    facts = annotated(union(known, entities=factors.entities, relations=factors.relations), types=given)
+    assert facts.types is not None
+    return replace(factors, R=factors.relation_matrices, types=EntityTypes.of(facts, facts.types))

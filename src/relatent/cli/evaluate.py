@@ -18,7 +18,7 @@ from .estimator_options import (
     settings_options,
 )
 from .output import print_result, say
-from .reading_options import data_argument, reading_options
+from .reading_options import data_argument, reading_options, types_option
 from .shared_options import FILE, json_option, model_argument, seed_option
 
 if TYPE_CHECKING:
@@ -130,6 +130,7 @@ def cross_validate(
     help="True facts to leave out of the ranking and to count frequencies in, such as the training facts (repeatable).",
 )
 @reading_options()
+@types_option
 @click.option("--negatives", help="False statements of the same kind as the test facts, to tell from them.")
 @click.option(
     "--validation",
@@ -161,7 +162,7 @@ def evaluate(
     from ..model.factors import load
     from ..progress import bar
     from . import tables
-    from .data_argument import open_facts
+    from .data_argument import open_facts, with_given_types
 
     if (validation is None) != (validation_negatives is None):
         raise click.UsageError("--validation and --validation-negatives must be given together")
@@ -169,6 +170,7 @@ def evaluate(
         raise click.UsageError("--validation needs --negatives FILE, the false statements to tell from the test facts")
     factors = load(model)
     facts, others = open_facts(test, split="test"), [open_facts(source) for source in known]
+    factors = with_given_types(factors, others)
     _check_relations(factors, facts, test)
     with bar("ranking") as progress:
         found = rank(factors, facts, known=others, progress=progress)

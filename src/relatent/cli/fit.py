@@ -19,7 +19,7 @@ from .estimator_options import (
     with_probabilities,
 )
 from .output import print_result, save_model, say
-from .reading_options import data_argument, reading_options
+from .reading_options import annotation_options, data_argument, reading_options
 from .shared_options import FILE, json_option, model_output_option, seed_option
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ REPORTED_MEMORY_BYTES = 1 << 30  # the memory of larger fits is reported
 @settings_options
 @click.option("--preset", help="Settings for a known benchmark, such as fb15k-237-softmax; other options change them.")
 @reading_options()
+@annotation_options
 @click.option("--validation", help="Validation facts for early stopping; the best iterate is kept.")
 @click.option(
     "--checkpoint",
@@ -146,6 +147,8 @@ def _summary(factors: Factors, output: Path) -> dict[str, Any]:
             "facts": factors.about["data"]["facts"],
             "entities": len(factors.entities),
             "relations": len(factors.relations),
+            **({} if factors.types is None else {"types": len(factors.types.names)}),
+            **({"labels": n_labels} if (n_labels := _n_labels(factors)) else {}),
         },
         "rank": factors.rank,
         **({"method": record["method"]} if "method" in record else {}),
@@ -153,6 +156,10 @@ def _summary(factors: Factors, output: Path) -> dict[str, Any]:
         "settings": factors.about["settings"],
         **({"chosen": factors.about["chosen"]} if factors.about.get("chosen", {}).get("settings") else {}),
     }
+
+
+def _n_labels(factors: Factors) -> int:
+    return sum(1 for names in (factors.entities, factors.relations) for text in names.labels.texts if text)
 
 
 def _readable(summary: dict[str, Any]) -> dict[str, Any]:
@@ -175,9 +182,9 @@ def _read_and_fit(
 ) -> None:
     """Read the facts and fit; worker 0 prints the messages of all workers."""
     from ..progress import bar
-    from .data_argument import open_shard, open_whole, with_names_of
+    from .data_argument import annotate, open_shard, open_whole, with_names_of
 
-    facts = open_shard(data, workers, split="train")
+    facts = annotate(open_shard(data, workers, split="train"), workers)
     heldout = None if validation is None else open_whole(validation, workers, split="valid")
     with workers.raise_together():
         heldout = None if heldout is None else with_names_of(heldout, facts)

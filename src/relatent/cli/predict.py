@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .output import print_result, say
-from .reading_options import reading_options
+from .reading_options import reading_options, types_option
 from .shared_options import json_option, model_argument, top_option
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @top_option(10, "answers")
 @click.option("--known", multiple=True, help="Facts to leave out of the answers (repeatable).")
 @reading_options("--edge-relation")
+@types_option
 @json_option
 def predict(
     model: Path,
@@ -47,13 +48,14 @@ def predict(
     from ..analysis.probabilities import describe_probabilities
     from ..model.factors import load
     from . import tables
-    from .data_argument import open_facts
+    from .data_argument import open_facts, with_given_types
 
     given = {"subject": subject, "relation": relation, "object": object_}
     if sum(value is not None for value in given.values()) < 2:
         raise click.UsageError("give two of --subject, --relation and --object, or all three")
     factors = load(model)
     sources = [open_facts(source) for source in known]
+    factors = with_given_types(factors, sources)
     facts = KnownFacts(sources, factors) if sources else None
     found = _predictions(factors, given, k, facts)
     note = describe_probabilities(factors)

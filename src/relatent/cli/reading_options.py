@@ -12,6 +12,8 @@ _META = "relatent.reading"
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "bar": "|"}
 _ROLES = ("subject", "relation", "object", "weight", "count")
 
+_ANNOTATIONS = ("types", "labels", "language")
+
 data_argument = click.argument("data", nargs=-1, required=True, metavar="DATA...")
 
 
@@ -45,6 +47,21 @@ def reading_options(relation_option: str = "--relation") -> Callable[[Callable[.
     return add
 
 
+def annotation_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for types and labels of a command that fits a model."""
+    for option in (
+        _option("--language", help="Preferred language of the labels of RDF files.  [default: of LANG, then en]"),
+        _option(
+            "--labels",
+            metavar="FILE",
+            help="Labels of entities and relations: CSV or TSV with the columns id and label, JSON by id, or RDF.",
+        ),
+        types_option,
+    ):
+        command = option(command)
+    return command
+
+
 def _option(*names: str, **attributes: Any) -> Callable[..., Any]:
     return click.option(*names, expose_value=False, callback=_remember, **attributes)
 
@@ -54,10 +71,27 @@ def _remember(context: click.Context, parameter: click.Parameter, value: Any) ->
         context.meta.setdefault(_META, {})[str(parameter.name).rstrip("_")] = value
 
 
-def reading_choices() -> dict[str, Any]:
-    """The options given to the current command, as arguments of `relatent.read`."""
+def annotation_choices() -> dict[str, Any]:
+    """Types and labels given to the current command, as arguments of `annotated`."""
+    return {name: value for name, value in _given().items() if name in _ANNOTATIONS}
+
+
+def _given() -> dict[str, Any]:
     context = click.get_current_context(silent=True)
-    given = dict(context.meta.get(_META, {})) if context is not None else {}
+    return dict(context.meta.get(_META, {})) if context is not None else {}
+
+
+types_option = _option(
+    "--types",
+    metavar="FILE",
+    help="Types of entities, so that no answers of a wrong type are offered: CSV or TSV with the columns id and type, "
+    "JSON by id, or RDF; infer: from their roles in the facts; none.  [default: rdf:type facts, if there are any]",
+)
+
+
+def reading_choices() -> dict[str, Any]:
+    """The options given to the current command, as arguments of `relatent.read`, without types and labels."""
+    given = {name: value for name, value in _given().items() if name not in ("types", "labels")}
     if "columns" in given:
         given["columns"] = _columns(given["columns"])
     if "sep" in given:

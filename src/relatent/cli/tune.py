@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .output import print_result, save_model, say
-from .reading_options import data_argument, reading_options
+from .reading_options import annotation_options, data_argument, reading_options
 from .shared_options import json_option, model_output_option, seed_option
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ MAX_TRIALS = 15  # shown in the table; --json has all
     help="Only this model (repeatable).  [default: all that suit the data and the metric; softmax with --metric mrr]",
 )
 @reading_options()
+@annotation_options
 @click.option(
     "--validation",
     help="Validation facts to choose by.  [default: the validation split of a benchmark, otherwise tenths of the "
@@ -83,10 +84,10 @@ def tune(
     from ..evaluation.tuning import tune as search
     from ..model.model_file import check_target
     from ..progress import bar
-    from .data_argument import open_facts
+    from .data_argument import annotate, open_facts
 
     check_target(output)
-    facts = open_facts(data, split="train")
+    facts = annotate(open_facts(data, split="train"))
     heldout = _validation(data, validation, facts)
     with bar("searching", at_most=True, note="starting") as progress:
         found = search(

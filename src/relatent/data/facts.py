@@ -83,14 +83,13 @@ class Facts(Result):
         attributes: Attributes | None = None,
         times: ArrayLike | None = None,
         types: Mapping[str, str | Iterable[str]] | None = None,
-        labels: Mapping[str, str] | None = None,
     ) -> Facts:
         """Facts from three equally long arrays of ids or of names.
 
         Without `entity_names` or `relation_names`, names are sorted and ids are named by their number. `unobserved`
         lists cells whose truth is not known, by id or by name: an (m, 3) array or a tuple of three arrays. A duplicate
         fact counts once. `times` says how often each fact was seen; the times of duplicates add up. `types` are the
-        types of entities, by name: models offer no answers of a wrong type. `labels` are display names, by name.
+        types of entities, by name: models offer no answers of a wrong type.
 
         >>> Facts.from_arrays([0, 1], [0, 0], [1, 2], entity_names=["Ann", "Bob", "Cid"], relation_names=["likes"])
         Facts(2 facts, 3 entities, 1 relations)
@@ -110,7 +109,7 @@ class Facts(Result):
             stack(entity_vocabulary.ids(s), relation_vocabulary.ids(k), entity_vocabulary.ids(o))
             for s, k, o in ((s, k, o), (s_unobserved, k_unobserved, o_unobserved))
         )
-        facts = cls.from_ids(
+        return cls.from_ids(
             triples,
             entity_vocabulary,
             relation_vocabulary,
@@ -120,7 +119,6 @@ class Facts(Result):
             times=times,
             types=None if types is None else TypeSets.of(types, entity_vocabulary),
         )
-        return facts if labels is None else facts.with_labels(labels)
 
     @classmethod
     def from_ids(
@@ -237,9 +235,8 @@ class Facts(Result):
 
     def matrix(self, k: int, dtype: Any = np.float64) -> sp.csr_matrix:
         """X_k, the N × N adjacency matrix of relation k."""
-        rows = slice(self.starts[k], self.starts[k + 1])
+        rows, n = slice(self.starts[k], self.starts[k + 1]), self.n_entities
         ones = np.ones(rows.stop - rows.start, dtype)
-        n = self.n_entities
         return sp.csr_matrix((ones, (self.subjects[rows], self.objects[rows])), shape=(n, n))
 
     def contains(self, cells: Triples) -> Mask:
@@ -254,8 +251,7 @@ class Facts(Result):
 
     def n_observed(self) -> NDArray[np.int64]:
         """Number of observed cells of each relation, (K,)."""
-        n_unobserved = np.bincount(self.unobserved[:, 1], minlength=self.n_relations)
-        return self.n_entities**2 - n_unobserved
+        return self.n_entities**2 - np.bincount(self.unobserved[:, 1], minlength=self.n_relations)
 
     def counts(self) -> NDArray[np.int64]:
         """Number of facts of each relation, (K,)."""
@@ -313,18 +309,15 @@ class Facts(Result):
         return html_table(repr(self), self.head(MAX_ROWS), len(self))
 
     def __repr__(self) -> str:
-        text = f"{len(self)} facts, {self.n_entities} entities, {self.n_relations} relations"
-        if len(self.unobserved):
-            text += f", {len(self.unobserved)} unobserved cells"
-        if self.weights is not None:
-            text += ", weighted"
-        if self.times is not None:
-            text += ", counted"
-        if self.attributes is not None:
-            text += f", {self.attributes.shape[1]} attributes"
-        if self.types is not None:
-            text += f", {len(self.types.names)} types"
-        return f"Facts({text})"
+        parts = (
+            f"{len(self)} facts, {self.n_entities} entities, {self.n_relations} relations",
+            f"{len(self.unobserved)} unobserved cells" if len(self.unobserved) else "",
+            "" if self.weights is None else "weighted",
+            "" if self.times is None else "counted",
+            "" if self.attributes is None else f"{self.attributes.shape[1]} attributes",
+            "" if self.types is None else f"{len(self.types.names)} types",
+        )
+        return f"Facts({', '.join(filter(None, parts))})"
 
     @cached_property
     def fingerprint(self) -> str:
@@ -393,16 +386,13 @@ class Facts(Result):
         )
 
     def with_types(self, types: Mapping[str, str | Iterable[str]] | TypeSets | None) -> Facts:
-        """The same facts with these types of the entities, by name; None: without types."""
+        """The same facts with these types of entities, by name; None: without types."""
         return replace(self, types=TypeSets.of(types, self.entities) if isinstance(types, Mapping) else types)
 
     def with_labels(self, labels: Mapping[str, str]) -> Facts:
-        """The same facts with these labels of entities, relations and types, by name, beside those they have."""
-        entities, relations = (names.with_labels(labels) for names in (self.entities, self.relations))
+        """The same facts with these display names of entities, relations and types, by name, beside those they have."""
         types = self.types and replace(self.types, names=self.types.names.with_labels(labels))
-        labelled = (entities, relations, *((types.names,) if types else ()))
-        if not any(names.labels.texts for names in labelled):
-            raise DataError(f"no label is of a name of the facts; the first name is {next(iter(labels), None)!r}")
+        entities, relations = (names.with_labels(labels) for names in (self.entities, self.relations))
         return replace(self, entities=entities, relations=relations, types=types)
 
     def without_attributes(self) -> Facts:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from ...errors import DataError
 from ..facts import Facts
 from ..type_sets import TypeSets
 from ..types_in_facts import rdf_types, role_types
@@ -34,7 +35,12 @@ def annotated(
         facts = facts.with_types(found)
     if isinstance(labels, (str, os.PathLike)):
         labels = {key: texts[0] for key, texts in read_pairs(Path(labels), "label", language).items()}
-    return facts if labels is None else facts.with_labels(labels)
+    if labels is None:
+        return facts
+    type_names = () if facts.types is None else facts.types.names
+    if not any(name in names for name in labels for names in (facts.entities, facts.relations, type_names)):
+        raise DataError(f"no label is of a name of the facts; the first name is {next(iter(labels), None)!r}")
+    return facts.with_labels(labels)
 
 
 def _types(facts: Facts, types: TypesSource | None) -> TypeSets | None:
