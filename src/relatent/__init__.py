@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .evaluation.truth_test import TruthFigures, TruthTest, truth_test
     from .evaluation.tuning import tune
     from .evaluation.tuning_report import Trial, Tuned
+    from .evaluation.update import update
     from .fit.checkpoint import Checkpoint
     from .fit.estimators.als import RescalALS
     from .fit.estimators.nonnegative import NonnegativeRescal
@@ -87,7 +88,7 @@ __all__ = [
     "Duplicates", "DuplicatePair", "Merge", "Report", "Fold", "Metrics", "Reliability", "Ranking", "RankSummary",
     "Tuned", "Trial", "Candidate", "load_negatives", "truth_test", "TruthTest", "TruthFigures", "Answers", "Answer",
     "Blocks", "Shared", "ResultList", "NamedFact", "RelationCounts", "Dataset", "missing", "MissingFacts",
-    "MissingFact",
+    "MissingFact", "update",
 ]
 # fmt: on
 
@@ -124,6 +125,7 @@ _EXPORTS = {  # module: its public names
     ".evaluation.truth_test": "truth_test TruthTest TruthFigures",
     ".plots.figures": "plot_reliability",
     ".evaluation.tuning": "tune",
+    ".evaluation.update": "update",
     ".evaluation.cell_classifier": "CellClassifier",
     ".evaluation.calibration": "Calibrated",
     ".distributed.workers": "Workers",

@@ -74,6 +74,18 @@ class KnownFacts:
             return self.subjects(relation, object)
         return self.relations(subject, object)
 
+    def partners(self, relation: int, entities: Ids, *, of_objects: bool) -> tuple[Ids, Ids]:
+        """Known answers for each of some entities: places among `entities`, and answers; both (m,).
+
+        The entities are subjects of the relation, or objects.
+        """
+        keys = self._by_object if of_objects else self._by_subject
+        first = (relation * self.n + entities.astype(np.int64)) * self.n
+        starts, stops = np.searchsorted(keys, first), np.searchsorted(keys, first + self.n)
+        places = np.repeat(np.arange(len(first)), stops - starts)
+        offsets = np.arange(len(places)) - np.repeat(np.cumsum(stops - starts) - (stops - starts), stops - starts)
+        return places, keys[starts[places] + offsets] - first[places]
+
     def listed(self, entity: int) -> EntityCells:
         """All listed cells of an entity, as subject and then as object: facts, and unobserved cells."""
         parts = [

@@ -23,10 +23,11 @@ from .fold_in import fold_in
 from .missing import missing
 from .output import say
 from .plot import plot
-from .predict import predict
+from .predict import predict, score
 from .reading_options import as_options
 from .serve import serve
 from .tune import tune
+from .update import update
 
 MIN_ADDRESS_SPACE = 1 << 30  # bytes that the libraries take before any data is read
 MAX_MESSAGE_CHARACTERS = 2000  # of an error; it may quote a file
@@ -47,7 +48,7 @@ def cli() -> None:
 
 for command in (cross_validate, datasets, duplicates, evaluate, explain, export, fit, fold_in):
     cli.add_command(command)
-for command in (groups, info, missing, plot, predict, serve, similar, table1, tune):
+for command in (groups, info, missing, plot, predict, score, serve, similar, table1, tune, update):
     cli.add_command(command)
 
 

@@ -1,4 +1,4 @@
-"""`relatent predict`: the most probable answers to a question, or the probability of one fact."""
+"""`relatent predict` and `relatent score`: answers to questions, and probabilities of facts, one or a file of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import click
 
 from .output import print_result, say
 from .reading_options import reading_options, types_option
-from .shared_options import json_option, model_argument, top_option
+from .shared_options import FILE, json_option, model_argument, top_option
+from .table_file import STANDARD_OUTPUT, check_table_target, table_output_option
 
 if TYPE_CHECKING:
     from ..analysis.answers import Answer
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 @click.option("--object", "-t", "object_", help="The object, if it is given.")
 @top_option(10, "answers")
 @click.option("--known", multiple=True, help="Facts to leave out of the answers (repeatable).")
+@click.option(
+    "--questions",
+    type=FILE,
+    help="File of questions (.csv, .tsv, .parquet, .jsonl): columns subject, relation and object, one of them empty or "
+    "missing. The answers go to --output.",
+)
+@table_output_option
 @reading_options("--edge-relation")
 @types_option
 @json_option
@@ -35,6 +43,8 @@ def predict(
     object_: str | None,
     k: int,
     known: Sequence[str],
+    questions: Path | None,
+    output: Path | None,
     as_json: bool,
 ) -> None:
     """Predict the third part of a fact from two of subject, relation and object.
@@ -43,6 +53,11 @@ def predict(
     relation: facts per observed cell. With all three given, print these of that fact; its rank is that of the object.
 
     Example: relatent predict kinships.relatent --subject person0 --relation term4 --known kinships
+
+    With --questions, all questions of a file are answered. A row with a name that the model does not know gets one row
+    of output, whose column note says so.
+
+    Example: relatent predict people.relatent --questions questions.csv --known people.tsv -o answers.csv
     """
     from ..analysis.known_facts import KnownFacts
     from ..analysis.probabilities import describe_probabilities
@@ -51,6 +66,11 @@ def predict(
     from .data_argument import open_facts, with_given_types
 
     given = {"subject": subject, "relation": relation, "object": object_}
+    if questions is not None or output is not None:
+        if questions is None or output is None or any(value is not None for value in given.values()):
+            raise click.UsageError("--questions and --output go together, without --subject, --relation and --object")
+        print_file_result("predict", model, questions, output, known, as_json, k)
+        return
     if sum(value is not None for value in given.values()) < 2:
         raise click.UsageError("give two of --subject, --relation and --object, or all three")
     factors = load(model)
@@ -64,6 +84,51 @@ def predict(
     for line in _types(factors, given, facts):
         say(f"note: {line}")
     print_result(as_json, {"predictions": found, "probabilities": note}, lambda: [tables.predictions(found)])
+
+
+@click.command()
+@model_argument
+@click.argument("facts", type=FILE)
+@click.option(
+    "--known", multiple=True, help="Known facts: ranks leave them out, and a column says which are (repeatable)."
+)
+@table_output_option
+@reading_options()
+@json_option
+def score(model: Path, facts: Path, known: Sequence[str], output: Path | None, as_json: bool) -> None:
+    """Write the score, probability, rank and lift of each fact of a file (.csv, .tsv, .parquet, .jsonl).
+
+    The rank is that of the object among those that are not known. A row with a name that the model does not know has
+    no score, and the column note says so.
+
+    Example: relatent score people.relatent claims.csv --known people.tsv -o scored.parquet
+    """
+    print_file_result("score", model, facts, Path(STANDARD_OUTPUT) if output is None else output, known, as_json)
+
+
+def print_file_result(
+    what: str, model: Path, source: Path, output: Path, known: Sequence[str], as_json: bool, k: int = 0
+) -> None:
+    """Answer the questions, or score the facts, of a file, and say how many there were."""
+    from ..analysis.known_facts import KnownFacts
+    from ..model.factors import load
+    from . import tables
+    from .data_argument import open_facts, with_given_types
+    from .question_files import answer_file, score_file
+
+    if as_json and str(output) == STANDARD_OUTPUT:
+        raise click.UsageError("--json and the table both go to standard output; give the table a file with --output")
+    check_table_target(output)
+    sources = [open_facts(one) for one in known]
+    factors = with_given_types(load(model), sources)
+    facts = KnownFacts(sources, factors) if sources else None
+    if what == "predict":
+        counts = answer_file(factors, source, output, k, facts)
+    else:
+        counts = score_file(factors, source, output, facts)
+    summary = {"output": str(output), **counts}
+    if str(output) != STANDARD_OUTPUT:
+        print_result(as_json, summary, lambda: [tables.values(str(output), tables.details(counts))])
 
 
 def _predictions(

@@ -123,6 +123,39 @@ def fit_unlisted(
     return UnlistedLink([scores for scores, _ in knots], [log_odds for _, log_odds in knots]), total
 
 
+def carried_link(before: Factors, old: Facts, after: Factors, facts: Facts) -> tuple[UnlistedLink, float]:
+    """The link of a model, moved to the scores of a later one of more facts, and the missing facts that it expects.
+
+    The probability at a rank per fact of the relation stays as it is. A new relation has the mean log-odds of all,
+    weighted by their facts. The relations of `after` begin with those of `before`.
+    """
+    link, missing = before.link, before.about["calibration"]["missing"]
+    assert isinstance(link, UnlistedLink)
+    counts = np.maximum(old.counts(), 1)
+    ranks = [
+        np.interp(scores, sample.scores, sample.ranks) / count if len(sample.scores) else np.zeros(len(scores))
+        for scores, count, sample in zip(link.scores, counts, unlisted_scores(before, old, 0), strict=True)
+    ]
+    curves = [(x, np.array(log_odds)) for x, log_odds in zip(ranks, link.log_odds, strict=True)]
+    grid = np.unique(np.concatenate(ranks))[::-1]  # falling, as the scores of the knots rise
+    grid = grid[np.unique(np.linspace(0, len(grid) - 1, MAX_KNOTS).round().astype(int))]
+    usual = np.average([np.interp(-grid, -x, log_odds) for x, log_odds in curves], axis=0, weights=counts)
+    knots, total = [], 0.0
+    for k, (count, scored) in enumerate(zip(facts.counts().tolist(), unlisted_scores(after, facts, 0), strict=True)):
+        x, log_odds = curves[k] if k < len(curves) else (grid, usual)
+        if not len(scored.scores):
+            knots.append(([0.0], [float(logit(missing))]))
+            continue
+        sample = scored.summary()
+        scores, first = np.unique(np.interp(-x * max(count, 1), -sample.ranks, sample.scores), return_index=True)
+        knot_scores, knot_odds, reached = _with_total(
+            scores, log_odds[first], sample, max(count, 0.5) * missing / (1 - missing)
+        )
+        knots.append((knot_scores, knot_odds))
+        total += reached
+    return UnlistedLink([scores for scores, _ in knots], [log_odds for _, log_odds in knots]), total
+
+
 def _steps(ranks: Vector, mass: Vector, sample: UnlistedScores, n_facts: float) -> tuple[Vector, Vector]:
     """Facts per cell in steps that fall with the rank, as knots at the centres of the steps."""
     n_cells = float(sample.weights.sum())

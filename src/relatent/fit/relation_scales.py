@@ -68,4 +68,5 @@ def rescaled(factors: Factors, scales: RelationScales, record: dict[str, Any]) -
     """Factors whose scores are the log-odds: R_k and b_k scaled, b_k shifted; `record` goes into the model file."""
     slope, intercept = (part.astype(factors.A.dtype) for part in scales)
     R, b = factors.relation_matrices.scaled(slope), factors.bias * slope + intercept
-    return dataclasses.replace(factors, R=R, bias=b, about={**factors.about, "rescaled": record})
+    about = {**factors.about, "rescaled": {**record, "slopes": slope.tolist(), "intercepts": intercept.tolist()}}
+    return dataclasses.replace(factors, R=R, bias=b, about=about)

@@ -33,6 +33,12 @@ def _is_calibration(value: Any) -> bool:
     )
 
 
+def _are_updates(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(record, dict) and _is_number(record.get("steps_of_fit")) for record in value
+    )
+
+
 def _is_object(value: Any) -> bool:
     return isinstance(value, dict)
 
@@ -57,6 +63,10 @@ CHECKS: dict[tuple[str, ...], Callable[[Any], bool]] = {  # of the entries that 
     ("fit", "steps"): _is_number,
     ("fit", "verdict"): _is_text,
     ("fit", "method"): _is_text,
+    ("rescaled",): _is_object,
+    ("rescaled", "slopes"): _are_numbers,
+    ("rescaled", "intercepts"): _are_numbers,
+    ("updates",): _are_updates,
     ("learned",): _is_object,
     ("learned", "clauses"): _are_clauses,
     ("learned", "groups"): lambda value: isinstance(value, list) and all(map(_are_names, value)),

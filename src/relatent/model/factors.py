@@ -254,6 +254,16 @@ class Factors(Result):
         """The same model without types: it offers answers of any type."""
         return replace(self, R=self.relation_matrices, types=None)
 
+    def scores_of_all(self, entities: Ids, relation: int, *, of_objects: bool = False) -> Matrix:
+        """θ of each of some subjects of a relation with every object, or of objects with every subject, (m, N)."""
+        everyone = np.arange(len(self.entities))
+        if self.exclusive:
+            one, other = entities[:, None], everyone[None]
+            return self.score(other, relation, one) if of_objects else self.score(one, relation, other)
+        rows = self.relation_matrices.times(self.A[entities], relation, back=of_objects)
+        theta: Matrix = rows @ self.A.T + self.bias[relation]
+        return theta
+
     def _known_answers(self, facts: Facts, given: tuple[Any, Any, Any], place: int) -> Ids:
         """Ids of the answers in `facts`, which may have another vocabulary."""
         here = (self.entities, self.relations, self.entities)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Ids, Matrix, Vector
+from ..arrays import Ids, Vector
 from ..data.cell_keys import cell_keys
 from ..data.facts import Facts
 from .factors import Factors
@@ -88,15 +88,7 @@ def _relation_blocks(
         unlisted = np.ones((len(block), n), bool)
         for position, (start, stop) in enumerate(edges.T.tolist()):
             unlisted[position, listed[start:stop] - first[position]] = False
-        yield _row_scores(factors, rows[block], k)[unlisted], np.repeat(row_weights[block], unlisted.sum(axis=1))
-
-
-def _row_scores(factors: Factors, rows: Ids, k: int) -> Matrix:
-    """θ of the cells (row, relation k, ·), (m, N)."""
-    if factors.exclusive:
-        return factors.score(rows[:, None], k, np.arange(len(factors.entities)))
-    theta: Matrix = factors.relation_matrices.times(factors.A[rows], k) @ factors.A.T + factors.bias[k]
-    return theta
+        yield factors.scores_of_all(rows[block], k)[unlisted], np.repeat(row_weights[block], unlisted.sum(axis=1))
 
 
 def _sample_rows(facts: Facts, k: int, n_rows: int, rng: np.random.Generator) -> tuple[Ids, Vector]:

@@ -22,11 +22,12 @@ def read_json(file: File, reading: Reading) -> Facts:
     """Facts of a file with one JSON value per line, or of a document with a list of rows."""
     file = with_encoding(file, reading)
     reading.understood["format"] = "JSON lines" if file.format == "jsonl" else "JSON"
-    rows = _lines(file) if file.format == "jsonl" else iter(_document(file))
+    rows = json_lines(file) if file.format == "jsonl" else iter(_document(file))
     return facts_from_rows(rows, reading, str(file.path))
 
 
-def _lines(file: File) -> Iterator[Any]:
+def json_lines(file: File) -> Iterator[Any]:
+    """The values of a file with one JSON value per line."""
     decode = json.JSONDecoder().decode
     with file.open() as stream:
         n_blank, number = 0, 0

@@ -1,0 +1,136 @@
+"""Files of questions and of facts, and the tables with what a model says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..analysis.batch import OPEN, JudgedCells, best_answers, score_cells
+from ..data.names import Names
+from ..data.read.question_rows import Row, question_blocks
+from ..progress import bar
+from .table_file import table_writer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..analysis.known_facts import KnownFacts
+    from ..model.factors import Factors
+
+PLACES = ("subject", "relation", "object")
+FIGURES = {"score": float, "probability": float, "rank": int, "lift": float}
+INCOMPLETE = -2  # in place of an id that is not given
+
+
+def answer_file(factors: Factors, questions: Path, output: Path, k: int, known: KnownFacts | None) -> dict[str, int]:
+    """Write the k best answers to each question of a file; returns how many there are of each."""
+
+    def answered(ids: NDArray[np.int64], is_open: NDArray[np.bool_]) -> JudgedCells:
+        asked = np.flatnonzero(is_open.sum(axis=1) == 1)
+        given = np.flatnonzero(~is_open.any(axis=1))
+        open_cells = np.where(is_open, OPEN, ids)
+        best, facts = best_answers(factors, open_cells[asked], k, known), score_cells(factors, ids[given], known)
+        best, facts = best._replace(question=asked[best.question]), facts._replace(question=given)
+        return _joined(best, facts)
+
+    kinds = {"question": int, **dict.fromkeys(PLACES, str), **FIGURES}
+    return _written(factors, questions, output, answered, kinds, n_needed=2)
+
+
+def score_file(factors: Factors, facts: Path, output: Path, known: KnownFacts | None) -> dict[str, int]:
+    """Write the score, probability, rank and lift of each fact of a file; returns how many there are."""
+
+    def scored(ids: NDArray[np.int64], is_open: NDArray[np.bool_]) -> JudgedCells:
+        given = np.flatnonzero(~is_open.any(axis=1))
+        return score_cells(factors, ids[given], known)._replace(question=given)
+
+    kinds = {**dict.fromkeys(PLACES, str), **FIGURES, **({} if known is None else {"known": bool})}
+    return _written(factors, facts, output, scored, kinds, n_needed=3)
+
+
+def _joined(best: JudgedCells, facts: JudgedCells) -> JudgedCells:
+    """Both, in the order of their questions."""
+    columns: list[Any] = [np.concatenate(pair) for pair in zip(best, facts, strict=True)]
+    order = np.argsort(columns[JudgedCells._fields.index("question")], kind="stable")
+    return JudgedCells(*(column[order] for column in columns))
+
+
+def _written(
+    factors: Factors,
+    source: Path,
+    output: Path,
+    scored: Callable[[NDArray[np.int64], NDArray[np.bool_]], JudgedCells],
+    kinds: dict[str, type],
+    *,
+    n_needed: int,
+) -> dict[str, int]:
+    """Read, score and write block by block. A row that cannot be answered gets one row with a note."""
+    counts = {"rows": 0, "results": 0, "without_result": 0}
+    with table_writer(output, {**kinds, "note": str}) as write, bar(f"reading {source}") as progress:
+        for block in question_blocks(source):
+            ids = _ids(factors, block)
+            notes = [_note(row, found, n_needed) for row, found in zip(block, ids.tolist(), strict=True)]
+            usable = np.array([not note for note in notes])
+            found = scored(ids[usable], ids[usable] == INCOMPLETE)
+            rows = np.flatnonzero(usable)[found.question]
+            write(_columns(factors, found, rows, block, notes, counts["rows"], kinds))
+            counts["rows"] += len(block)
+            counts["results"] += len(rows)
+            counts["without_result"] += len(block) - len(np.unique(rows))
+            progress(counts["rows"], 0, f"{counts['rows']:,} rows")
+    return counts
+
+
+def _columns(
+    factors: Factors,
+    found: JudgedCells,
+    rows: NDArray[np.int64],
+    block: Sequence[Row],
+    notes: Sequence[str],
+    n_before: int,
+    kinds: Mapping[str, type],
+) -> dict[str, Any]:
+    """The table of a block: the results, and the rows without one, in the order of the rows."""
+    without = np.setdiff1d(np.arange(len(block)), rows)
+    order = np.argsort(np.concatenate([rows, without]), kind="stable")
+    empty = [None] * len(without)
+    names = [
+        [*(vocabulary[i] for i in ids.tolist()), *(block[row][place] for row in without.tolist())]
+        for place, (vocabulary, ids) in enumerate(
+            zip((factors.entities, factors.relations, factors.entities), found.cells.T, strict=True)
+        )
+    ]
+    columns: dict[str, Sequence[Any]] = {
+        "question": [*(n_before + rows + 1).tolist(), *(n_before + without + 1).tolist()],
+        **dict(zip(PLACES, names, strict=True)),
+        "score": [*found.score.tolist(), *empty],
+        "probability": [*found.probability.tolist(), *empty],
+        "rank": [*(rank or None for rank in found.rank.tolist()), *empty],
+        "lift": [*found.lift.tolist(), *empty],
+        "known": [*found.known.tolist(), *empty],
+        "note": [*[None] * len(rows), *(notes[row] or "no candidate is left" for row in without.tolist())],
+    }
+    return {name: [columns[name][i] for i in order.tolist()] for name in (*kinds, "note")}
+
+
+def _ids(factors: Factors, block: Sequence[Row]) -> NDArray[np.int64]:
+    """The ids of each row, (m, 3): −1 for names that the model does not know, INCOMPLETE where there is no name."""
+    ids = np.empty((len(block), 3), np.int64)
+    for column, names in enumerate((factors.entities, factors.relations, factors.entities)):
+        given = [row[column] for row in block]
+        distinct = sorted({name for name in given if name is not None})
+        found = dict(zip(distinct, names.translate(Names(distinct)).tolist(), strict=True))
+        ids[:, column] = [INCOMPLETE if name is None else found[name] for name in given]
+    return ids
+
+
+def _note(row: Row, ids: Sequence[int], n_needed: int) -> str:
+    """Why a row has no answer; empty if it has."""
+    if sum(name is not None for name in row) < n_needed:
+        return f"give {'two of ' if n_needed == 2 else ''}subject, relation and object"
+    return "; ".join(
+        f"unknown {place} {name!r}" for place, name, found in zip(PLACES, row, ids, strict=True) if found == -1
+    )

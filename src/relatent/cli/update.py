@@ -1,0 +1,45 @@
+"""`relatent update`: a model, its facts and new facts make a new model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .output import print_result, save_model
+from .reading_options import reading_options
+from .shared_options import json_option, model_argument, model_output_option
+
+
+@click.command()
+@model_argument
+@click.argument("new_facts", nargs=-1, required=True, metavar="NEW_FACTS...")
+@model_output_option
+@click.option("--known", multiple=True, required=True, help="The facts that the model was fitted to (repeatable).")
+@reading_options()
+@json_option
+def update(model: Path, new_facts: tuple[str, ...], output: Path, known: tuple[str, ...], as_json: bool) -> None:
+    """Continue the fit of a model with new facts, entities and relations, in a fraction of the time of a new fit.
+
+    All facts count, so the old ones are needed too. The settings, the scales of the relations and the calibration of
+    the model are kept. OUTPUT may be MODEL.
+
+    Example: relatent update people.relatent today.tsv --known people.tsv -o people.relatent
+    """
+    from ..evaluation.update import update as continue_fit
+    from ..model.factors import load
+    from ..model.model_file import check_target
+    from ..progress import bar
+    from . import tables
+    from .data_argument import open_facts
+
+    check_target(output)
+    factors = load(model)
+    old, new = open_facts(known, split="train"), open_facts(new_facts)
+    with bar("updating", at_most=True, note="computing the start, the first time also compiling") as progress:
+        updated = continue_fit(factors, new, old, progress=progress)
+    save_model(updated, output)
+    record, fit = updated.about["updates"][-1], updated.about["fit"]
+    added = {f"new_{name}": record[name] for name in ("facts", "entities", "relations")}
+    summary = {"model": str(output), **added, "steps": record["steps"], "seconds": fit["seconds"]}
+    print_result(as_json, summary, lambda: [tables.values(str(output), tables.details(summary))])

@@ -1,0 +1,97 @@
+"""`relatent predict --questions` and `relatent score`: files of questions and of facts."""
+
+import csv
+import json
+
+import pytest
+
+import relatent
+from commands import run
+
+
+def table(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_questions_of_a_file_get_answers_in_their_order(capsys, tmp_path, people, people_model):
+    questions = tmp_path / "questions.csv"
+    questions.write_text(
+        "relation,object,subject\ncitizen of,,Ann\nborn in,Oslo,\n,Italy,Bob\nborn in,Rome,Cid\n"
+        "born in,,Nobody\n,,Ann\n"
+    )
+    target = tmp_path / "answers.csv"
+    code, out, err = run(
+        capsys, "predict", people_model, "--questions", questions, "-o", target, "--top", 2, "--known", people, "--json"
+    )
+    assert code == 0, err
+    assert json.loads(out) == {"output": str(target), "rows": 6, "results": 6, "without_result": 2}
+    rows = table(target)
+    assert [row["question"] for row in rows] == ["1", "1", "2", "2", "3", "4", "5", "6"]
+    model = relatent.load(people_model)
+    best = relatent.answers(
+        model, relatent.read(people), subject="Ann", relation="citizen of", treat_known="omit"
+    ).answers[0]
+    assert (rows[0]["object"], rows[0]["rank"]) == (best.name, "1")
+    assert float(rows[0]["probability"]) == pytest.approx(best.probability, rel=1e-4)
+    assert [row["note"] for row in rows[-2:]] == [
+        "unknown subject 'Nobody'",
+        "give two of subject, relation and object",
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "jsonl", "parquet"])
+def test_facts_of_a_file_are_scored_in_any_format(capsys, tmp_path, people, people_model, suffix):
+    import pandas as pd
+
+    facts = pd.DataFrame(
+        {
+            "subject": ["Ann", "Cid", "Cid"],
+            "relation": ["born in"] * 2 + ["flies to"],
+            "object": ["Rome", "Rome", "Oslo"],
+        }
+    )
+    source, target = tmp_path / f"claims.{suffix}", tmp_path / f"scored.{suffix}"
+    if suffix == "parquet":
+        facts.to_parquet(source)
+    elif suffix == "jsonl":
+        facts.to_json(source, orient="records", lines=True)
+    else:
+        facts.to_csv(source, sep="\t", index=False, header=False)  # three columns without names
+    code, _, err = run(capsys, "score", people_model, source, "-o", target, "--known", people)
+    assert code == 0, err
+    readers = {
+        "parquet": pd.read_parquet,
+        "jsonl": lambda path: pd.read_json(path, lines=True),
+        "tsv": lambda path: pd.read_csv(path, sep="\t"),
+    }
+    found = readers[suffix](target)
+    assert found["known"].tolist()[:2] == [True, False]
+    assert found["note"].tolist()[2] == "unknown relation 'flies to'"
+    model = relatent.load(people_model)
+    assert found["probability"][1] == pytest.approx(model.probability("Cid", "born in", "Rome"), rel=1e-5)
+    assert pd.isna(found["rank"][0])
+    assert found["rank"][1] >= 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,b\n1,2\n", "expected columns named subject, relation and object, or two of them, got 'a', 'b'"),
+        ("subject,relation\nAnn\n", "has 1 fields, the first row 2"),
+    ],
+)
+def test_files_that_are_no_questions_are_refused_in_one_line(capsys, tmp_path, people_model, content, message):
+    source = tmp_path / "odd.csv"
+    source.write_text(content)
+    code, _, err = run(capsys, "predict", people_model, "--questions", source, "-o", tmp_path / "x.csv")
+    assert code == 1
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_wrong_usage(capsys, tmp_path, people, people_model):
+    assert run(capsys, "predict", people_model, "--questions", people)[0] == 2
+    assert run(capsys, "score", people_model, people, "--json")[0] == 2
+    assert run(capsys, "score", people_model, people, "-o", tmp_path / "x.xls")[0] == 2
