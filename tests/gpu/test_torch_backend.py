@@ -162,19 +162,26 @@ def rows():
     return bounds, X, Y, R
 
 
+def in_other_order(array):
+    """The same array, with its last two axes exchanged in memory."""
+    return place(array).swapaxes(-2, -1).contiguous().swapaxes(-2, -1)
+
+
+@pytest.mark.parametrize("placed", [place, in_other_order])
 @pytest.mark.parametrize("turned", [False, True])
-def test_rows_times_their_relation(rows, turned):
+def test_rows_times_their_relation(rows, turned, placed):
     _, X, _, R = rows
     tiles = [(0, 0, 32), (0, 32, 40), (2, 40, 72), (2, 72, 75)]
-    got = kernels.times(place(X), place(R), torch.tensor(tiles, device=DEVICE), turned)
+    got = kernels.times(placed(X), placed(R), torch.tensor(tiles, device=DEVICE), turned)
     wanted = np.concatenate([X[:40] @ (R[0].T if turned else R[0]), X[40:] @ (R[2].T if turned else R[2])])
     np.testing.assert_allclose(fetch(got), wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_outer_products_are_added_by_relation(rows):
+@pytest.mark.parametrize("placed", [place, in_other_order])
+def test_outer_products_are_added_by_relation(rows, placed):
     bounds, X, Y, R = rows
     got = place(R.copy())
-    kernels.add_outer(place(X), place(Y), place(bounds), got)
+    kernels.add_outer(placed(X), placed(Y), place(bounds), got)
     wanted = R + np.stack([X[:40].T @ Y[:40], 0 * R[1], X[40:].T @ Y[40:]])
     np.testing.assert_allclose(fetch(got), wanted, rtol=1e-4, atol=1e-4)
 

@@ -36,6 +36,7 @@ def _times(X, R, out, tiles, r, TRANSPOSED: tl.constexpr, BM: tl.constexpr, BN: 
 
 def times(X: Tensor, R: Tensor, tiles: Tensor, transposed: bool) -> Tensor:
     """Each row times the R_k, or the R_kᵀ, of its tile (k, start, stop)."""
+    X, R = X.contiguous(), R.contiguous()  # as the kernel reads them
     r, out = X.shape[1], torch.empty_like(X)
     if len(tiles):
         _times[(len(tiles), triton.cdiv(r, 64))](X, R, out, tiles, r, TRANSPOSED=transposed, BM=TILE, BN=64, BK=64)
@@ -62,6 +63,7 @@ def _add_outer(X, Y, out, bounds, r, B: tl.constexpr, BK: tl.constexpr):
 
 def add_outer(X: Tensor, Y: Tensor, bounds: Tensor, dR: Tensor) -> None:
     """Add Σ x yᵀ over the rows of each relation to dR_k."""
+    X, Y = X.contiguous(), Y.contiguous()
     r = X.shape[1]
     blocks = triton.cdiv(r, 64)
     _add_outer[(len(dR), blocks, blocks)](X, Y, dR, bounds, r, B=64, BK=32)
@@ -87,6 +89,7 @@ def _sums(X, starts, index, weights, out, r, LANES: tl.constexpr, BF: tl.constex
 
 def sums(X: Tensor, starts: Tensor, index: Tensor, weights: Tensor) -> Tensor:
     """Σ w x over each segment of the index."""
+    X = X.contiguous()
     r = X.shape[1]
     out = torch.empty(len(starts) - 1, r, device=X.device)
     lanes = min(128, triton.next_power_of_2(r))

@@ -198,5 +198,5 @@ def update_relations(M: Slices, g: Vector, U: Matrix, l2: float) -> RelationUpda
 def _between(L: Matrix, X: Slices, R: Matrix) -> Slices:
     """L X_k R for every k, by two products of long matrices: faster than many small ones."""
     k, r, _ = X.shape
-    right = (X.reshape(k * r, r) @ R).reshape(k, r, r)
-    return (right.swapaxes(1, 2).reshape(k * r, r) @ L.T).reshape(k, r, r).swapaxes(1, 2)
+    turned = (X.swapaxes(1, 2).reshape(k * r, r) @ L.T).reshape(k, r, r)  # (L X_k)ᵀ
+    return (turned.swapaxes(1, 2).reshape(k * r, r) @ R).reshape(k, r, r)  # contiguous
