@@ -16,6 +16,7 @@ ensure_cache_folder()
 
 if TYPE_CHECKING:
     from .analysis.answers import Answer, Answers, answers
+    from .analysis.doubt import DoubtfulFact, DoubtfulFacts, doubt
     from .analysis.duplicates import duplicates
     from .analysis.duplicates_result import DuplicatePair, Duplicates, Merge
     from .analysis.explain import Explanation, LatentComponent, Reason, explain
@@ -88,7 +89,7 @@ __all__ = [
     "Duplicates", "DuplicatePair", "Merge", "Report", "Fold", "Metrics", "Reliability", "Ranking", "RankSummary",
     "Tuned", "Trial", "Candidate", "load_negatives", "truth_test", "TruthTest", "TruthFigures", "Answers", "Answer",
     "Blocks", "Shared", "ResultList", "NamedFact", "RelationCounts", "Dataset", "missing", "MissingFacts",
-    "MissingFact", "update",
+    "MissingFact", "update", "doubt", "DoubtfulFacts", "DoubtfulFact",
 ]
 # fmt: on
 
@@ -116,6 +117,7 @@ _EXPORTS = {  # module: its public names
     ".analysis.answers": "answers Answers Answer",
     ".analysis.duplicates": "duplicates",
     ".analysis.duplicates_result": "Duplicates DuplicatePair Merge",
+    ".analysis.doubt": "doubt DoubtfulFacts DoubtfulFact",
     ".analysis.missing": "missing MissingFacts MissingFact",
     ".analysis.similarity": "similar SimilarEntity",
     ".analysis.groups": "groups EntityGroup TypicalFact",

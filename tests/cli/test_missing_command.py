@@ -68,3 +68,15 @@ def test_wrong_options_are_refused_in_one_line(capsys, model, family, arguments,
     got, out, err = run(capsys, "missing", model, "--known", family, *arguments)
     assert (got, out) == (code, "")
     assert text in err
+
+
+def test_doubt_lists_known_facts_most_doubtful_first(capsys, model, family, tmp_path):
+    path = tmp_path / "doubtful.csv"
+    code, out, err = run(capsys, "doubt", model, "--known", family, "--top", 3, "--json", "-o", path)
+    assert code == 0, err
+    rows = json.loads(out)["doubtful"]
+    known = {tuple(line.split("\t")) for line in family.read_text().splitlines()}
+    assert {(row["subject"], row["relation"], row["object"]) for row in rows} <= known
+    assert [row["doubt"] for row in rows] == sorted((row["doubt"] for row in rows), reverse=True)
+    assert [row["subject"] for row in csv.DictReader(path.read_text().splitlines())] == [row["subject"] for row in rows]
+    assert "or rather" in run(capsys, "doubt", model, "--known", family)[1]

@@ -20,7 +20,7 @@ from .datasets_info_export import datasets, export, info
 from .evaluate import cross_validate, evaluate, table1
 from .fit import fit
 from .fold_in import fold_in
-from .missing import missing
+from .missing import doubt, missing
 from .output import say
 from .plot import plot
 from .predict import predict, score
@@ -46,7 +46,7 @@ def cli() -> None:
     """
 
 
-for command in (cross_validate, datasets, duplicates, evaluate, explain, export, fit, fold_in):
+for command in (cross_validate, datasets, doubt, duplicates, evaluate, explain, export, fit, fold_in):
     cli.add_command(command)
 for command in (groups, info, missing, plot, predict, score, serve, similar, table1, tune, update):
     cli.add_command(command)

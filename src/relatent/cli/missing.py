@@ -1,15 +1,16 @@
-"""`relatent missing`: the likeliest absent facts of the whole graph."""
+"""`relatent missing` and `relatent doubt`: the likeliest absent facts, and the most doubtful known ones."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from .output import print_result, say
 from .reading_options import reading_options
-from .shared_options import FILE, json_option, model_argument, top_option
+from .shared_options import FILE, json_option, model_argument, seed_option, top_option
 from .table_file import check_table_target, table_output_option, table_writer
 
 known_option = click.option(
@@ -25,10 +26,10 @@ reviewed_option = click.option(
     help="Reviewed facts, as `relatent serve --review` writes them: accepted and rejected ones are left out "
     "(repeatable).",
 )
-KINDS = {
-    "subject": str,
-    "relation": str,
-    "object": str,
+FACT = {"subject": str, "relation": str, "object": str}
+DOUBTFUL = {**FACT, "doubt": float, "score": float, "left_out_score": float, "alternative": str}
+MISSING = {
+    **FACT,
     "score": float,
     "probability": float,
     "rank": int,
@@ -98,8 +99,53 @@ def missing(
     if not factors.has_probabilities or "calibration" in factors.about:
         say(f"note: {note}")
     if output is not None:
-        with table_writer(output, KINDS) as write:
-            rows = found.to_rows()
-            write({name: [row[name] for row in rows] for name in KINDS})
+        _write(output, MISSING, found.to_rows())
     if output is None or as_json:
         print_result(as_json, {**found.to_dict(), "probabilities": note}, lambda: tables.missing(found))
+
+
+@click.command()
+@model_argument
+@known_option
+@top_option(100, "facts")
+@click.option(
+    "--prior",
+    default=0.02,
+    show_default=True,
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Share of the known facts that is assumed to be wrong; it does not change the order.",
+)
+@table_output_option
+@reading_options()
+@seed_option
+@json_option
+def doubt(
+    model: Path, known: Sequence[str], k: int, prior: float, output: Path | None, seed: int, as_json: bool
+) -> None:
+    """List the known facts that the rest of the data contradicts most.
+
+    Each fact is left out and predicted from the others, without a new fit. Its doubt is the probability that it is
+    wrong.
+
+    Example: relatent doubt kinships.relatent --known kinships --top 20
+    """
+    from ..analysis.doubt import doubt as find
+    from ..model.factors import load
+    from . import tables
+    from .data_argument import open_facts
+
+    if output is not None:
+        check_table_target(output)
+    factors, facts = load(model), [open_facts(source, split="train") for source in known]
+    found = find(factors, facts, k, prior=prior, random_state=seed, progress=True)
+    if not found.left_out:
+        say("note: facts of this kind of model cannot be left out; their own scores are compared, which they raised")
+    if output is not None:
+        _write(output, DOUBTFUL, [fact._asdict() for fact in found.doubtful])
+    if output is None or as_json:
+        print_result(as_json, found.to_dict(), lambda: [tables.doubtful(found)])
+
+
+def _write(output: Path, kinds: Mapping[str, type], rows: Sequence[Mapping[str, Any]]) -> None:
+    with table_writer(output, kinds) as write:
+        write({name: [row[name] for row in rows] for name in kinds})

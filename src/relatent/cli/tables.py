@@ -12,6 +12,7 @@ from rich.text import Text
 from ..errors import printable
 
 if TYPE_CHECKING:
+    from ..analysis.doubt import DoubtfulFacts
     from ..analysis.duplicates_result import Duplicates
     from ..analysis.explain import Explanation
     from ..analysis.groups import EntityGroup
@@ -98,6 +99,16 @@ def missing(found: MissingFacts) -> list[str | Table]:
     rows = [fact._asdict() for fact in found.missing]
     reasons = [f"{fact.rank}. because {' '.join(fact.reason[:3])}" for fact in found.missing if fact.reason is not None]
     return [predictions(rows), *reasons]
+
+
+def doubtful(found: DoubtfulFacts) -> Table:
+    """Known facts that the rest contradicts, with the likeliest other object."""
+    columns = ("subject", "relation", "object", "doubt", "score", "if left out", "or rather")
+    rows = [
+        (*fact[:3], f"{fact.doubt:.3f}", f"{fact.score:.2f}", f"{fact.left_out_score:.2f}", fact.alternative or "–")
+        for fact in found.doubtful
+    ]
+    return table(f"{len(rows)} of {found.n_facts:,} facts", columns, rows, numbers=(3, 4, 5))
 
 
 def similar(entity: str, found: Sequence[SimilarEntity]) -> Table:

@@ -217,7 +217,7 @@ class SquaredSolver:
 
     def loss(self, A: Matrix, i: int, cells: EntityCells, a: Vector | None = None) -> SquaredLoss:
         """The loss of the cells of entity i."""
-        V, b = _rows(A, self.matrices, cells.role, cells.relation, cells.partner), self.bias[cells.relation]
+        V, b = rows_of_cells(A, self.matrices, cells.role, cells.relation, cells.partner), self.bias[cells.relation]
         E = self.E + V.T @ ((cells.w - self.others)[:, None] * V)  # listed cells are not among the others
         return SquaredLoss(E, self.f + V.T @ (cells.w * (cells.x - b) + self.others * b), V, cells.w)
 
@@ -250,7 +250,7 @@ class LogisticSolver:
     def loss(self, A: Matrix, i: int, cells: EntityCells, a: Vector | None = None) -> LogisticLoss:
         """The loss of the cells of entity i: listed cells first, then zeros; a sample includes those likely under a."""
         role, relation, partner, x, w = cells
-        listed = LogisticLoss(_rows(A, self.R, role, relation, partner), self.bias[relation], x, w)
+        listed = LogisticLoss(rows_of_cells(A, self.R, role, relation, partner), self.bias[relation], x, w)
         if not self.others:
             return listed
         n_cells = 2 * len(self.R) * len(A)
@@ -277,7 +277,7 @@ class LogisticSolver:
         """Rows of zeros with these cell numbers, (2 k + role) N + partner."""
         role, relation, partner = (cells // len(A)) % 2, cells // (2 * len(A)), cells % len(A)
         weights = np.full(len(cells), self.others * stands_for)
-        V = _rows(A, self.R, role, relation, partner)
+        V = rows_of_cells(A, self.R, role, relation, partner)
         return LogisticLoss(V, self.bias[relation], np.zeros(len(cells)), weights)
 
     def _all_scores(self, A: Matrix, a: Vector) -> Vector:
@@ -296,7 +296,7 @@ def solver(
     return LogisticSolver(model, others, penalty, random_state)
 
 
-def _rows(A: Matrix, R: RelationMatrices, role: NDArray[np.int64], relation: Ids, partner: Ids) -> Matrix:
+def rows_of_cells(A: Matrix, R: RelationMatrices, role: NDArray[np.int64], relation: Ids, partner: Ids) -> Matrix:
     """v of each cell: R_k a_j where the entity is the subject, R_kᵀ a_j where it is the object; float64."""
     V = np.empty((len(role), A.shape[1]))
     codes = 2 * relation + role
@@ -352,7 +352,9 @@ def fact_influences(
         V = loss.V[strongest]
         slope, curvature = loss.cell_slopes(V @ best + model.bias[chosen.relation], chosen.x, chosen.w)
         other_end = (1 - chosen.role, chosen.relation, np.zeros_like(chosen.relation))
-        along_best, along_step = (_rows(vector[None], model.relation_matrices, *other_end) for vector in (best, step))
+        along_best, along_step = (
+            rows_of_cells(vector[None], model.relation_matrices, *other_end) for vector in (best, step)
+        )
         through = -(slope[:, None] * along_step + (curvature * (V @ step))[:, None] * along_best)
     return FactInfluences(chosen, np.array(lost), through)
 

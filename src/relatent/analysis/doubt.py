@@ -1,0 +1,187 @@
+"""Known facts that the rest of the data contradicts most.
+
+The score of a fact that a model was fitted to says little: the fact itself raised it. So each is scored as if it had
+been left out (`model/leave_one_out.py`). What a low score means depends on the relation: where nothing can be
+predicted, right facts have low scores too. A map of each relation therefore tells its facts from cells in which the
+subject or object of a fact is exchanged for another one seen in that place. By Bayes' rule the log-odds of an error are
+those of the prior minus what the map gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit
+
+from ..arrays import Triples, Vector
+from ..data.facts import Facts
+from ..errors import InputError
+from ..json_values import to_json_object
+from ..model.entity_regression import can_fold
+from ..model.factors import Factors, best_first
+from ..model.leave_one_out import left_out_scores
+from ..model.links import PlattLink
+from ..model.score_maps import fit_platt
+from ..progress import Progress, reporting
+from ..random_state import RandomState, to_seed
+from ..result_tables import data_frame, html_table, result_record
+from .known_facts import KnownFacts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DEFAULT_PRIOR = 0.02
+MIN_CELLS = 3  # facts, and exchanged cells, of a relation that has a map of its own
+SLOPE_PRECISION = 5.0  # 1 / variance of the slopes of relations
+
+
+@result_record
+class DoubtfulFact(NamedTuple):
+    """A known fact, and the probability that it is wrong.
+
+    >>> DoubtfulFact("Al Gore", "party", "Republican", 0.7, 2.0, -1.5, "Democratic").alternative
+    'Democratic'
+    """
+
+    subject: str
+    relation: str
+    object: str
+    doubt: float  # the probability that it is wrong, given the prior share of wrong facts
+    score: float  # θ, which the fact itself has raised
+    left_out_score: float  # θ if the fact were not known; the same if the kind of model does not allow to compute it
+    alternative: str | None  # the likeliest other object that is not known, of those seen there
+
+
+class DoubtfulFacts(NamedTuple):
+    """Known facts that the rest of the data contradicts, most doubtful first.
+
+    >>> DoubtfulFacts([], 100, 0.02, True).to_dict()["doubtful"]
+    []
+    """
+
+    doubtful: list[DoubtfulFact]
+    n_facts: int
+    prior: float
+    left_out: bool  # whether facts were left out; if not, their own scores are compared
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return to_json_object(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per fact: subject, relation, object, doubt, score, left_out_score, alternative."""
+        return data_frame(self.doubtful, DoubtfulFact._fields)
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), self.doubtful)
+
+    def __repr__(self) -> str:
+        first = f", first {' '.join(self.doubtful[0][:3])!r}" if self.doubtful else ""
+        return f"DoubtfulFacts({len(self.doubtful)} of {self.n_facts:,} facts{first})"
+
+
+def doubt(
+    factors: Factors,
+    known: Facts | Sequence[Facts] | KnownFacts,
+    k: int = 100,
+    *,
+    prior: float = DEFAULT_PRIOR,
+    random_state: RandomState = 0,
+    progress: bool | Progress | None = None,
+) -> DoubtfulFacts:
+    """The k known facts that the rest of the data contradicts most.
+
+    Each fact is left out and predicted, without a refit: with the relations and all other entities held fixed, both of
+    its entities move by one Newton step. Models with losses other than squared and logistic are asked for the score as
+    it is.
+
+    Parameters
+    ----------
+    known : Facts, sequence of Facts
+        The facts that the model was fitted to.
+    k : int
+        How many facts.
+    prior : float
+        The share of known facts assumed to be wrong. It shifts all values of `doubt`, not their order.
+    random_state : int, Generator or None
+        Seed of the cells that facts are compared with.
+
+    >>> import relatent
+    >>> facts = relatent.load_dataset("presidents")
+    >>> model = relatent.RescalALS(rank=10, l2_entities=0.1, l2_relations=0.1).fit(facts).factors_
+    >>> len(relatent.doubt(model, facts, k=3).doubtful)
+    3
+    """
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise InputError(f"k must be a whole number of at least 1, got {k!r}")
+    if not 0 < prior < 1:
+        raise InputError(f"prior must be above 0 and below 1, got {prior}")
+    known = known if isinstance(known, KnownFacts) else KnownFacts(known, factors)
+    if not len(known):
+        raise InputError("no known fact has names that the model contains; give the facts that it was fitted to")
+    facts, rng, left_out = known.facts, np.random.default_rng(to_seed(random_state)), can_fold(factors)
+    own: Vector = np.asarray(factors.score(*facts.triples.T), np.float64)
+    theta = own
+    with reporting(progress, "doubtful facts") as report:
+        if left_out:
+            theta = left_out_scores(factors, facts, report, int(rng.integers(2**31)))
+    log_odds = logit(prior) - evidence(factors, known, theta, rng)
+    rows = []
+    for i in best_first(log_odds, int(k)).tolist():
+        s, relation, o = facts.triples[i].tolist()
+        names = factors.entities[s], factors.relations[relation], factors.entities[o]
+        other = _alternative(factors, known, s, relation)
+        rows.append(DoubtfulFact(*names, float(expit(log_odds[i])), float(own[i]), float(theta[i]), other))
+    return DoubtfulFacts(rows, len(facts), float(prior), left_out)
+
+
+def evidence(factors: Factors, known: KnownFacts, theta: Vector, rng: np.random.Generator) -> Vector:
+    """For each fact, given its score θ, the log-likelihood ratio of a right fact and an exchanged one, (n,)."""
+    relations, exchanged = known.facts.triples[:, 1], _exchanged(known, rng)
+    others = np.asarray(factors.score(*exchanged.T), np.float64)
+    if not len(others):  # every cell of the places is a fact
+        return np.zeros(len(theta))
+    common = _line(theta, others)
+    found: Vector = common.slope * theta + common.intercept
+    for k in range(known.n_relations):
+        here, there = relations == k, exchanged[:, 1] == k
+        if min(here.sum(), there.sum()) >= MIN_CELLS:
+            line = _line(theta[here], others[there], common.slope)
+            found[here] = line.slope * theta[here] + line.intercept
+    return found
+
+
+def _line(facts: Vector, others: Vector, usual_slope: float | None = None) -> PlattLink:
+    """The log-likelihood ratio of both kinds, linear in the score; each kind weighs the same."""
+    weights = np.repeat([0.5 / len(facts), 0.5 / len(others)], [len(facts), len(others)]) * (len(facts) + len(others))
+    return fit_platt(
+        np.concatenate([facts, others]),
+        np.arange(len(weights)) < len(facts),
+        weights,
+        usual_slope=usual_slope or 0.0,
+        precision=0.0 if usual_slope is None else SLOPE_PRECISION,
+    )
+
+
+def _exchanged(known: KnownFacts, rng: np.random.Generator) -> Triples:
+    """One cell per fact, with another subject or object that is seen in that place; without facts among them."""
+    cells = known.facts.triples.astype(np.int64)
+    is_object = rng.random(len(cells)) < 0.5
+    for k in range(known.n_relations):
+        of_relation = np.zeros(len(cells), bool)
+        of_relation[slice(*known.facts.starts[k : k + 2])] = True
+        for place, ids in zip((0, 2), known.ends(k), strict=True):
+            rows = of_relation & (is_object == (place == 2))
+            cells[rows, place] = rng.choice(ids, int(rows.sum())) if len(ids) else 0
+    kept: Triples = cells[~known.facts.contains(cells) & (cells[:, 0] != cells[:, 2])]
+    return kept
+
+
+def _alternative(factors: Factors, known: KnownFacts, s: int, relation: int) -> str | None:
+    """The likeliest object of a subject that is not known, of those that the relation has."""
+    candidates = np.setdiff1d(known.ends(relation)[1], np.append(known.objects(s, relation), s))
+    if not len(candidates):
+        return None
+    return factors.entities[int(candidates[np.argmax(factors.score(s, relation, candidates))])]

@@ -1,0 +1,101 @@
+"""Doubtful facts: a planted error is found first, and a fact left out is scored as a refit would."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relatent
+import small_graphs
+from relatent import Facts, InputError
+from relatent.model.leave_one_out import left_out_scores
+from relatent.progress import silent
+
+
+@pytest.fixture(scope="module")
+def camps_with_error() -> Any:
+    """Two camps, and one fact between them."""
+    facts = small_graphs.two_camps()
+    wrong = ("p0", "likes", "p7")
+    rows = [*facts.named(), wrong]
+    joined = Facts.from_arrays(*zip(*rows, strict=True))
+    return joined, wrong, relatent.RescalLogit(4, 0.1, 0.1).fit(joined).factors_
+
+
+def test_a_fact_between_camps_is_the_most_doubtful(camps_with_error: Any) -> None:
+    facts, wrong, factors = camps_with_error
+    found = relatent.doubt(factors, facts, k=3)
+    first = found.doubtful[0]
+    assert first[:3] == wrong
+    assert first.left_out_score < first.score
+    assert found.left_out
+    assert found.n_facts == len(facts)
+    assert [fact.doubt for fact in found.doubtful] == sorted((fact.doubt for fact in found.doubtful), reverse=True)
+    assert found.to_dict()["doubtful"][0]["subject"] == "p0"
+    assert found.to_pandas().loc[0, "object"] == "p7"
+
+
+def test_the_prior_changes_the_probabilities_but_not_the_order(camps_with_error: Any) -> None:
+    facts, _, factors = camps_with_error
+    few, many = (relatent.doubt(factors, facts, k=20, prior=prior).doubtful for prior in (0.001, 0.3))
+    assert [fact[:3] for fact in few] == [fact[:3] for fact in many]
+    assert all(low.doubt < high.doubt for low, high in zip(few, many, strict=True))
+
+
+def test_left_out_scores_of_least_squares_are_those_of_two_regressions() -> None:
+    facts = small_graphs.politics()
+    factors = relatent.RescalALS(4, 0.5, 0.5, tol=1e-9, dtype="float64").fit(facts).factors_
+    A, R = factors.A, factors.R
+    X = np.stack([facts.matrix(k).toarray() for k in range(len(R))])
+    own, found = factors.score(*facts.triples.T), left_out_scores(factors, facts, silent)
+    for s, k, o in facts.triples[::9].tolist():
+        change = 0.0
+        for entity, row, target in ((s, A @ R[k].T, o), (o, A @ R[k], s)):  # rows of the fact's relation and role
+            V = np.concatenate([rows for r in range(len(R)) for rows in (A @ R[r].T, A @ R[r])])
+            x = np.concatenate([part for r in range(len(R)) for part in (X[r][entity], X[r][:, entity])])
+            w = np.ones(len(x))
+            w[(2 * k + (entity == o)) * len(A) + target] = 0
+            a, b = (
+                np.linalg.solve(V.T @ (part[:, None] * V) + 0.5 * np.eye(4), V.T @ (part * x))
+                for part in (1 + 0 * w, w)
+            )
+            change += float(row[target] @ (b - a))
+        [position] = np.flatnonzero((facts.triples == (s, k, o)).all(axis=1))
+        assert found[position] - own[position] == pytest.approx(change, rel=0.1, abs=0.01)
+
+
+def test_left_out_scores_of_the_likelihood_are_lower() -> None:
+    facts = small_graphs.politics()
+    factors = relatent.RescalLogit(6, 0.3, 0.3).fit(facts).factors_
+    lost = factors.score(*facts.triples.T) - left_out_scores(factors, facts, silent)
+    assert (lost > 0).all()
+
+
+def test_a_model_of_another_loss_is_asked_for_its_own_scores() -> None:
+    facts = small_graphs.blocks(12)
+    factors = relatent.Rescal(loss="categorical", rank=3, max_iter=20, tol=1e-2).fit(facts).factors_
+    found = relatent.doubt(factors, facts, k=2)
+    assert not found.left_out
+    assert all(fact.left_out_score == fact.score for fact in found.doubtful)
+
+
+def test_facts_that_fill_every_cell_are_no_reason_to_fail() -> None:
+    facts = Facts.from_arrays(["a", "b"], ["r", "r"], ["b", "a"])
+    factors = relatent.RescalALS(1, 0.1, 0.1).fit(facts).factors_
+    assert len(relatent.doubt(factors, facts).doubtful) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"k": 0}, "k must be a whole number of at least 1, got 0"),
+        ({"prior": 1.0}, "prior must be above 0 and below 1, got 1.0"),
+        ({"known": Facts.from_arrays(["x"], ["y"], ["z"])}, "no known fact has names that the model contains"),
+    ],
+)
+def test_impossible_requests_are_refused(camps_with_error: Any, given: dict[str, Any], message: str) -> None:
+    facts, _, factors = camps_with_error
+    with pytest.raises(InputError, match=message):
+        relatent.doubt(factors, **{"known": facts, **given})
