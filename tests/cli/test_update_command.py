@@ -21,7 +21,62 @@ def test_update_writes_a_model_with_the_new_facts_over_the_old_one(capsys, tmp_p
     assert f.probability("Eve", "citizen of", "Norway") > f.probability("Eve", "citizen of", "Italy")
 
 
-def test_update_needs_the_known_facts(capsys, people, people_model):
+NEW = "Eve\tborn in\tOslo\n"
+
+
+def fitted(capsys, folder, text):
+    """Data and the model that the command line fits to it."""
+    data, model = folder / "data.tsv", folder / "model.relatent"
+    data.write_text(text)
+    code, _, err = run(capsys, "fit", data, "-o", model, "--model", "als", "--rank", "2")
+    assert code == 0, err
+    return data, model
+
+
+def test_update_finds_the_facts_that_the_model_was_fitted_to(capsys, tmp_path, people):
+    _, model = fitted(capsys, tmp_path, people.read_text())
+    new = tmp_path / "new.tsv"
+    for text in (NEW, "Fay\tborn in\tRome\n"):  # the second finds the facts of the first
+        new = tmp_path / f"{text[:3]}.tsv"
+        new.write_text(text)
+        code, _, err = run(capsys, "update", model, new, "-o", model)
+        assert code == 0, err
+    assert {"Eve", "Fay"} <= set(relatent.load(model).entities)
+
+
+def test_data_that_moved_with_the_model_is_found_beside_it(capsys, monkeypatch, tmp_path, people):
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    monkeypatch.chdir(before)
+    (before / "data.tsv").write_text(people.read_text())
+    assert run(capsys, "fit", "data.tsv", "-o", "model.relatent", "--model", "als", "--rank", "2")[0] == 0
+    before.rename(after)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "new.tsv").write_text(NEW)
+    code, _, err = run(capsys, "update", after / "model.relatent", "new.tsv", "-o", "new.relatent")
+    assert code == 0, err
+
+
+def test_update_refuses_data_that_changed_or_is_gone(capsys, tmp_path, people):
+    data, model = fitted(capsys, tmp_path, people.read_text())
+    new = tmp_path / "new.tsv"
+    new.write_text(NEW)
+    data.write_text(people.read_text() + NEW)
+    code, _, err = run(capsys, "update", model, new, "-o", model)
+    assert code == 1
+    assert "has other facts than" in err
+    data.unlink()
+    code, _, err = run(capsys, "update", model, new, "-o", model)
+    assert code == 1
+    assert "cannot be read" in err
+    assert "--known" in err
+
+
+def test_update_of_a_model_that_names_no_data_needs_known_facts(capsys, people, people_model):
+    model = relatent.load(people_model)
+    model.about.get("data", {}).pop("sources", None)
+    model.save(people_model)
     code, _, err = run(capsys, "update", people_model, people, "-o", people_model)
-    assert code == 2
+    assert code == 1
+    assert "does not say what it was fitted to" in err
     assert "--known" in err

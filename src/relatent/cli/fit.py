@@ -116,11 +116,11 @@ def fit(
             _read_and_fit(estimator, model, data, validation, output, saved_state, workers)
         except KeyboardInterrupt:
             if workers.rank == 0:
-                _save_interrupted(estimator, output, checkpoint)
+                _save_interrupted(estimator, output, data, checkpoint)
             raise
         if workers.rank > 0:
             return
-        save_model(estimator.factors_, output)
+        save_model(estimator.factors_, output, data)
     if checkpoint is not None:
         checkpoint.unlink(missing_ok=True)  # the model is written, the state is no longer needed
     factors = estimator.factors_
@@ -211,12 +211,12 @@ def _check_memory_and_disk(estimator: Estimator, facts: Facts, output: Path) -> 
         say(f"needs about {memory.size(needs.memory)} of memory, {memory.size(free)} are free")
 
 
-def _save_interrupted(estimator: Estimator, output: Path, checkpoint: Path | None) -> None:
+def _save_interrupted(estimator: Estimator, output: Path, data: tuple[str, ...], checkpoint: Path | None) -> None:
     """Write the model fitted so far, say where it is, and exit; returns if there is no model yet."""
     if not hasattr(estimator, "factors_"):
         say("interrupted before there was a model to write")
         return
-    save_model(estimator.factors_, output)
+    save_model(estimator.factors_, output, data)
     resume = "use --checkpoint to be able to resume"
     if checkpoint is not None and checkpoint.exists():
         resume = f"the same command resumes from {checkpoint}"

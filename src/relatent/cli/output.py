@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +24,16 @@ def say(message: str) -> None:
     click.echo(printable(message), err=True)
 
 
-def save_model(factors: Factors, output: Path) -> None:
-    """Write a model; if that fails now, keep it in a temporary folder and say where."""
+def save_model(factors: Factors, output: Path, sources: Sequence[str] = ()) -> None:
+    """Write a model; if that fails now, keep it in a temporary folder and say where.
+
+    `sources`: the data as it was named on the command line, for `relatent update`.
+    """
     from ..errors import ModelFileError
 
+    if sources and "-" not in sources:  # standard input cannot be read again
+        about = {**factors.about, "data": {**factors.about.get("data", {}), "sources": list(sources)}}
+        factors = replace(factors, R=factors.relation_matrices, about=about)
     try:
         factors.save(output)
     except ModelFileError as error:

@@ -100,7 +100,7 @@ def tune(
             random_state=seed,
             progress=progress,
         )
-    save_model(found.factors_, output)
+    save_model(found.factors_, output, data)
     if not found.factors_.has_probabilities:
         say(f"note: {describe_probabilities(found.factors_)}")
     name = ", ".join(data)
