@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 TORCH := $(VENV)/.torch
 
-.PHONY: demo test test-torch test-browser test-fuzz test-lowest fuzz lint types check check-machines check-no-avx check-avx512 table1 clean
+.PHONY: demo test test-torch test-browser test-fuzz test-lowest docs dist pictures fuzz lint types check check-machines check-no-avx check-avx512 table1 clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -80,6 +80,27 @@ FUZZ_CASES ?= 5000
 fuzz: $(STAMP)
 	$(BIN)/python -m pip install --quiet schemathesis hypothesis
 	RELATENT_FUZZ_CASES=$(FUZZ_CASES) $(BIN)/python -m pytest -m fuzz tests/test_fuzz_files.py tests/web/test_fuzz.py
+
+# The documentation site into build/site, strictly, and the tests that need what builds it (a real Jupyter kernel).
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	$(BIN)/python -m pytest tests/docs/test_site.py tests/docs/test_notebook_kernel.py
+
+# Wheel and source archive in dist/, their metadata checked, and the demo run from the wheel in a new environment.
+dist: $(STAMP)
+	$(BIN)/python -m pip install --quiet build twine
+	rm -rf dist build/wheel-venv
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv build/wheel-venv
+	build/wheel-venv/bin/python -m pip install --quiet dist/*.whl
+	build/wheel-venv/bin/python -m pip check
+	cd build/wheel-venv && bin/python ../../tools/demo.py && bin/relatent datasets
+
+# The pictures of the command line in README, by running it.
+pictures: $(STAMP)
+	$(BIN)/python tools/build_terminal_picture.py
 
 table1: $(STAMP)
 	$(BIN)/relatent table1
