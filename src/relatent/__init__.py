@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         UnknownNameError,
         VanishedWarning,
     )
-    from .evaluation.calibration import Calibrated
+    from .evaluation.calibration import Calibrated, calibrate
     from .evaluation.cell_classifier import CellClassifier
     from .evaluation.cross_validation import cross_validate
     from .evaluation.metrics import Metrics
@@ -89,7 +89,7 @@ __all__ = [
     "Duplicates", "DuplicatePair", "Merge", "Report", "Fold", "Metrics", "Reliability", "Ranking", "RankSummary",
     "Tuned", "Trial", "Candidate", "load_negatives", "truth_test", "TruthTest", "TruthFigures", "Answers", "Answer",
     "Blocks", "Shared", "ResultList", "NamedFact", "RelationCounts", "Dataset", "missing", "MissingFacts",
-    "MissingFact", "update", "doubt", "DoubtfulFacts", "DoubtfulFact",
+    "MissingFact", "update", "doubt", "DoubtfulFacts", "DoubtfulFact", "calibrate",
 ]
 # fmt: on
 
@@ -129,7 +129,7 @@ _EXPORTS = {  # module: its public names
     ".evaluation.tuning": "tune",
     ".evaluation.update": "update",
     ".evaluation.cell_classifier": "CellClassifier",
-    ".evaluation.calibration": "Calibrated",
+    ".evaluation.calibration": "Calibrated calibrate",
     ".distributed.workers": "Workers",
     ".errors": "RelatentError ConvergenceWarning DataWarning InputError UnknownNameError DataError "
     "ModelFileError DownloadError FitError LostWorkerError RelatentWarning VanishedWarning PoorFitWarning "

@@ -174,3 +174,25 @@ def grouped_names():
 def test_knots_that_make_no_sense_are_refused(scores, log_odds, message):
     with pytest.raises(InputError, match=message):
         UnlistedLink(scores, log_odds)
+
+
+def test_a_model_that_exists_is_calibrated_by_the_fits_that_calibrated_makes(parts, fitted):
+    train, _ = parts
+    plain = ALS.fit(train).factors_
+    found = relatent.calibrate(plain, train, missing=0.2)
+    assert found.link == fitted.link
+    np.testing.assert_array_equal(found.A, plain.A)
+
+
+def test_validation_facts_calibrate_a_model_without_a_fit(parts, monkeypatch):
+    train, test = parts
+    valid, test = relatent.split(test, test_size=0.5, keep_covered=False)
+    model = ALS.fit(train).factors_
+    monkeypatch.setattr(relatent.RescalALS, "fit", None)
+    found = relatent.calibrate(model, train, validation=valid, missing=0.2)
+    p, truth, _ = judged(found, train, parts[1])
+    check(p, truth)
+    with pytest.raises(InputError, match=r"none of the .* validation facts is new to the model"):
+        relatent.calibrate(model, train, validation=train)
+    with pytest.raises(InputError, match="missing must be a share between 0 and 1, got 2"):
+        relatent.calibrate(model, train, validation=valid, missing=2)

@@ -16,6 +16,7 @@ import click
 from .. import __version__
 from ..errors import DataError, DataWarning, RelatentError, RelatentWarning, one_line
 from .analysis import duplicates, explain, groups, similar
+from .calibrate import calibrate
 from .datasets_info_export import datasets, export, info
 from .evaluate import cross_validate, evaluate, table1
 from .fit import fit
@@ -26,6 +27,7 @@ from .plot import plot
 from .predict import predict, score
 from .reading_options import as_options
 from .serve import serve
+from .split import split
 from .tune import tune
 from .update import update
 
@@ -46,9 +48,9 @@ def cli() -> None:
     """
 
 
-for command in (cross_validate, datasets, doubt, duplicates, evaluate, explain, export, fit, fold_in):
+for command in (calibrate, cross_validate, datasets, doubt, duplicates, evaluate, explain, export, fit, fold_in):
     cli.add_command(command)
-for command in (groups, info, missing, plot, predict, score, serve, similar, table1, tune, update):
+for command in (groups, info, missing, plot, predict, score, serve, similar, split, table1, tune, update):
     cli.add_command(command)
 
 

@@ -10,20 +10,23 @@ from sklearn.base import clone
 
 from ..backend.memory import MemoryEstimate
 from ..data.facts import Facts
+from ..data.facts_union import union
 from ..data.heldout import HeldOut, log_loss
 from ..deprecation import renamed_arguments, renamed_property
 from ..errors import InputError
 from ..fit.estimators.base import Estimator, FitArguments
 from ..json_values import to_json
+from ..model.factors import Factors
 from ..model.links import Link
 from ..model.score_maps import MAPS
 from ..model.unlisted_scores import MIN_SCORE_RANGE
 from ..progress import Progress, silent
-from ..random_state import RandomState
+from ..random_state import RandomState, to_seed
 from .cross_validation import cross_predict
 from .metrics import Predicted, pooled
 from .reliability import ABOVE, expected_calibration_error
-from .unlisted_calibration import fit_unlisted, heldout_ranks
+from .stored_estimator import stored_estimator
+from .unlisted_calibration import fit_unlisted, heldout_ranks, ranks_among_unlisted
 
 ASSUMED_MISSING = 0.1  # share of true facts that are not listed, where it is not given
 UNLISTED_FOLDS = 20  # a twentieth is held out: fits to fewer facts rank worse
@@ -100,12 +103,16 @@ class Calibrated(Estimator):
 
     def _check_settings(self, facts: Facts) -> None:
         self._inner()
+        self.check_options()
+        super()._check_settings(facts)
+
+    def check_options(self) -> None:
+        """Raise InputError for a method or a share that does not exist."""
         if self.method not in MAPS:
             raise InputError(f"method must be {' or '.join(map(repr, MAPS))}, got {self.method!r}")
         is_number = isinstance(self.missing, (int, float, np.integer, np.floating))
         if self.missing is not None and not (is_number and 0 < self.missing < 1):
             raise InputError(f"missing must be a share between 0 and 1, got {self.missing!r}")
-        super()._check_settings(facts)
 
     def _fit(self, arguments: FitArguments) -> None:
         """Fit to all facts, then calibrate. What there is when an interrupt comes is kept, uncalibrated."""
@@ -141,7 +148,10 @@ class Calibrated(Estimator):
             validation=validation,
             progress=progress,
         )
-        link, figures = self._unlisted(heldout, facts) if is_unlisted else self._unobserved(pooled(heldout))
+        if is_unlisted:
+            link, figures = _unlisted(self.factors_, facts, heldout, self.missing, self.method, self.seed_)
+        else:
+            link, figures = self._unobserved(pooled(heldout))
         return link, {
             "method": self.method,
             "calibrated_for": "unlisted" if is_unlisted else "unobserved",
@@ -149,19 +159,6 @@ class Calibrated(Estimator):
             "heldout_folds": len(heldout),
             "random_state": self.seed_,
             **figures,
-        }
-
-    def _unlisted(self, ranks: Any, facts: Facts) -> tuple[Link, dict[str, Any]]:
-        """The link for unlisted cells, and what the model file says about it."""
-        missing = ASSUMED_MISSING if self.missing is None else float(self.missing)
-        factors = self.estimator_.factors_
-        link, expected = fit_unlisted(factors, facts, ranks, missing, self.method, self.seed_)
-        return link, {
-            "missing": missing,
-            "missing_is_assumed": self.missing is None,
-            "heldout_facts": sum(len(relation) for fit in ranks for relation in fit),
-            "unlisted_cells": int(facts.n_observed().sum() - len(facts)),
-            "expected": expected,
         }
 
     def _unobserved(self, predicted: Predicted) -> tuple[Link, dict[str, Any]]:
@@ -178,3 +175,74 @@ class Calibrated(Estimator):
             "ece_before": to_json(expected_calibration_error(truth, predicted.probabilities, weights, above=ABOVE)),
             "ece": to_json(expected_calibration_error(truth, after, weights, above=ABOVE)),
         }
+
+
+def calibrate(
+    factors: Factors,
+    known: Facts,
+    *,
+    validation: Facts | None = None,
+    missing: float | None = None,
+    method: str = "isotonic",
+    random_state: RandomState = 0,
+    progress: bool | Progress | None = None,
+) -> Factors:
+    """A model that exists with calibrated probabilities of unlisted cells; scores and rankings stay as they are.
+
+    The facts that the model was fitted to cannot tell how it ranks others. `validation`, facts that it was not fitted
+    to, can, without another fit. Otherwise fits with the settings of the model, each without a twentieth of the known
+    facts, are made until 1,500 facts have been held out, as `Calibrated` does.
+
+    Parameters
+    ----------
+    factors : the model
+    known : the facts that it was fitted to
+    validation : facts that it was not fitted to
+    missing, method : as in `Calibrated`
+    random_state : seed of the facts that are held out, and of samples of cells
+    progress : True for a progress bar, or a callback (done, total, note)
+
+    >>> import relatent
+    >>> train, valid = relatent.split(relatent.load_dataset("kinships"), test_size=0.1)
+    >>> model = relatent.RescalALS(rank=10).fit(train).factors_
+    >>> relatent.calibrate(model, train, validation=valid).about["calibration"]["missing"]
+    0.1
+    """
+    estimator = Calibrated(stored_estimator(factors) if validation is None else None, method, missing=missing)
+    estimator.check_options()
+    seed = to_seed(random_state)
+    facts = known.over(factors.entities, factors.relations)
+    if validation is None:
+        ranks = heldout_ranks(estimator._inner(), facts, UNLISTED_FOLDS, seed, progress=progress)
+    else:
+        unseen = validation.over(factors.entities, factors.relations)
+        unseen = unseen.subset(~facts.contains(unseen.triples))
+        if not len(unseen):
+            raise InputError(f"none of the {len(validation):,} validation facts is new to the model; give others")
+        both = union([facts, unseen], entities=factors.entities, relations=factors.relations)
+        ranks = [ranks_among_unlisted(factors, both, unseen, seed)]
+    link, figures = _unlisted(factors, facts, ranks, missing, method, seed)
+    record = {
+        "method": method,
+        "calibrated_for": "unlisted",
+        "heldout_folds": len(ranks),
+        "random_state": seed,
+        **figures,
+    }
+    about = {**factors.about, "calibration": record}
+    return dataclasses.replace(factors, R=factors.relation_matrices, link=link, about=about)
+
+
+def _unlisted(
+    factors: Factors, facts: Facts, ranks: Any, missing: float | None, method: str, seed: int
+) -> tuple[Link, dict[str, Any]]:
+    """The link for unlisted cells, and what the model file says about it."""
+    share = ASSUMED_MISSING if missing is None else float(missing)
+    link, expected = fit_unlisted(factors, facts, ranks, share, method, seed)
+    return link, {
+        "missing": share,
+        "missing_is_assumed": missing is None,
+        "heldout_facts": sum(len(relation) for fit in ranks for relation in fit),
+        "unlisted_cells": int(facts.n_observed().sum() - len(facts)),
+        "expected": expected,
+    }

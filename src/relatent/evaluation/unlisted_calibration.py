@@ -85,8 +85,13 @@ def _fit_and_rank(
         if "rescale_relations" in model.get_params():
             model.set_params(rescale_relations=False)  # it does not change the ranks
         factors = (model.fit(rest) if validation is None else model.fit(rest, validation)).factors_
+    return ranks_among_unlisted(factors, facts, heldout, seed)
+
+
+def ranks_among_unlisted(factors: Factors, facts: Facts, heldout: Facts, random_state: int) -> list[Vector]:
+    """Ranks of facts that a fit did not have, divided by the number of facts, per relation; `facts` include them."""
     counts, found = facts.counts(), []
-    for k, sample in enumerate(unlisted_scores(factors, facts, seed)):
+    for k, sample in enumerate(unlisted_scores(factors, facts, random_state)):
         cells = heldout.triples[heldout.triples[:, 1] == k]
         is_flat = len(sample.scores) and sample.scores[0] == sample.scores[-1]
         theta = np.full(len(cells), sample.scores[0]) if is_flat else factors.score(*cells.T)

@@ -1,0 +1,45 @@
+"""`relatent split` and `relatent calibrate`."""
+
+import json
+
+import pytest
+
+import relatent
+from commands import run
+
+
+@pytest.mark.parametrize("to", ["tsv", "jsonl"])
+def test_split_writes_files_that_together_are_the_data(capsys, tmp_path, people, to):
+    folder = tmp_path / "new" / "parts"
+    code, out, err = run(
+        capsys, "split", people, "--test", 0.25, "--valid", 0.125, "-o", folder, "--to", to, "--json", "--seed", 3
+    )
+    assert code == 0, err
+    assert json.loads(out) == {"folder": str(folder), "facts": {"train": 5, "valid": 1, "test": 2}}
+    parts = {name: relatent.read(folder / f"{name}.{to}") for name in ("train", "valid", "test")}
+    rows = [row for part in parts.values() for row in part.named()]
+    assert sorted(rows) == sorted(relatent.read(people).named())
+
+
+def test_split_keeps_weights_and_refuses_shares_that_leave_nothing(capsys, tmp_path, people):
+    weighted = tmp_path / "weighted.csv"
+    weighted.write_text("subject,relation,object,weight\na,r,b,0.5\nb,r,c,2\nc,r,a,3\na,r,c,1\n")
+    assert run(capsys, "split", weighted, "--test", 0.25, "-o", tmp_path / "parts")[0] == 0
+    parts = [relatent.read(tmp_path / "parts" / f"{name}.tsv") for name in ("train", "test")]
+    assert sorted(weight for part in parts for weight in part.weights) == [0.5, 1, 2, 3]
+    code, _, err = run(capsys, "split", people, "--test", 0.5, "--valid", 0.5, "-o", tmp_path)
+    assert code == 2
+    assert "leave no training facts" in err
+
+
+def test_calibrate_writes_a_model_that_says_what_its_probabilities_mean(capsys, tmp_path, people, people_model):
+    valid = tmp_path / "valid.tsv"
+    valid.write_text("Eve\tborn in\tOslo\nAnn\tborn in\tOslo\nBob\tcitizen of\tNorway\n")
+    command = ("calibrate", people_model, "--known", people, "--validation", valid, "--missing", 0.2)
+    code, out, err = run(capsys, *command, "-o", people_model, "--json")
+    assert code == 0, err
+    assert json.loads(out)["calibration"]["heldout_facts"] == 2  # Eve is not in the model
+    assert relatent.load(people_model).about["calibration"]["missing"] == 0.2
+    assert "if a share 0.2 of the true facts is missing" in " ".join(
+        run(capsys, *command, "-o", people_model)[1].split()
+    )
