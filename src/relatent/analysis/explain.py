@@ -213,7 +213,7 @@ def _sentence(
 ) -> str:
     """The strongest reason in words, with other entities that have both the reason and the fact in question."""
     is_known = bool(np.isin(cell[2], known.objects(cell[0], cell[1])))
-    claim = " ".join(_names(factors, cell)) + (" is known" if is_known else "")
+    claim = " ".join(_shown(factors, cell)) + (" is known" if is_known else "")
     if not strongest or strongest[0][1] <= 0:
         return f"{claim}: no known fact supports it."
     fact = strongest[0][0]
@@ -223,10 +223,15 @@ def _sentence(
         lead = f"{claim}, because "
     else:
         lead = f"{claim} is {_standing(factors, cell, known)}; its strongest support is "
-    text = lead + " ".join(_names(factors, fact))
+    text = lead + " ".join(_shown(factors, fact))
     place = 0 if cell[0] in (fact[0], fact[2]) else 2  # the end of the cell that the fact shares
-    others = [factors.entities[i] for i in _entities_with_both(known, fact, cell, place)]
+    others = [factors.entities.shown(i) for i in _entities_with_both(known, fact, cell, place)]
     return f"{text}; both are known of {' and '.join(sorted(others)[:2])} as well." if others else f"{text}."
+
+
+def _shown(factors: Factors, cell: Cell) -> tuple[str, str, str]:
+    """The cell as a person should read it."""
+    return factors.entities.shown(cell[0]), factors.relations.shown(cell[1]), factors.entities.shown(cell[2])
 
 
 def _standing(factors: Factors, cell: Cell, known: KnownFacts) -> str:

@@ -110,7 +110,8 @@ def groups(
 def group_members(B: Matrix, labels: NDArray[np.int64]) -> list[Ids]:
     """The rows of each label, largest group first, the most central rows first."""
     found: list[Ids] = []
-    for label in np.argsort(-np.bincount(labels[labels >= 0]), kind="stable").tolist():
+    sizes = np.bincount(labels[labels >= 0])
+    for label in np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)].tolist():
         members = np.flatnonzero(labels == label)
         centre = B[members].mean(axis=0)
         found.append(members[np.argsort(-(B[members] @ centre), kind="stable")])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ..json_values import to_json
 from .output import print_result
 from .reading_options import reading_options
 from .shared_options import FILE, CommandWithRenamedOptions, json_option, model_argument, seed_option, top_option
@@ -23,12 +24,15 @@ def similar(model: Path, entity: str, k: int, as_json: bool) -> None:
 
     Example: relatent similar kinships.relatent person0
     """
+    from ..analysis.result_labels import add_labels, shown
     from ..analysis.similarity import similar as find
     from ..model.factors import load
     from . import tables
 
-    found = find(load(model), entity, k)
-    print_result(as_json, {"entity": entity, "similar": found}, lambda: [tables.similar(entity, found)])
+    factors = load(model)
+    found = find(factors, entity, k)
+    document = add_labels(to_json({"entity": entity, "similar": found}), factors)
+    print_result(as_json, document, lambda: [tables.similar(entity, shown(found, factors))])
 
 
 @click.command()
@@ -51,11 +55,14 @@ def groups(model: Path, method: str, n_groups: int | None, k: int, seed: int, as
     Example: relatent groups kinships.relatent --groups 4
     """
     from ..analysis.groups import groups as find
+    from ..analysis.result_labels import add_labels, shown
     from ..model.factors import load
     from . import tables
 
-    found = find(load(model), method, n_groups, k=k, random_state=seed)
-    print_result(as_json, {"method": method, "groups": found}, lambda: [tables.groups(found)])
+    factors = load(model)
+    found = find(factors, method, n_groups, k=k, random_state=seed)
+    document = add_labels(to_json({"method": method, "groups": found}), factors)
+    print_result(as_json, document, lambda: [tables.groups(shown(found, factors))])
 
 
 @click.command()
@@ -73,12 +80,14 @@ def explain(model: Path, subject: str, relation: str, object_: str, known: str, 
     Example: relatent explain presidents.relatent -s "Al Gore" -r party -t Democratic --known presidents
     """
     from ..analysis.explain import explain as find
+    from ..analysis.result_labels import add_labels, shown
     from ..model.factors import load
     from . import tables
     from .data_argument import open_facts
 
-    found = find(load(model), subject, relation, object_, open_facts(known, split="train"), k=k)
-    print_result(as_json, found.to_dict(), lambda: tables.explanation(found))
+    factors = load(model)
+    found = find(factors, subject, relation, object_, open_facts(known, split="train"), k=k)
+    print_result(as_json, add_labels(found.to_dict(), factors), lambda: tables.explanation(shown(found, factors)))
 
 
 @click.command(cls=CommandWithRenamedOptions, renamed={"--least": "--threshold", "--expected": "--prior"})
@@ -128,6 +137,7 @@ def duplicates(
     """
     from ..analysis.duplicates import duplicates as find
     from ..analysis.duplicates_result import write_merges
+    from ..analysis.result_labels import add_labels, shown
     from ..atomic_write import check_writable
     from ..model.factors import load
     from ..progress import bar
@@ -153,4 +163,5 @@ def duplicates(
         write_merges(found.merges, output)
     settings = {"threshold": threshold, "prior": prior, "shared": shared}
     old_names = {"least": threshold, "expected": prior}  # until the next release
-    print_result(as_json, {**found.to_dict(), **settings, **old_names}, lambda: tables.duplicates(found))
+    document = {**add_labels(found.to_dict(), factors), **settings, **old_names}
+    print_result(as_json, document, lambda: tables.duplicates(shown(found, factors)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,6 +159,7 @@ def evaluate(
 
     Example: relatent evaluate wn18rr.relatent wn18rr --known wn18rr
     """
+    from ..analysis.result_labels import shown_name
     from ..evaluation.ranking import evaluate as rank
     from ..model.factors import load
     from ..progress import bar
@@ -178,7 +180,8 @@ def evaluate(
         message = "no facts beside the test facts are known, so other true answers count as errors"
         message += "; name the training facts with --known" if not known else ""
         say(f"warning: {message}")
-    document, shown = {"test": test, **found.to_dict()}, tables.ranking(f"{model} on {test}", found)
+    name_of = partial(shown_name, factors.relations)
+    document, shown = {"test": test, **found.to_dict()}, tables.ranking(f"{model} on {test}", found, name_of)
     if negatives is not None:
         truth = _truth_test(factors, facts, test, negatives, validation, validation_negatives, seed)
         document["truth_test"] = truth.to_dict()

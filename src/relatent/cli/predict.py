@@ -61,6 +61,7 @@ def predict(
     """
     from ..analysis.known_facts import KnownFacts
     from ..analysis.probabilities import describe_probabilities
+    from ..analysis.result_labels import add_labels, shown
     from ..model.factors import load
     from . import tables
     from .data_argument import open_facts, with_given_types
@@ -77,13 +78,21 @@ def predict(
     sources = [open_facts(source) for source in known]
     factors = with_given_types(factors, sources)
     facts = KnownFacts(sources, factors) if sources else None
+    given = {place: _name(factors, place, name) for place, name in given.items()}
     found = _predictions(factors, given, k, facts)
     note = describe_probabilities(factors)
     if not factors.has_probabilities or "calibration" in factors.about:
         say(f"note: {note}")
     for line in _types(factors, given, facts):
         say(f"note: {line}")
-    print_result(as_json, {"predictions": found, "probabilities": note}, lambda: [tables.predictions(found)])
+    document = {"predictions": add_labels(found, factors), "probabilities": note}
+    print_result(as_json, document, lambda: [tables.predictions(shown(found, factors))])
+
+
+def _name(factors: Factors, place: str, given: str | None) -> str | None:
+    """The name of an entity or relation that is given by its name or its label."""
+    names = factors.relations if place == "relation" else factors.entities
+    return None if given is None else names[names.id(given)]
 
 
 @click.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -139,7 +139,7 @@ def report(title: str, found: Report) -> list[Any]:
     return [table(title, columns, rows, numbers=(1, 2, 3, 4, 5, 6)), relations, found.protocol, note]
 
 
-def ranking(title: str, found: Ranking) -> list[Any]:
+def ranking(title: str, found: Ranking, name_of: Callable[[str], str] = str) -> list[Any]:
     """Filtered ranks per side and for both sides together, beside the frequency baseline, and per relation."""
     shown = [("for the object", found.by_side["object"]), ("for the subject", found.by_side["subject"])]
     shown.append(("both", found.overall))
@@ -164,14 +164,14 @@ def ranking(title: str, found: Ranking) -> list[Any]:
     if found.baseline is not None:
         baseline = "frequency baseline: answers ranked by how often they occur in that place of the relation in --known"
     ranks = table(title, ("question", "n", "MRR", *hits, "mean rank"), rows, numbers=range(1, 4 + len(hits)))
-    return [ranks, _ranking_by_relation(found), note, baseline]
+    return [ranks, _ranking_by_relation(found, name_of), note, baseline]
 
 
-def _ranking_by_relation(found: Ranking) -> Table:
+def _ranking_by_relation(found: Ranking, name_of: Callable[[str], str]) -> Table:
     most = max(found.hits)
     baseline = {} if found.baseline is None else found.baseline.by_relation
     rows = [
-        (name, f"{row.n // 2:,}", figure(row.mrr), figure(row.hits[most]))
+        (name_of(name), f"{row.n // 2:,}", figure(row.mrr), figure(row.hits[most]))
         + ((figure(baseline[name].mrr), figure(baseline[name].hits[most])) if baseline else ())
         for name, row in list(found.by_relation.items())[:MAX_RELATIONS]
     ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from ..arrays import Ids, Mask
 from ..data.facts import Facts
@@ -72,6 +73,17 @@ class EntityTypes:
         matches = np.concatenate([[0], np.cumsum(is_wanted[members.indices])])
         found: Mask = matches[members.indptr[1:]] > matches[members.indptr[:-1]]
         found |= np.diff(members.indptr) == 0
+        return found
+
+    def main_types(self) -> NDArray[np.int64]:
+        """The most common type of each entity, (N,); −1 for entities without a type."""
+        members = self.sets.members
+        place = np.empty(len(self.names), np.int64)  # of each type, the most common first
+        by_size = np.argsort(-np.bincount(members.indices, minlength=len(self.names)), kind="stable")
+        place[by_size] = np.arange(len(by_size))
+        best = np.full(self.n_entities, len(by_size))
+        np.minimum.at(best, np.repeat(np.arange(self.n_entities), np.diff(members.indptr)), place[members.indices])
+        found: NDArray[np.int64] = np.append(by_size, -1)[best]
         return found
 
     def extended(self, n_entities: int) -> EntityTypes:

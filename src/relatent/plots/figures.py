@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,7 +127,8 @@ def heat_map(factors: Factors, relation: str, title: str = "") -> Figure:
     """R_k: how the components of the subject interact with those of the object."""
     R_k = factors.relation_matrices[factors.relations.id(relation)]
     largest = float(np.abs(R_k).max()) or 1.0
-    figure, axes = _axes(f"{title}\n{relation}", "component of the object", "component of the subject")
+    name = factors.relations.shown(factors.relations.id(relation))
+    figure, axes = _axes(f"{title}\n{name}", "component of the object", "component of the subject")
     axes.grid(visible=False)
     image = axes.imshow(R_k, cmap="RdBu_r", vmin=-largest, vmax=largest, interpolation="nearest")
     figure.colorbar(image, ax=axes)
@@ -135,12 +136,13 @@ def heat_map(factors: Factors, relation: str, title: str = "") -> Figure:
 
 
 def entity_map(factors: Factors, title: str = "") -> Figure:
-    """Entities in two dimensions, coloured by group; labels do not overlap, central entities get theirs first."""
+    """Entities in two dimensions, coloured by type, if there are types, or by group; labels do not overlap."""
     from matplotlib.figure import Figure
 
     B = profiles(factors)
     method = default_method(len(B))
-    points, labels = project(B, method), group_labels(factors, B)
+    types = factors.types
+    points, labels = project(B, method), group_labels(factors, B) if types is None else types.main_types()
     groups = group_members(B, labels)
     figure = Figure(figsize=(8, 8.6), layout="constrained", facecolor="white")
     axes = figure.add_subplot(aspect="equal", adjustable="datalim")
@@ -151,18 +153,21 @@ def entity_map(factors: Factors, title: str = "") -> Figure:
     axes.scatter(x, y, s=size, color=PALE, linewidths=0)  # entities in no group
     for number, members in enumerate(groups):
         colour, marker = _group_style(number)
-        label = f"{number}: {len(members):,}, {_shorten(factors.entities[int(members[0])], 20)}"
+        first = int(members[0])
+        name = factors.entities.shown(first) if types is None else types.names.shown(int(labels[first]))
+        label = f"{number}: {len(members):,}, {_shorten(name, 20)}"
         x, y = points[members].T
         axes.scatter(x, y, s=size, color=colour, marker=marker, alpha=0.8, linewidths=0, label=label)
     _add_group_legend(figure, axes)
-    caption = f"{PROJECTIONS[method]} of the scores of each entity; colours: groups"
+    caption = f"{PROJECTIONS[method]} of the scores of each entity; colours: {'groups' if types is None else 'types'}"
     text = f"{title}\n{caption}".strip()
     figure.suptitle(text, x=0.01, ha="left", fontsize=9, color=INK, wrap=True, parse_math=False)
     figure.draw_without_rendering()  # fixes the layout: labels are measured in it
     figure.set_layout_engine("none")
     most_central_first = [int(i) for rank in zip_longest(*groups) for i in rank if i is not None]
     candidates = most_central_first[:MAX_LABEL_CANDIDATES]
-    _label_points(axes, points, candidates, factors.entities, may_cover_points=len(groups))
+    names = {i: factors.entities.shown(i) for i in candidates}
+    _label_points(axes, points, names, may_cover_points=len(groups))
     return figure
 
 
@@ -199,18 +204,16 @@ def _add_group_legend(figure: Figure, axes: Axes) -> None:
         text.set_parse_math(False)  # a name with two dollar signs is not a formula
 
 
-def _label_points(
-    axes: Axes, points: Points, order: Sequence[int], names: Sequence[str], may_cover_points: int
-) -> None:
-    """Label points in this order; a label that finds no free place inside the axes is left out.
+def _label_points(axes: Axes, points: Points, names: Mapping[int, str], may_cover_points: int) -> None:
+    """Label points in the order of `names`; a label that finds no free place inside the axes is left out.
 
     A place is free if it overlaps no other label and covers no point; the first `may_cover_points` labels may cover
     points.
     """
     pixels = axes.transData.transform(points)
     taken: list[Bbox] = []
-    for rank, i in enumerate(order):
-        text = axes.annotate(_shorten(names[i], 40), points[i], (0, 0), textcoords="offset points", parse_math=False)
+    for rank, (i, name) in enumerate(names.items()):
+        text = axes.annotate(_shorten(name, 40), points[i], (0, 0), textcoords="offset points", parse_math=False)
         text.set(fontsize=7, color=INK)
         places = [(*_try_side(text, side, pixels), side) for side in LABEL_SIDES]
         free = [

@@ -26,6 +26,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..analysis.result_labels import add_labels
 from ..json_values import parse_json, to_json
 from .api_page import api_page
 from .background import InProgress
@@ -115,7 +116,7 @@ def _handler(endpoint: Endpoint, explorer: Explorer, pool: RequestPool) -> Handl
             if endpoint.read_body is not None:
                 arguments |= endpoint.read_body(await _json_body(request))
             client = request.client.host if request.client else ""
-            answer = await pool.run(lambda: _encode(endpoint.call(explorer, **arguments)), client)
+            answer = await pool.run(lambda: _encode(endpoint.call(explorer, **arguments), explorer), client)
         except ClientDisconnect:
             return Response(status_code=400)  # nobody receives it
         except Exception as error:
@@ -129,11 +130,11 @@ def _handler(endpoint: Endpoint, explorer: Explorer, pool: RequestPool) -> Handl
     return handle
 
 
-def _encode(result: Any) -> tuple[int, bytes, str]:
+def _encode(result: Any, explorer: Explorer) -> tuple[int, bytes, str]:
     """Status, content and media type; runs in a worker thread, not in the event loop."""
     if isinstance(result, bytes):
         return 200, result, "application/octet-stream"
-    text = json.dumps(to_json(result), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(add_labels(to_json(result), explorer.factors), ensure_ascii=False, allow_nan=False)
     return 202 if isinstance(result, InProgress) else 200, text.encode(errors="replace"), "application/json"
 
 

@@ -13,6 +13,7 @@ from ..analysis.probabilities import describe_probabilities
 from ..analysis.quality import ModelQuality, quality
 from ..analysis.similarity import nearest
 from ..data.facts import Facts
+from ..errors import UnknownNameError
 from ..model.entity_regression import can_fold
 from ..model.factors import Factors
 from ..model.fold_in_defaults import FOLD_IN_OTHERS
@@ -62,8 +63,13 @@ class Explorer:
     ):
         self.factors, self.known, self.test = factors, known, test
         self.name, self.known_name, self.test_name, self.file_bytes = name, known_name, test_name, file_bytes
-        self._entities = NameIndex(factors.entities, None if known is None else known.degrees)
+        degrees = None if known is None else known.degrees
+        self._entities = NameIndex(factors.entities, degrees)
         self._relations = NameIndex(factors.relations)
+        self._labels = {
+            "entity": NameIndex(factors.entities.labels.texts, degrees),
+            "relation": NameIndex(factors.relations.labels.texts),
+        }
         heavy_work = threading.Lock()  # one heavy computation at a time
         self._fold_in_lock = threading.Lock()  # each call copies A
         self.map = ExplorerMap(factors, heavy_work)
@@ -74,10 +80,14 @@ class Explorer:
     def search(self, q: str, k: int = 10, kind: str = "entity") -> SearchResult:
         """Names that contain the text `q`."""
         if kind == "relation":
-            ids = self._relations.find(q, k)
+            ids = self._find(self._relations, q, k, kind)
             return SearchResult(q, [NameMatch(self.factors.relations[i], self._n_facts_of_relation(i)) for i in ids])
-        ids = self._entities.find(q, k)
+        ids = self._find(self._entities, q, k, kind)
         return SearchResult(q, [NameMatch(self.factors.entities[i], self._n_facts(i)) for i in ids])
+
+    def _find(self, index: NameIndex, q: str, k: int, kind: str) -> list[int]:
+        """Ids whose label or name contains the text, those with such a label first."""
+        return list(dict.fromkeys([*self._labels[kind].find(q, k), *index.find(q, k)]))[:k]
 
     def relations(self) -> RelationList:
         """All relations."""
@@ -224,8 +234,13 @@ class Explorer:
             ("relation", relation, self.factors.relations, self._relations),
             ("entity", object, self.factors.entities, self._entities),
         ):
-            if name is not None and name not in names:
-                raise NotFoundError(kind, name, index.close(name))
+            if name is None or name in names:
+                continue
+            try:
+                names.id(name)  # a label
+            except UnknownNameError:
+                same_label = [names[i] for i in names.labels.ids(name)]
+                raise NotFoundError(kind, name, same_label or index.close(name)) from None
 
     def _n_facts(self, entity: int) -> int:
         return 0 if self.known is None else int(self.known.degrees[entity])

@@ -101,9 +101,10 @@ class ExplorerMap:
         progress(0, 0, "comparing entities")
         import sklearn.cluster  # noqa: F401  (loaded before one_thread, which limits only loaded thread pools)
 
-        B = self.profiles.wait()
+        B, types = self.profiles.wait(), self.factors.types
         with one_thread():
-            return group_members(B, group_labels(self.factors, B, progress=progress))
+            labels = group_labels(self.factors, B, progress=progress) if types is None else types.main_types()
+            return group_members(B, labels)[:NO_GROUP]
 
     def _summarise(self, progress: Progress) -> list[GroupSummary]:
         summaries, groups = [], self._members.wait()
@@ -111,8 +112,12 @@ class ExplorerMap:
             progress(number, len(groups), "finding the typical facts of each group")
             typical = typical_facts(self.factors, members, 5)
             names = [self.factors.entities[i] for i in members[:MEMBERS_IN_SUMMARY].tolist()]
-            summaries.append(GroupSummary(number, len(members), names, typical))
+            summaries.append(GroupSummary(number, len(members), names, typical, self._type(int(members[0]))))
         return summaries
+
+    def _type(self, entity: int) -> str | None:
+        types = self.factors.types
+        return None if types is None else types.names.shown(int(types.main_types()[entity]))
 
     def _group_numbers(self) -> NDArray[np.uint16]:
         """The group number of each entity, (N,)."""

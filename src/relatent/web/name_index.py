@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-
-from ..data.names import Names
 
 SEPARATOR = b"\xff"
 MAX_SORTED_HITS = 1000  # if more names match, only the first so many of each kind of match are sorted
@@ -28,7 +26,7 @@ class NameIndex:
     Among equally good matches, names with a larger weight come first, then shorter ones.
     """
 
-    def __init__(self, names: Names, weights: NDArray[np.int64] | None = None):
+    def __init__(self, names: Sequence[str], weights: NDArray[np.int64] | None = None):
         folded = [fold(name).encode(errors="surrogatepass") for name in names]
         self.names, self.weights = names, weights
         self._text = SEPARATOR + SEPARATOR.join(folded) + SEPARATOR

@@ -73,6 +73,7 @@ class GroupSummary(NamedTuple):
     size: int
     members: list[str]
     typical: list[TypicalFact]
+    type: str | None = None  # of the members, if the groups are types
 
 
 class GroupList(NamedTuple):

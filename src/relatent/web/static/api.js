@@ -1,5 +1,7 @@
 // Requests to the API. Every failure is an ApiError with code, message and remedy.
 
+import { learn } from "./labels.js";
+
 const FIRST_PAUSE_MS = 150, MAX_PAUSE_MS = 1500; // between requests for a result that is being computed
 
 class ApiError extends Error {
@@ -11,7 +13,7 @@ class ApiError extends Error {
 
 /** GET /api/PATH as JSON; empty parameters are left out. */
 export async function get(path, parameters = {}, signal) {
-  return (await request(path, parameters, signal)).json();
+  return learn(await (await request(path, parameters, signal)).json());
 }
 
 /** GET a result that the server computes in the background: ask until it is ready; report(progress) after each try. */
@@ -20,7 +22,7 @@ export async function wait(path, parameters = {}, signal, report = () => {}) {
     const response = await request(path, parameters, signal);
     if (response.status !== 202) {
       const isJson = response.headers.get("content-type").startsWith("application/json");
-      return isJson ? response.json() : response.arrayBuffer();
+      return isJson ? learn(await response.json()) : response.arrayBuffer();
     }
     report(await response.json());
     await new Promise((resolve) => { setTimeout(resolve, pause); });
@@ -31,7 +33,7 @@ export async function wait(path, parameters = {}, signal, report = () => {}) {
 /** POST JSON. */
 export async function post(path, body, signal) {
   const options = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal };
-  return (await checked(() => fetch(`/api/${path}`, options))).json();
+  return learn(await (await checked(() => fetch(`/api/${path}`, options))).json());
 }
 
 function request(path, parameters, signal) {

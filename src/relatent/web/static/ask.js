@@ -4,6 +4,7 @@ import { among, combobox } from "./combobox.js";
 import { h, load } from "./dom.js";
 import { answerRow, chance, explanation } from "./facts.js";
 import { get } from "./api.js";
+import { label, relationLabel } from "./labels.js";
 import { NO_EXPLANATIONS, askHref, count, entityHref, sentence } from "./format.js";
 
 const PLACES = ["subject", "relation", "object"];
@@ -61,7 +62,7 @@ export default function ask(parameters, { signal, model, go }) {
       if (can_explain) load(why, get("explain", given, signal), explanation);
       else why.append(h("p", { class: "note" }, can_fold_in ? "To see explanations, start the server with --known DATA." : NO_EXPLANATIONS));
       return h("section", { class: "card stack" },
-        h("h2", { class: "statement" }, fact.subject, " ", h("b", {}, fact.relation), " ", fact.object),
+        h("h2", { class: "statement" }, label(fact.subject), " ", h("b", {}, relationLabel(fact.relation)), " ", label(fact.object)),
         h("ul", { class: "rows" }, h("li", { class: fact.known ? "known" : "" },
           h("span", { class: "name" }, fact.known ? "Known fact" : `Rank ${fact.rank.toLocaleString("en")} of the objects that are not known`),
           ...chance(fact))),
@@ -73,7 +74,7 @@ export default function ask(parameters, { signal, model, go }) {
   function showAnswers() {
     load(answers, Promise.all([get("ask", { ...given, top, known }, signal), model]), ([result, { can_explain, probabilities }]) => {
       const words = PLACES.map((place) => (place === result.open ? h("span", { class: "blank" }, "?")
-        : place === "relation" ? h("b", {}, given[place]) : h("a", { href: entityHref(given[place]) }, given[place])));
+        : place === "relation" ? h("b", {}, relationLabel(given[place])) : h("a", { href: entityHref(given[place]) }, label(given[place]))));
       const note = result.n_known ? count(result.n_known, "known answer") + (known === "omit" ? " left out" : "") : "";
       return h("section", { class: "card" },
         h("h2", { class: "statement" }, words.flatMap((word) => [word, " "])),

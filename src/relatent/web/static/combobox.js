@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 import { get } from "./api.js";
+import { label, relationLabel } from "./labels.js";
 
 const TYPING_PAUSE_MS = 60;
 let nComboboxes = 0;
@@ -49,7 +50,7 @@ export function combobox({ kind = "entity", placeholder = "", value = "", label,
   const option = (text) => ({ name, facts }, position) =>
     h("li", { role: "option", id: `${listId}-${position}`, "aria-selected": "false", "data-name": name,
       onpointerdown: (event) => { event.preventDefault(); choose(name); } },
-      h("span", {}, highlighted(name, text)),
+      h("span", {}, highlighted((kind === "relation" ? relationLabel : label)(name), text)),
       facts > 0 && h("span", {}, facts.toLocaleString("en"), facts === 1 ? " fact" : " facts"));
 
   function move(step) {
@@ -124,8 +125,9 @@ function highlighted(name, text) {
 export function among(items) {
   return (text) => {
     const wanted = text.toLowerCase();
-    const isPrefix = ({ name }) => name.toLowerCase().startsWith(wanted);
-    const matches = items.filter(({ name }) => name.toLowerCase().includes(wanted));
+    const texts = ({ name }) => [name.toLowerCase(), relationLabel(name).toLowerCase()];
+    const isPrefix = (item) => texts(item).some((known) => known.startsWith(wanted));
+    const matches = items.filter((item) => texts(item).some((known) => known.includes(wanted)));
     return matches.sort((a, b) => isPrefix(b) - isPrefix(a)).slice(0, 50);
   };
 }

@@ -3,6 +3,7 @@
 import { errorBox, h, load } from "./dom.js";
 import { entitySections, similarList, typicalFacts } from "./facts.js";
 import { get, wait } from "./api.js";
+import { label } from "./labels.js";
 import { NO_EXPLANATIONS, colour, count, sentence } from "./format.js";
 
 export default function entity({ name = "" }, { signal, model }) {
@@ -10,13 +11,15 @@ export default function entity({ name = "" }, { signal, model }) {
     const error = { message: "no entity is given", remedy: "search for one above" };
     return { title: "Entity", content: [h("h1", {}, "Entity"), errorBox(error)] };
   }
-  const nFacts = h("span", { class: "muted" }), groupLink = h("span");
+  const heading = h("h1", {}, name), nFacts = h("span", { class: "muted" }), groupLink = h("span");
   const body = h("div", { class: "stack" }), similar = h("div"), group = h("div");
   const side = h("aside", { class: "stack", hidden: true },
     h("section", { class: "card" }, h("h2", {}, "Similar entities"), similar),
     h("section", { class: "card" }, h("h2", {}, "Group"), group));
 
   load(body, Promise.all([get("entity", { name }, signal), model]), ([page, { can_explain, can_fold_in, calibrated, has_probabilities, probabilities, known }]) => {
+    heading.textContent = label(page.name);
+    heading.title = page.name;
     if (known) nFacts.textContent = count(page.facts, "known fact");
     side.hidden = false;
     load(similar, get("similar", { name, top: 8 }, signal), (result) => similarList(result.similar));
@@ -38,7 +41,7 @@ export default function entity({ name = "" }, { signal, model }) {
       groupLink.replaceChildren(h("a", { class: "chip", href }, h("span", { class: "dot", "--c": colour(number) }), `Group ${number}`));
       return [
         h("p", {}, h("a", { href }, `Group ${number}`), h("span", { class: "muted" }, ` of ${count(size, "entity", "entities")}`)),
-        h("p", { class: "small muted" }, members.filter((member) => member !== name).slice(0, 6).join(", ")),
+        h("p", { class: "small muted" }, members.filter((member) => member !== name).slice(0, 6).map(label).join(", ")),
         typical.length > 0 && h("div", { class: "small muted" }, h("p", { class: "caption" }, "Typical facts"), typicalFacts(typical)),
       ].filter(Boolean);
     });
@@ -47,6 +50,6 @@ export default function entity({ name = "" }, { signal, model }) {
 
   return {
     title: name,
-    content: [h("header", { class: "head" }, h("h1", {}, name), nFacts, groupLink), h("div", { class: "two" }, body, side)],
+    content: [h("header", { class: "head" }, heading, nFacts, groupLink), h("div", { class: "two" }, body, side)],
   };
 }

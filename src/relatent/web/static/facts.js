@@ -2,6 +2,7 @@
 
 import { h, load } from "./dom.js";
 import { get } from "./api.js";
+import { label, relationLabel } from "./labels.js";
 import { askHref, count, entityHref, percent, signed, times } from "./format.js";
 
 const MIN_PROBABILITY = 0.05; // of a prediction that shows a section without known facts
@@ -18,7 +19,7 @@ export function answerRow(answer, { href = entityHref(answer.name), explain = nu
     h("span", { class: "name" },
       answer.known ? h("span", { class: "tick", title: "known" }, "✓") : h("span", { class: "rank muted", title: "rank among answers that are not known" }, `${answer.rank}.`),
       answer.known && h("span", { class: "visually-hidden" }, "known: "),
-      h("a", { href }, answer.name)),
+      h("a", { href, title: answer.name }, label(answer.name))),
     ...chance(answer),
     explain ? whyButton(explain) : h("span"));
 }
@@ -35,7 +36,7 @@ export function chance({ probability, score, lift }) {
 function whyButton(fact) {
   const button = h("button", {
     class: "link", type: "button", "aria-expanded": "false",
-    "aria-label": `Why ${fact.subject} ${fact.relation} ${fact.object}?`,
+    "aria-label": `Why ${label(fact.subject)} ${relationLabel(fact.relation)} ${label(fact.object)}?`,
     onclick() {
       const line = button.closest("li");
       const shown = line.querySelector(":scope > .why");
@@ -53,13 +54,13 @@ function whyButton(fact) {
 export function explanation({ sentence, subject, object, score, bias, reasons, components }) {
   const maxInfluence = Math.max(...reasons.map(({ influence }) => Math.abs(influence)), 1e-9);
   const maxContribution = Math.max(...components.map(({ contribution }) => Math.abs(contribution)), 1e-9);
-  const entityName = (name) => (name === subject || name === object ? name : h("a", { href: entityHref(name) }, name));
+  const entityName = (name) => (name === subject || name === object ? label(name) : h("a", { href: entityHref(name) }, label(name)));
   return [
     h("p", {}, sentence),
     reasons.length > 0 && h("div", {},
       h("p", { class: "caption" }, "Known facts behind it, and by how much the score falls without each"),
       h("ul", { class: "rows reasons" }, reasons.map((reason) => h("li", { class: reason.influence < 0 ? "less" : "" },
-        h("span", { class: "name" }, entityName(reason.subject), " ", h("span", { class: "muted" }, reason.relation), " ", entityName(reason.object)),
+        h("span", { class: "name" }, entityName(reason.subject), " ", h("span", { class: "muted" }, relationLabel(reason.relation)), " ", entityName(reason.object)),
         meter(Math.abs(reason.influence) / maxInfluence),
         h("span", { class: "number" }, signed(reason.influence)))))),
     h("details", {},
@@ -72,7 +73,7 @@ export function explanation({ sentence, subject, object, score, bias, reasons, c
 }
 
 function names(list) {
-  return list.length ? list.join(", ") : "no others";
+  return list.length ? list.map(label).join(", ") : "no others";
 }
 
 /** The sections of an entity; those of a kind of which it has no known and no likely facts are collapsed, except the first minShown. */
@@ -82,7 +83,7 @@ export function entitySections(name, sections, { explain, link = true, total = s
   const collapsed = sections.filter((section) => !shown.includes(section));
   const elements = shown.map((section) => sectionCard(name, section, explain, link));
   if (collapsed.length) {
-    const details = h("details", {}, h("summary", {}, `${count(collapsed.length, "more section")}: ${name} has no known facts of these kinds`));
+    const details = h("details", {}, h("summary", {}, `${count(collapsed.length, "more section")}: ${label(name)} has no known facts of these kinds`));
     details.addEventListener("toggle", () => details.childElementCount > 1
       || details.append(h("div", { class: "stack" }, collapsed.map((section) => sectionCard(name, section, explain, link)))));
     elements.push(details);
@@ -97,7 +98,7 @@ function sectionCard(name, { relation, role, n_known, known, predicted }, explai
   const isSubject = role === "subject";
   const factWith = (other) => (isSubject ? { subject: name, relation, object: other } : { subject: other, relation, object: name });
   const rows = (answers) => h("ul", { class: "rows" }, answers.map((answer) => answerRow(answer, { explain: explain ? factWith(answer.name) : null })));
-  const blank = h("span", { class: "blank" }, "?"), own = h("span", {}, name), verb = h("b", {}, relation);
+  const blank = h("span", { class: "blank" }, "?"), own = h("span", {}, label(name)), verb = h("b", {}, relationLabel(relation));
   const rest = known.slice(KNOWN_SHOWN);
   const more = n_known > known.length ? `${rest.length} more of ${n_known}` : `${rest.length} more`;
   return h("section", { class: "card", "data-relation": relation, "data-role": role },
@@ -119,13 +120,13 @@ function predictions(predicted, nKnown, rows) {
 /** Similar entities, for the side column. */
 export function similarList(similar) {
   return h("ul", { class: "rows narrow" }, similar.map(({ name, similarity }) => h("li", {},
-    h("a", { class: "name", href: entityHref(name) }, name),
+    h("a", { class: "name", href: entityHref(name), title: name }, label(name)),
     meter(similarity), h("span", { class: "number muted" }, similarity.toFixed(2).replace("-", "−")))));
 }
 
 /** Facts that are more probable for the members of a group than for other entities; "…" stands for the member. */
 export function typicalFacts(typical, nShown = 3) {
   return typical.slice(0, nShown).map(({ role, relation, neighbour, probability, elsewhere }) => h("small", { class: "typical" },
-    role === "subject" ? `… ${relation} ${neighbour}` : `${neighbour} ${relation} …`,
+    role === "subject" ? `… ${relationLabel(relation)} ${label(neighbour)}` : `${label(neighbour)} ${relationLabel(relation)} …`,
     ` (${percent(probability)}; other entities ${percent(elsewhere)})`));
 }

@@ -3,6 +3,7 @@
 import { h, load } from "./dom.js";
 import { typicalFacts } from "./facts.js";
 import { wait } from "./api.js";
+import { label } from "./labels.js";
 import { colour, count, entityHref } from "./format.js";
 
 const PAGE_SIZE = 200; // members
@@ -29,5 +30,5 @@ export default function group({ number = "0" }, { signal }) {
 }
 
 function chip(name) {
-  return h("a", { class: "chip", href: entityHref(name) }, name);
+  return h("a", { class: "chip", href: entityHref(name), title: name }, label(name));
 }

@@ -2,6 +2,7 @@
 
 import { combobox } from "./combobox.js";
 import { h, load } from "./dom.js";
+import { label } from "./labels.js";
 import { count, entityHref } from "./format.js";
 
 export default function home(parameters, { model, go }) {
@@ -15,7 +16,7 @@ export default function home(parameters, { model, go }) {
   load(examples, model, (info) => {
     sizes.textContent = `${count(info.sizes.entities, "entity", "entities")}, ${count(info.sizes.relations, "relation")}`
       + (info.known ? `, ${count(info.known.facts, "known fact")}` : "; to see known facts and explanations, start the server with --known DATA");
-    return h("p", { class: "chips" }, info.examples.map((name) => h("a", { class: "chip", href: entityHref(name) }, name)));
+    return h("p", { class: "chips" }, info.examples.map((name) => h("a", { class: "chip", href: entityHref(name), title: name }, label(name))));
   });
   return {
     title: "",

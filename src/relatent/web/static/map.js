@@ -4,6 +4,7 @@ import { announce, h, load } from "./dom.js";
 import { typicalFacts } from "./facts.js";
 import { Scatter } from "./scatter.js";
 import { get, wait } from "./api.js";
+import { label } from "./labels.js";
 import { colour, count, entityHref } from "./format.js";
 
 const METHOD_LABELS = { pca: "Overview (PCA)", tsne: "Neighbours (t-SNE)" };
@@ -29,8 +30,8 @@ export default function map({ group = "", method = "" }, { signal, go }) {
       if (id === null) return;
       tip.style.left = `${position.x}px`;
       tip.style.top = `${position.y}px`;
-      tip.textContent = names.peek(id) ?? "…";
-      const name = await names.get(id);
+      tip.textContent = label(names.peek(id) ?? "…");
+      const name = label(await names.get(id));
       if (scatter.hovered === id) tip.textContent = name;
     },
   });
@@ -70,11 +71,11 @@ export default function map({ group = "", method = "" }, { signal, go }) {
 
   load(list, wait("groups", {}, signal), ({ groups }) => {
     announce(count(groups.length, "group"));
-    return h("ul", {}, groups.map(({ number, size, members, typical }) => {
+    return h("ul", {}, groups.map(({ number, size, members, typical, type }) => {
       const line = h("li", { class: number === chosen ? "on" : "" },
         h("button", { type: "button", "aria-pressed": String(number === chosen), onclick: () => choose(number, line) },
           h("span", { class: "dot", "--c": colour(number) }),
-          h("span", {}, `Group ${number}`, h("small", {}, count(size, "entity", "entities"), ": ", members.slice(0, 3).join(", "), size > 3 ? " …" : ""), typicalFacts(typical, 1))),
+          h("span", {}, type ?? `Group ${number}`, h("small", {}, count(size, "entity", "entities"), ": ", members.slice(0, 3).map(label).join(", "), size > 3 ? " …" : ""), typicalFacts(typical, 1))),
         h("a", { class: "small", href: `/group?number=${number}`, "aria-label": `Members of group ${number}` }, "open"));
       return line;
     }));
