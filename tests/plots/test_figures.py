@@ -72,7 +72,8 @@ def test_four_points_at_one_place_are_labelled_on_its_four_sides():
     from matplotlib.figure import Figure
 
     axes = Figure().add_subplot(xlim=(-1, 1), ylim=(-1, 1))
-    figures._label_points(axes, np.zeros((6, 2), np.float32), range(6), ["Ida", "Dora", "Siv", "Nils", "Tor", "Eve"], 0)
+    names = dict(enumerate(["Ida", "Dora", "Siv", "Nils", "Tor", "Eve"]))
+    figures._label_points(axes, np.zeros((6, 2), np.float32), names, 0)
     assert [text.get_text() for text in axes.texts] == ["Ida", "Dora", "Siv", "Nils"]
     found = boxes(axes)
     assert not any(box.overlaps(other) for i, box in enumerate(found) for other in found[:i])
@@ -86,7 +87,7 @@ def test_only_the_first_labels_may_cover_points():
     middle = len(points) // 2
     for may_cover_points, n_labels in ((0, 0), (1, 1)):
         axes = Figure().add_subplot(xlim=(-1, 1), ylim=(-1, 1))
-        figures._label_points(axes, points, [middle], ["Ida"] * len(points), may_cover_points)
+        figures._label_points(axes, points, {middle: "Ida"}, may_cover_points)
         assert len(axes.texts) == n_labels
 
 
