@@ -103,6 +103,7 @@ BENCHMARKS = {  # name: (module, function, what it measures)
         "groups",
         "groups of Kinships and Nations and their true groups: adjusted Rand index",
     ),
+    "types": ("entity_types", "types", "CoDEx-S with types of a file and inferred ones: ranks, answers lost (1 min)"),
     "calibration": (
         "calibration",
         "calibration",
