@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     from .evaluation.cell_classifier import CellClassifier
     from .evaluation.cross_validation import cross_validate
     from .evaluation.metrics import Metrics
-    from .evaluation.ranking import Ranking, RankSummary, evaluate
+    from .evaluation.rank_summary import RankSummary
+    from .evaluation.ranking import Ranking, evaluate
     from .evaluation.reliability import Reliability
     from .evaluation.report import Fold, Report
     from .evaluation.search_space import Candidate
@@ -123,7 +124,8 @@ _EXPORTS = {  # module: its public names
     ".analysis.groups": "groups EntityGroup TypicalFact",
     ".analysis.explain": "explain Explanation Reason LatentComponent",
     ".evaluation.cross_validation": "cross_validate",
-    ".evaluation.ranking": "evaluate Ranking RankSummary",
+    ".evaluation.ranking": "evaluate Ranking",
+    ".evaluation.rank_summary": "RankSummary",
     ".evaluation.truth_test": "truth_test TruthTest TruthFigures",
     ".plots.figures": "plot_reliability",
     ".evaluation.tuning": "tune",

@@ -358,6 +358,14 @@ def test_keywords_out_of_range_are_refused(keywords, message):
         evaluate(scored(np.eye(2).tolist()), likes(("Ann", "Bob")), **keywords)
 
 
+def test_facts_may_be_data_frames_and_anything_else_is_one_line():
+    factors, facts = scored([[0, 3, 1], [0, 0, 0], [0, 0, 0]]), likes(("Ann", "Bob"))
+    frame = facts.to_pandas()
+    assert evaluate(factors, frame, known=frame).mrr == evaluate(factors, facts, known=facts).mrr
+    with pytest.raises(InputError, match=r"test must be Facts or a data frame, got list; use relatent.read\(…\)"):
+        evaluate(factors, [("Ann", "likes", "Bob")])
+
+
 def test_an_empty_test_set_is_refused():
     with pytest.raises(InputError, match="test must contain at least one fact, got none"):
         evaluate(scored(np.eye(2).tolist()), Facts.from_arrays([], [], [], entity_names=PEOPLE, n_relations=1))

@@ -163,7 +163,8 @@ def _n_labels(factors: Factors) -> int:
 
 
 def _readable(summary: dict[str, Any]) -> dict[str, Any]:
-    """The summary for a table: the chosen settings and the reason in one line."""
+    """The summary for a table: how the fit ended as the verdict says, and the chosen settings with the reason."""
+    summary = {name: value for name, value in summary.items() if name != "converged"}
     if "chosen" not in summary:
         return summary
     chosen = summary["chosen"]

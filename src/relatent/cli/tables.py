@@ -136,6 +136,8 @@ def report(title: str, found: Report) -> list[Any]:
         numbers=(1, 2, 3, 4, 5),
     )
     note = "calibration error: mean difference between probability and share of true cells, over cells with p > 0.05"
+    if "base rate" in found.baselines:
+        note += "\nbase rate: one score for all cells, for which the trapezoid rule gives (1 + share of true cells) / 2"
     return [table(title, columns, rows, numbers=(1, 2, 3, 4, 5, 6)), relations, found.protocol, note]
 
 
@@ -325,7 +327,8 @@ def details(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     lines = []
     for name, value in found.items():
         if isinstance(value, dict) and any(inner and isinstance(inner, dict) for inner in value.values()):
-            lines += details(value)
+            prefix = "" if name == "about" else f"{name.replace('_', ' ')} "
+            lines += [(prefix + inner, text) for inner, text in details(value)]
         else:
             lines.append((name.replace("_", " "), _short(value)))
     return lines

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -25,13 +25,15 @@ from numpy.typing import NDArray
 from ..arrays import Ids, Mask, Matrix, Vector
 from ..data.facts import Facts
 from ..data.names import Names
+from ..data.read.read import read_if_table
 from ..deprecation import renamed_method
 from ..errors import DataWarning, FitError, InputError
 from ..json_values import to_json
 from ..model.factors import Factors, against_others
 from ..progress import Progress, reporting
-from ..result_tables import Result, html_table, result_record
+from ..result_tables import Result, html_table
 from .frequency_baseline import Frequencies
+from .rank_summary import RankSummary, figures_row, summarise
 from .ranking_questions import OPEN_PLACE, Questions, extended, n_isolated, questions_of, translated
 from .training_overlap import n_trained_on
 
@@ -39,20 +41,6 @@ BLOCK_BYTES = 64 << 20  # scores computed at a time
 SIDES = ("subject", "object")  # the place a question asks for
 
 Counts = NDArray[np.int64]
-
-
-@result_record
-class RankSummary(NamedTuple):
-    """The usual figures of a set of ranks.
-
-    >>> RankSummary(n=2, mrr=0.75, mean_rank=1.5, hits={1: 0.5, 3: 1.0}).hits[1]
-    0.5
-    """
-
-    n: int
-    mrr: float
-    mean_rank: float
-    hits: dict[int, float]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,7 +83,7 @@ class Ranking(Result):
     @cached_property
     def overall(self) -> RankSummary:
         """The summary of both sides together."""
-        return _summarise(self.ranks, self.cutoffs)
+        return summarise(self.ranks, self.cutoffs)
 
     @property
     def mrr(self) -> float:
@@ -125,14 +113,14 @@ class Ranking(Result):
     @cached_property
     def by_side(self) -> dict[str, RankSummary]:
         """The summary of the questions for the subject and of those for the object."""
-        return {side: _summarise(self.ranks[:, column], self.cutoffs) for column, side in enumerate(SIDES)}
+        return {side: summarise(self.ranks[:, column], self.cutoffs) for column, side in enumerate(SIDES)}
 
     @cached_property
     def by_relation(self) -> dict[str, RankSummary]:
         """The summary of each relation that has test facts, most facts first."""
         ids, n_facts = np.unique(self.relation_ids, return_counts=True)
         return {
-            self.relations[k]: _summarise(self.ranks[self.relation_ids == k], self.cutoffs)
+            self.relations[k]: summarise(self.ranks[self.relation_ids == k], self.cutoffs)
             for k in ids[np.argsort(-n_facts, kind="stable")].tolist()
         }
 
@@ -162,7 +150,7 @@ class Ranking(Result):
     def _table(self) -> list[dict[str, Any]]:
         """The summary of each relation, most facts first."""
         return [
-            {"relation": name, "facts": found.n // 2, **_row(found)}
+            {"relation": name, "facts": found.n // 2, **figures_row(found)}
             | ({} if self.baseline is None else {"baseline_mrr": self.baseline.by_relation[name].mrr})
             for name, found in self.by_relation.items()
         ]
@@ -170,16 +158,11 @@ class Ranking(Result):
     def _repr_html_(self) -> str:
         """The figures of all relations together beside the frequency baseline."""
         shown = {"model": self.overall, **({} if self.baseline is None else {"most frequent": self.baseline.overall})}
-        return html_table(repr(self), [{"": name, **_row(found)} for name, found in shown.items()])
+        return html_table(repr(self), [{"": name, **figures_row(found)} for name, found in shown.items()])
 
     def __repr__(self) -> str:
         hits = ", ".join(f"hits@{k} {share:.3f}" for k, share in self.hits.items())
         return f"Ranking({self.n} facts, MRR {self.mrr:.3f}, {hits})"
-
-
-def _row(found: RankSummary) -> dict[str, Any]:
-    hits = {f"hits_{k}": share for k, share in found.hits.items()}
-    return {"n": found.n, "mrr": found.mrr, "mean_rank": found.mean_rank, **hits}
 
 
 def evaluate(
@@ -198,6 +181,7 @@ def evaluate(
 
     Parameters
     ----------
+    test : the facts, or a data frame that `relatent.read` reads
     known : other true facts, usually training and validation facts; neither they nor the test facts count as rivals;
         the frequency baseline counts them, and a warning says so if they show that test facts were trained on
     batch_size : questions scored together; None: as many as fit into 64 MB of scores
@@ -209,7 +193,8 @@ def evaluate(
     >>> relatent.evaluate(relatent.RescalALS(rank=10).fit(train).factors_, test, known=train).n == len(test)
     True
     """
-    known = (known,) if isinstance(known, Facts) else tuple(known)
+    test, known = read_if_table(test), read_if_table(known)
+    known = (known,) if isinstance(known, Facts) else tuple(map(read_if_table, known))
     _check_arguments(factors, test, batch_size, hits)
     entities = extended(factors.entities, test.entities, test.triples[:, [0, 2]])
     relations = extended(factors.relations, test.relations, test.triples[:, 1])
@@ -276,6 +261,8 @@ def _with_note(progress: bool | Progress | None) -> bool | Progress | None:
 def _check_arguments(factors: Factors, test: Facts, batch_size: int | None, hits: Sequence[int]) -> None:
     if not isinstance(factors, Factors):
         raise InputError(f"evaluate takes Factors, got {type(factors).__name__}; pass estimator.factors_")
+    if not isinstance(test, Facts):
+        raise InputError(f"test must be Facts or a data frame, got {type(test).__name__}; use relatent.read(…)")
     if not len(test):
         raise InputError("test must contain at least one fact, got none")
     if batch_size is not None and batch_size < 1:
@@ -285,11 +272,6 @@ def _check_arguments(factors: Factors, test: Facts, batch_size: int | None, hits
             raise InputError(f"hits must be at least 1, got {k}")
     if n_wrong := np.count_nonzero(~np.isfinite(factors.bias)):
         raise FitError(f"scores must be finite, got {n_wrong} biases that are not; did the fit diverge?")
-
-
-def _summarise(ranks: Vector, cutoffs: tuple[int, ...]) -> RankSummary:
-    hits = {k: float(np.mean(ranks <= k)) for k in cutoffs}
-    return RankSummary(ranks.size, float(np.mean(1 / ranks)), float(np.mean(ranks)), hits)
 
 
 # --- scores, in blocks
