@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .analysis.explain import Explanation, LatentComponent, Reason, explain
     from .analysis.groups import EntityGroup, TypicalFact, groups
     from .analysis.missing import MissingFact, MissingFacts, missing
+    from .analysis.rules import Rule, RulePath, rules
     from .analysis.similarity import SimilarEntity, similar
     from .baselines.irm import IRM
     from .baselines.mln import MarkovLogic
@@ -90,7 +91,8 @@ __all__ = [
     "Duplicates", "DuplicatePair", "Merge", "Report", "Fold", "Metrics", "Reliability", "Ranking", "RankSummary",
     "Tuned", "Trial", "Candidate", "load_negatives", "truth_test", "TruthTest", "TruthFigures", "Answers", "Answer",
     "Blocks", "Shared", "ResultList", "NamedFact", "RelationCounts", "Dataset", "missing", "MissingFacts",
-    "MissingFact", "update", "doubt", "DoubtfulFacts", "DoubtfulFact", "calibrate",
+    "MissingFact", "update", "doubt", "DoubtfulFacts", "DoubtfulFact", "calibrate", "rules",
+    "Rule", "RulePath",
 ]
 # fmt: on
 
@@ -120,6 +122,7 @@ _EXPORTS = {  # module: its public names
     ".analysis.duplicates_result": "Duplicates DuplicatePair Merge",
     ".analysis.doubt": "doubt DoubtfulFacts DoubtfulFact",
     ".analysis.missing": "missing MissingFacts MissingFact",
+    ".analysis.rules": "rules Rule RulePath",
     ".analysis.similarity": "similar SimilarEntity",
     ".analysis.groups": "groups EntityGroup TypicalFact",
     ".analysis.explain": "explain Explanation Reason LatentComponent",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..model.entity_regression import EntityCells, FactInfluences, fact_influenc
 from ..model.factors import Factors, best_first
 from ..result_tables import data_frame, html_table, result_record
 from .known_facts import KnownFacts
+from .rules import RulePath, rule_paths
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,6 +72,7 @@ class Explanation(NamedTuple):
     reasons: list[Reason]  # strongest first
     components: list[LatentComponent]
     sentence: str
+    paths: Sequence[RulePath] = ()  # rules that predict the cell, by confidence
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""
@@ -104,6 +107,9 @@ def explain(
     two; if they share a neighbour (her city lies in the country), its facts with one change the other through it.
     Facts with less than a twentieth of the greatest influence are left out.
 
+    `paths` are rules that known facts follow and that predict the cell, at most k, with their support and confidence
+    (`relatent.rules`): they come from the facts alone, whatever the model says.
+
     >>> import relatent
     >>> facts = relatent.load_dataset("presidents")
     >>> model = relatent.RescalALS(rank=10, l2_entities=0.1, l2_relations=0.1).fit(facts).factors_
@@ -128,6 +134,7 @@ def explain(
         [Reason(*_names(factors, fact), value) for fact, value in strongest],
         _components(A, R_k, factors.entities, s, o, k),
         _sentence(factors, cell, probability, strongest, known),
+        rule_paths(known.steps, *cell, k),
     )
 
 

@@ -14,6 +14,7 @@ from ..data.facts import Facts
 from ..data.facts_union import union
 from ..model.entity_regression import EntityCells
 from ..model.factors import Factors
+from .rules import StepGraph
 
 
 class KnownFacts:
@@ -42,6 +43,11 @@ class KnownFacts:
 
     def __len__(self) -> int:
         return len(self.facts)
+
+    @cached_property
+    def steps(self) -> StepGraph:
+        """The facts as steps from entity to entity."""
+        return StepGraph(self.facts)
 
     @cached_property
     def degrees(self) -> NDArray[np.int64]:

@@ -150,7 +150,7 @@ class MarkovLogic(Estimator):
         if facts.n_cells > MAX_CELLS:
             raise InputError(
                 f"MarkovLogic scores every cell, at most {MAX_CELLS:,}, got {facts.n_cells:,};"
-                " use RescalLogit, or fewer entities or relations"
+                " read rules of larger data with relatent.rules (relatent rules DATA), or use RescalLogit"
             )
 
 

@@ -26,6 +26,7 @@ from .output import say
 from .plot import plot
 from .predict import predict, score
 from .reading_options import as_options
+from .rules import rules
 from .serve import serve
 from .split import split
 from .tune import tune
@@ -50,7 +51,7 @@ def cli() -> None:
 
 for command in (calibrate, cross_validate, datasets, doubt, duplicates, evaluate, explain, export, fit, fold_in):
     cli.add_command(command)
-for command in (groups, info, missing, plot, predict, score, serve, similar, split, table1, tune, update):
+for command in (groups, info, missing, plot, predict, rules, score, serve, similar, split, table1, tune, update):
     cli.add_command(command)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..analysis.explain import Explanation
     from ..analysis.groups import EntityGroup
     from ..analysis.missing import MissingFacts
+    from ..analysis.rules import Rule
     from ..analysis.similarity import SimilarEntity
     from ..evaluation.ranking import Ranking
     from ..evaluation.report import Report
@@ -28,6 +29,7 @@ MAX_MEMBERS = 12  # shown per group
 MAX_CLAUSES = 25  # shown of a Markov logic network; the model file has all
 MAX_ITEMS = 12  # shown of a nested value
 MAX_RELATIONS = 20  # shown of a report
+RULE_FIGURES = ("support", "confidence")
 
 
 def console() -> Console:
@@ -292,13 +294,24 @@ def explanation(found: Explanation) -> list[Any]:
         (f"{component.contribution:+.3f}", ", ".join(component.subjects), ", ".join(component.objects))
         for component in found.components
     ]
+    paths = [
+        (f"{path.body} ⇒ {path.head}", ", ".join(path.via[:3]), f"{path.support:,}", f"{path.confidence:.2f}")
+        for path in found.paths
+    ]
     columns = ("contribution", "subjects with large values", "objects with large values")
     return [
         f"{fact}: probability {found.probability:.4f}, score {found.score:.3f} (bias of the relation {found.bias:.3f})",
         found.sentence,
         table("Most influential facts", ("fact", "influence on the score"), reasons, numbers=(1,)),
+        *([table("Rules that predict it", ("rule", "z", *RULE_FIGURES), paths, numbers=(2, 3))] if paths else []),
         table("Latent components", columns, components, numbers=(0,)),
     ]
+
+
+def rules(found: Sequence[Rule]) -> Table:
+    """Rules with support and confidence."""
+    rows = [(f"{rule.body} ⇒ {rule.head}", f"{rule.support:,}", f"{rule.confidence:.3f}") for rule in found]
+    return table("Rules", ("rule", *RULE_FIGURES), rows, numbers=(1, 2))
 
 
 def reading(found: Mapping[str, Any]) -> list[Any]:
