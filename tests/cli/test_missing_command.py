@@ -80,3 +80,12 @@ def test_doubt_lists_known_facts_most_doubtful_first(capsys, model, family, tmp_
     assert [row["doubt"] for row in rows] == sorted((row["doubt"] for row in rows), reverse=True)
     assert [row["subject"] for row in csv.DictReader(path.read_text().splitlines())] == [row["subject"] for row in rows]
     assert "or rather" in run(capsys, "doubt", model, "--known", family)[1]
+
+
+def test_fit_takes_reviewed_facts(capsys, family, tmp_path):
+    reviewed, path = tmp_path / "reviewed.csv", tmp_path / "new.relatent"
+    reviewed.write_text("subject,relation,object,verdict\nAnn,parent,Cid,accepted\nBob,likes,Ann,rejected\n")
+    small = ("--rank", 2, "--l2-entities", 0.1, "--l2-relations", 0.1, "--max-iter", 30, "--tol", 0.01)
+    code, out, err = run(capsys, "fit", family, "-o", path, "--reviewed", reviewed, *small, "--json")
+    assert code == 0, err
+    assert json.loads(out)["data"]["facts"] == 5

@@ -4,7 +4,8 @@ import threading
 
 import pytest
 
-from relatent.data.review import ReviewFile, read_review
+from relatent.data.facts import Facts
+from relatent.data.review import Review, ReviewFile, read_review
 from relatent.errors import DataError, InputError
 
 
@@ -61,3 +62,12 @@ def test_odd_files_are_refused_with_the_line(tmp_path, text, message):
 def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         ReviewFile(tmp_path / "none" / "reviewed.csv")
+
+
+def test_accepted_rows_join_the_facts_and_rejected_ones_are_false():
+    names = {"entity_names": ["a", "b", "c"], "relation_names": ["r"]}
+    facts = Facts.from_arrays([0, 1], [0, 0], [1, 2], unobserved=[(2, 0, 0), (2, 0, 1)], **names)
+    review = Review.of({("a", "r", "c"): "accepted", ("b", "r", "c"): "rejected", ("c", "r", "a"): "rejected"})
+    found = review.apply(facts)
+    assert found.named() == [("a", "r", "b"), ("a", "r", "c")]
+    assert found.named(found.unobserved) == [("c", "r", "b")]

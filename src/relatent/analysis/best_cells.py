@@ -101,7 +101,9 @@ class _BestSoFar:
     def _take(self, theta: Matrix, tiles: _Tiles, low: int, limit: float) -> None:
         """Take in the cells of a block that may be among the best, the most promising first."""
         flat = theta.reshape(-1)
-        found = np.flatnonzero(flat >= np.float64(limit - tiles.rounding)) if limit > -LIMIT else np.arange(flat.size)
+        found = (
+            np.flatnonzero(flat >= flat.dtype.type(limit - tiles.rounding)) if limit > -LIMIT else np.arange(flat.size)
+        )
         found = found[flat[found] > -np.inf]
         chunk = max(4 * self.k, MIN_CHUNK)
         while len(found):
@@ -111,7 +113,7 @@ class _BestSoFar:
                 found, rest = found[order[:chunk]], found[order[chunk:]]
             rows, columns = np.divmod(found, theta.shape[1])
             self._merge(tiles.region.relation, tiles.subjects[low + rows], tiles.objects[columns])
-            found = rest[flat[rest] >= np.float64(self._limit(tiles.region.relation) - tiles.rounding)]
+            found = rest[flat[rest] >= flat.dtype.type(self._limit(tiles.region.relation) - tiles.rounding)]
             chunk *= 2  # many equal scores are taken in few steps
 
     def _merge(self, relation: int, s: Ids, o: Ids) -> None:
@@ -174,6 +176,7 @@ class _Tiles:
         longest = float(lengths[region.subjects].max()) * norm * float(lengths[o].max())
         precision = max(np.finfo(np.result_type(A, Q)).eps, np.finfo(np.float32).eps)
         self.rounding = float(4 * (A.shape[1] + 2) * precision * (longest + abs(bias)))
+        self._space = np.empty(max(CELLS_PER_BLOCK, len(o)), np.result_type(Q, self.columns))  # pages are kept
         self._left_out = self._positions(region.left_out, len(lengths))
 
     def _positions(self, pairs: Ids, n: int) -> Ids:
@@ -200,7 +203,8 @@ class _Tiles:
 
     def scores(self, low: int, rows: int, n_columns: int) -> Matrix:
         """θ of a block; −∞ for the cells that are left out."""
-        theta: Matrix = self.Q[low : low + rows] @ self.columns[:n_columns].T
+        theta: Matrix = self._space[: rows * n_columns].reshape(rows, n_columns)
+        np.matmul(self.Q[low : low + rows], self.columns[:n_columns].T, out=theta)
         theta += self.bias
         part = self._left_out[slice(*np.searchsorted(self._left_out[:, 0], [low, low + rows]))]
         part = part[part[:, 1] < n_columns]

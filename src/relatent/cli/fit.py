@@ -41,6 +41,13 @@ REPORTED_MEMORY_BYTES = 1 << 30  # the memory of larger fits is reported
 @click.option("--preset", help="Settings for a known benchmark, such as fb15k-237-softmax; other options change them.")
 @reading_options()
 @annotation_options
+@click.option(
+    "--reviewed",
+    type=FILE,
+    multiple=True,
+    help="Reviewed facts, as `relatent serve --review` writes them: accepted ones are added, rejected ones are false "
+    "(repeatable).",
+)
 @click.option("--validation", help="Validation facts for early stopping; the best iterate is kept.")
 @click.option(
     "--checkpoint",
@@ -73,6 +80,7 @@ def fit(
     missing: float | None,
     no_calibrate: bool,
     preset: str | None,
+    reviewed: tuple[Path, ...],
     validation: str | None,
     checkpoint: Path | None,
     checkpoint_steps: int | None,
@@ -97,6 +105,8 @@ def fit(
         raise click.UsageError("--checkpoint and --output must be different files")
     if checkpoint is None and checkpoint_steps is not None:
         raise click.UsageError("--checkpoint-steps needs --checkpoint FILE")
+    if distributed and reviewed:
+        raise click.UsageError("--reviewed is not for --distributed; apply the decisions to DATA first")
     if distributed and (model not in DISTRIBUTED_MODELS or calibrate or missing):
         raise click.UsageError(f"--distributed is for --model {', '.join(DISTRIBUTED_MODELS)}, without --calibrate")
     check_launch(distributed)
@@ -113,7 +123,7 @@ def fit(
             if workers.rank == 0:
                 check_target(output)
         try:
-            _read_and_fit(estimator, model, data, validation, output, saved_state, workers)
+            _read_and_fit(estimator, model, data, reviewed, validation, output, saved_state, workers)
         except KeyboardInterrupt:
             if workers.rank == 0:
                 _save_interrupted(estimator, output, data, checkpoint)
@@ -176,16 +186,19 @@ def _read_and_fit(
     estimator: Estimator,
     model: str,
     data: tuple[str, ...],
+    reviewed: tuple[Path, ...],
     validation: str | None,
     output: Path,
     checkpoint: Checkpoint | None,
     workers: Workers,
 ) -> None:
     """Read the facts and fit; worker 0 prints the messages of all workers."""
+    from ..data.review import read_review
     from ..progress import bar
     from .data_argument import annotate, open_shard, open_whole, with_names_of
 
-    facts = annotate(open_shard(data, workers, split="train"), workers)
+    facts = open_shard(data, workers, split="train")
+    facts = annotate(read_review(reviewed).apply(facts) if reviewed else facts, workers)
     heldout = None if validation is None else open_whole(validation, workers, split="valid")
     with workers.raise_together():
         heldout = None if heldout is None else with_names_of(heldout, facts)

@@ -33,6 +33,12 @@ MAX_PENDING_CONNECTIONS = 1024
     help="Known facts, such as the training facts: shown beside predictions and used to explain them (repeatable).",
 )
 @click.option("--test", help="Test facts; the model page shows the quality measured on them.")
+@click.option(
+    "--review",
+    type=click.Path(path_type=Path),
+    help="CSV file for decisions about missing facts: subject, relation, object, verdict. Everyone who can open the "
+    "explorer can write into it.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="Port to listen on; 0: a free port."
@@ -57,6 +63,7 @@ def serve(
     model: Path,
     known: tuple[str, ...],
     test: str | None,
+    review: Path | None,
     host: str,
     port: int,
     allowed_hosts: tuple[str, ...],
@@ -74,7 +81,7 @@ def serve(
     check_installed()
     listener = listen(host, port)  # before reading the model, which may take long
     with contextlib.closing(listener):
-        explorer = open_explorer(model, known, test)
+        explorer = open_explorer(model, known, test, review)
         url = url_of(listener)
         if not is_loopback(host) and not token:
             say(f"warning: everyone who can reach {url} can query this model; there is no password (see --token)")
@@ -96,13 +103,16 @@ def check_installed() -> None:
         raise InputError("serving needs Starlette and uvicorn; install them with: pip install 'relatent[serve]'")
 
 
-def open_explorer(model: Path, known: tuple[str, ...], test: str | None) -> Explorer:
+def open_explorer(model: Path, known: tuple[str, ...], test: str | None, review: Path | None = None) -> Explorer:
     """The explorer for a model file and its facts."""
     from ..analysis.known_facts import KnownFacts
+    from ..data.review import ReviewFile
     from ..model.factors import load
     from ..web.explorer import Explorer
     from .data_argument import open_facts
 
+    if review is not None and not known:
+        raise InputError("--review needs --known DATA: without known facts none are missing")
     factors = load(model)
     known_facts = [open_facts(source, split="train") for source in known]
     test_facts = None if test is None else open_facts(test, split="test")
@@ -117,6 +127,7 @@ def open_explorer(model: Path, known: tuple[str, ...], test: str | None) -> Expl
         known_name=", ".join(known),
         test_name=test or "",
         file_bytes=model.stat().st_size,
+        review=None if review is None else ReviewFile(review),
     )
 
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import csv
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from ..atomic_write import check_writable, replacing
 from ..errors import DataError
+from .cell_keys import cell_keys, is_in_sorted
 from .facts import Facts
+from .facts_union import union
 
 ACCEPTED, REJECTED = "accepted", "rejected"
 COLUMNS = ("subject", "relation", "object", "verdict")
@@ -28,6 +33,17 @@ class Review(NamedTuple):
         """The review with these verdicts."""
         chosen = ([cell for cell, given in verdicts.items() if given == kind] for kind in (ACCEPTED, REJECTED))
         return cls(*(Facts.from_arrays(*zip(*cells, strict=True)) if cells else _no_facts() for cells in chosen))
+
+    def apply(self, facts: Facts) -> Facts:
+        """The facts with the accepted ones, and without the rejected ones, which are false and not unobserved."""
+        facts = union([facts, self.accepted]) if len(self.accepted) else facts
+        false = self.rejected.over(facts.entities, facts.relations).triples
+        if not len(false):
+            return facts
+        rest = facts.hold_out(false, masked=False)
+        keys = np.sort(cell_keys(false, facts.n_entities))
+        kept = ~is_in_sorted(cell_keys(rest.unobserved, facts.n_entities), keys)
+        return replace(rest, unobserved=np.asfortranarray(rest.unobserved[kept]))
 
 
 def read_review(paths: str | Path | Sequence[str | Path]) -> Review:

@@ -7,6 +7,7 @@ from typing import Any
 from ..analysis.answers import Answers
 from ..analysis.entity_map import METHODS
 from ..analysis.explain import Explanation
+from ..data.review import ACCEPTED, REJECTED
 from ..model.fold_in_defaults import FOLD_IN_OTHERS
 from .errors import ParameterError
 from .explorer import Explorer
@@ -18,11 +19,13 @@ from .response_types import (
     GroupPage,
     MapInfo,
     MeasuredQuality,
+    MissingPage,
     ModelInfo,
     NamePage,
     NewEntityPage,
     NewFact,
     RelationList,
+    ReviewedFact,
     SearchResult,
     SimilarEntities,
 )
@@ -90,6 +93,30 @@ NEW_ENTITY: dict[str, Any] = {
         "limit": {**TOP_SCHEMA, "deprecated": True, "description": "Old name of top; ignored if top is given."},
     },
 }
+
+
+DECISION: dict[str, Any] = {
+    "type": "object",
+    "required": ["subject", "relation", "object", "verdict"],
+    "additionalProperties": False,
+    "properties": {
+        **dict.fromkeys(("subject", "relation", "object"), NAME_SCHEMA),
+        "verdict": {
+            "enum": [ACCEPTED, REJECTED, None],
+            "description": "Whether the fact is true or false; null takes a decision back.",
+        },
+    },
+}
+
+
+def read_decision(body: Any) -> Arguments:
+    """The body of a review request, checked against its schema."""
+    _check_keys(body, DECISION, "the body")
+    verdict = body["verdict"]
+    if verdict not in (ACCEPTED, REJECTED, None):
+        choices = f"{ACCEPTED}, {REJECTED} or null"
+        raise ParameterError(f"verdict must be {choices}, got {str(verdict)[:80]!r}", f"give {choices}")
+    return {**{place: _text(body[place], place) for place in ("subject", "relation", "object")}, "verdict": verdict}
 
 
 def read_new_entity(body: Any) -> Arguments:
@@ -220,6 +247,24 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         body=NEW_ENTITY,
         read_body=read_new_entity,
         slow=True,
+    ),
+    Endpoint(
+        "/api/missing",
+        "The likeliest facts that are not known, of all relations and entities.",
+        lambda explorer, start, count: explorer.missing.page(start, count),
+        MissingPage,
+        _page("fact", 25),
+        (409,),
+        in_background=True,
+    ),
+    Endpoint(
+        "/api/review",
+        "Write down whether a fact is true, if the server was started with a file for that.",
+        Explorer.decide,
+        ReviewedFact,
+        statuses=(404, 409),
+        body=DECISION,
+        read_body=read_decision,
     ),
     Endpoint("/api/relations", "All relations.", Explorer.relations, RelationList),
     Endpoint(

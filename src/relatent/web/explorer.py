@@ -13,6 +13,7 @@ from ..analysis.probabilities import describe_probabilities
 from ..analysis.quality import ModelQuality, quality
 from ..analysis.similarity import nearest
 from ..data.facts import Facts
+from ..data.review import ReviewFile
 from ..errors import UnknownNameError
 from ..model.entity_regression import can_fold
 from ..model.factors import Factors
@@ -21,6 +22,7 @@ from ..progress import Progress
 from .background import BackgroundResult, InProgress
 from .errors import NotFoundError, ParameterError, UnavailableError
 from .explorer_map import ExplorerMap
+from .explorer_missing import ExplorerMissing
 from .name_index import NameIndex
 from .response_types import (
     EntityPage,
@@ -37,6 +39,7 @@ from .response_types import (
     NewFact,
     RelationList,
     RelationSummary,
+    ReviewedFact,
     SearchResult,
     SimilarEntities,
 )
@@ -60,6 +63,7 @@ class Explorer:
         known_name: str = "known facts",
         test_name: str = "test facts",
         file_bytes: int | None = None,
+        review: ReviewFile | None = None,
     ):
         self.factors, self.known, self.test = factors, known, test
         self.name, self.known_name, self.test_name, self.file_bytes = name, known_name, test_name, file_bytes
@@ -73,6 +77,7 @@ class Explorer:
         heavy_work = threading.Lock()  # one heavy computation at a time
         self._fold_in_lock = threading.Lock()  # each call copies A
         self.map = ExplorerMap(factors, heavy_work)
+        self.missing = ExplorerMissing(factors, known, review, heavy_work)
         self._quality: BackgroundResult[ModelQuality] = BackgroundResult(self._measure, heavy_work)
 
     # --- names
@@ -129,6 +134,11 @@ class Explorer:
         return FactProbability(
             subject, relation, object, found.score, found.probability, found.known, found.rank, found.lift
         )
+
+    def decide(self, subject: str, relation: str, object: str, verdict: str | None) -> ReviewedFact:
+        """Write a decision about a fact into the reviewed file."""
+        self._check(subject, relation, object)
+        return self.missing.decide(subject, relation, object, verdict)
 
     def explain(self, subject: str, relation: str, object: str, k: int = 5) -> Explanation:
         """The known facts and components behind the probability of a fact."""

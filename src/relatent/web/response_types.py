@@ -59,6 +59,37 @@ class FactProbability(NamedTuple):
     lift: float | None  # probability / facts per observed cell of the relation
 
 
+class OfferedFact(NamedTuple):
+    """A missing fact, and what a person decided about it."""
+
+    subject: str
+    relation: str
+    object: str
+    score: float
+    probability: float | None  # null if the model has no probabilities
+    rank: int
+    lift: float | None  # probability / facts per observed cell of the relation
+    verdict: str | None  # "accepted" or "rejected"; null if there is no decision
+
+
+class MissingPage(NamedTuple):
+    """One page of the likeliest missing facts, best first."""
+
+    start: int
+    total: int  # facts on all pages
+    can_review: bool  # whether the server writes a reviewed file
+    missing: list[OfferedFact]
+
+
+class ReviewedFact(NamedTuple):
+    """A decision that was written into the reviewed file."""
+
+    subject: str
+    relation: str
+    object: str
+    verdict: str | None  # "accepted" or "rejected"; null if a decision was taken back
+
+
 class SimilarEntities(NamedTuple):
     """The entities for which the model predicts most nearly the same facts."""
 

@@ -33,7 +33,7 @@ export function chance({ probability, score, lift }) {
     h("span", { class: "number muted small", title: LIFT }, times(lift))];
 }
 
-function whyButton(fact) {
+export function whyButton(fact) {
   const button = h("button", {
     class: "link", type: "button", "aria-expanded": "false",
     "aria-label": `Why ${label(fact.subject)} ${relationLabel(fact.relation)} ${label(fact.object)}?`,
