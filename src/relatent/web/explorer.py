@@ -138,7 +138,9 @@ class Explorer:
     def decide(self, subject: str, relation: str, object: str, verdict: str | None) -> ReviewedFact:
         """Write a decision about a fact into the reviewed file."""
         self._check(subject, relation, object)
-        return self.missing.decide(subject, relation, object, verdict)
+        entities, relations = self.factors.entities, self.factors.relations  # a label stands for its name
+        cell = entities[entities.id(subject)], relations[relations.id(relation)], entities[entities.id(object)]
+        return self.missing.decide(*cell, verdict)
 
     def explain(self, subject: str, relation: str, object: str, k: int = 5) -> Explanation:
         """The known facts and components behind the probability of a fact."""
