@@ -103,3 +103,11 @@ def test_types_for_a_model_need_the_training_facts(folder):
     result = run("predict", folder / "m.relatent", "-s", "Q1", "-r", "P1", "--types", "infer")
     assert result.exit_code == 1
     assert "--types needs the training facts" in result.stderr
+
+
+def test_missing_and_doubtful_facts_have_labels(folder):
+    result = run("missing", folder / "m.relatent", "--known", folder / "f.csv", "--json")
+    rows = json.loads(result.stdout)["missing"]
+    assert {row["relation"]: row["relation_label"] for row in rows}["P1"] == "lives in"
+    assert {row["object"] for row in rows if row["relation"] == "P1"} <= {"Q3", "Q4", "Q5"}
+    assert "lives in" in run("doubt", folder / "m.relatent", "--known", folder / "f.csv").stdout

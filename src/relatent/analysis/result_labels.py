@@ -8,7 +8,7 @@ from typing import Any
 from ..data.names import Names
 from ..model.factors import Factors
 
-ENTITY_FIELDS = ("subject", "object", "name", "other", "into", "neighbour", "entity", "partner")
+ENTITY_FIELDS = ("subject", "object", "name", "other", "into", "neighbour", "entity", "partner", "alternative")
 LIST_FIELDS = ("subjects", "objects", "names", "members", "examples")
 
 

@@ -76,6 +76,7 @@ def missing(
     """
     from ..analysis.missing import missing as find
     from ..analysis.probabilities import describe_probabilities
+    from ..analysis.result_labels import add_labels, shown
     from ..data.review import read_review
     from ..model.factors import load
     from . import tables
@@ -101,7 +102,8 @@ def missing(
     if output is not None:
         _write(output, MISSING, found.to_rows())
     if output is None or as_json:
-        print_result(as_json, {**found.to_dict(), "probabilities": note}, lambda: tables.missing(found))
+        document = {**add_labels(found.to_dict(), factors), "probabilities": note}
+        print_result(as_json, document, lambda: tables.missing(shown(found, factors)))
 
 
 @click.command()
@@ -130,6 +132,7 @@ def doubt(
     Example: relatent doubt kinships.relatent --known kinships --top 20
     """
     from ..analysis.doubt import doubt as find
+    from ..analysis.result_labels import add_labels, shown
     from ..model.factors import load
     from . import tables
     from .data_argument import open_facts
@@ -143,7 +146,8 @@ def doubt(
     if output is not None:
         _write(output, DOUBTFUL, [fact._asdict() for fact in found.doubtful])
     if output is None or as_json:
-        print_result(as_json, found.to_dict(), lambda: [tables.doubtful(found)])
+        document = add_labels(found.to_dict(), factors)
+        print_result(as_json, document, lambda: [tables.doubtful(shown(found, factors))])
 
 
 def _write(output: Path, kinds: Mapping[str, type], rows: Sequence[Mapping[str, Any]]) -> None:
