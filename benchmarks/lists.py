@@ -96,14 +96,18 @@ def _places(known: KnownFacts) -> list[tuple[Array, Array, Array]]:
 
 
 def _sorted(factors: Factors, facts: Facts, k: int) -> list[tuple[str, str, str]]:
-    """The best absent cells by sorting all of them."""
+    """The best absent cells by sorting all of them, the k best of each relation together."""
     parts, R = [], factors.relation_matrices.astype(np.float64)
     A, bias = factors.A.astype(np.float64), factors.bias.astype(np.float64)
-    for relation, (s, o, absent) in enumerate(_places(KnownFacts(facts, factors))):
-        theta = (R.times(A[s], relation) @ A[o].T + bias[relation]).astype(np.float32)
-        row, column = np.nonzero(absent)
-        p = factors.link.probability(theta[absent].astype(np.float64), np.full(len(row), relation))
-        parts.append(np.stack([p, theta[absent], s[row], np.full(len(row), relation), o[column]], axis=1))
+    for relation in range(facts.n_relations):
+        theta = (R.times(A, relation) @ A.T + bias[relation]).astype(np.float32)
+        X = facts.matrix(relation)
+        theta[X.nonzero()] = -np.inf
+        if not X.diagonal().any():
+            np.fill_diagonal(theta, -np.inf)
+        s, o = np.nonzero(theta >= np.partition(theta.ravel(), -k)[-k])  # with all ties for the last place
+        p = factors.link.probability(theta[s, o].astype(np.float64), np.full(len(s), relation))
+        parts.append(np.stack([p, theta[s, o], s, np.full(len(s), relation), o], axis=1))
     cells = np.concatenate(parts)
     best = cells[np.lexsort((cells[:, 4], cells[:, 3], cells[:, 2], -cells[:, 1], -cells[:, 0]))[:k], 2:]
     return [(factors.entities[s], factors.relations[r], factors.entities[o]) for s, r, o in best.astype(int).tolist()]

@@ -38,6 +38,9 @@ def sorted_cells(factors: Factors, facts: Facts, k: int, types: str, only: int |
             np.fill_diagonal(absent[relation], False)
         if types == "seen":
             absent[relation] &= np.isin(np.arange(len(A)), s)[:, None] & np.isin(np.arange(len(A)), o)
+        elif types == "roles":
+            alike = (roles_of(facts) @ roles_of(facts).T) > 0  # entities that share a role
+            absent[relation] &= alike[:, np.unique(s)].any(axis=1)[:, None] & alike[:, np.unique(o)].any(axis=1)
     if only is not None:
         absent &= (np.arange(len(A)) == only)[:, None] | (np.arange(len(A)) == only)
     relation, s, o = np.nonzero(absent)
@@ -47,6 +50,15 @@ def sorted_cells(factors: Factors, facts: Facts, k: int, types: str, only: int |
         p = factors.link.probability(score.astype(np.float64), relation)
     order = np.lexsort((o, relation, s, -score, -p))[:k]
     return [tuple(cell) for cell in np.stack([s, relation, o], axis=1)[order].tolist()]  # type: ignore[misc]
+
+
+def roles_of(facts: Facts) -> Any:
+    """Whether each entity is subject, and object, of each relation, (N, 2 K); those that are nothing may be all."""
+    s, k, o = facts.triples.T
+    played = np.zeros((facts.n_entities, 2 * facts.n_relations), int)
+    played[s, 2 * k] = played[o, 2 * k + 1] = 1
+    played[played.sum(axis=1) == 0] = 1
+    return played
 
 
 def found_cells(factors: Factors, *given: Any, **options: Any) -> list[Cell]:
@@ -85,7 +97,7 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("types", ["seen", "all"])
+@pytest.mark.parametrize("types", ["seen", "roles", "all"])
 @pytest.mark.parametrize("model", MODELS)
 def test_the_best_cells_are_those_of_sorting_all(model: str, types: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(best_cells, "CELLS_PER_BLOCK", 700)  # many blocks
@@ -100,7 +112,7 @@ def test_the_best_cells_are_those_of_sorting_all(model: str, types: str, monkeyp
 def test_the_first_1000_of_a_fitted_model_are_those_of_sorting_all(kind: str) -> None:
     facts = sparse_graph(kind, 0)
     factors = relatent.RescalALS(10, 0.5, 0.5, max_iter=5, tol=0.5).fit(facts).factors_
-    assert found_cells(factors, facts, 1000) == sorted_cells(factors, facts, 1000, "seen")
+    assert found_cells(factors, facts, 1000) == sorted_cells(factors, facts, 1000, "all")
 
 
 @pytest.mark.filterwarnings("ignore::relatent.ConvergenceWarning")
@@ -122,19 +134,29 @@ def test_bounds_skip_most_of_the_work_where_lengths_differ() -> None:
 
 def test_relations_and_entities_restrict_the_result() -> None:
     factors, facts = random_factors(), random_facts()
-    everything = sorted_cells(factors, facts, N * N * K, "seen")
+    everything = sorted_cells(factors, facts, N * N * K, "all")
     of_relations = [cell for cell in everything if cell[1] in (1, 3)]
     assert found_cells(factors, facts, 30, relations=["1", "3"]) == of_relations[:30]
-    assert found_cells(factors, facts, 30, entities="7") == sorted_cells(factors, facts, 30, "seen", only=7)
+    assert found_cells(factors, facts, 30, entities="7") == sorted_cells(factors, facts, 30, "all", only=7)
 
 
 def test_known_and_rejected_facts_are_left_out_and_unobserved_cells_are_not() -> None:
     factors, facts = random_factors(), random_facts()
-    first, second, third = sorted_cells(factors, facts, 3, "seen")
+    first, second, third = sorted_cells(factors, facts, 3, "all")
     masked = Facts.from_ids(facts.triples, facts.entities, facts.relations, unobserved=np.array([first]))
     assert found_cells(factors, masked, 2) == [first, second]
     accepted, rejected = (Facts.from_ids(np.array([cell]), facts.entities, facts.relations) for cell in (first, second))
     assert found_cells(factors, [facts, accepted], 1, rejected=rejected) == [third]
+
+
+def test_of_too_many_cells_the_widest_choice_of_entities_with_few_enough_is_considered(monkeypatch: Any) -> None:
+    factors, facts = random_factors(), random_facts()
+    sizes = {types: relatent.missing(factors, facts, 5, types=types).n_cells for types in ("all", "roles", "seen")}
+    assert sizes["all"] >= sizes["roles"] > sizes["seen"]
+    for limit, chosen in ((sizes["all"], "all"), (sizes["seen"] - 1, "seen")):
+        monkeypatch.setattr("relatent.analysis.missing.MAX_CELLS", limit)
+        found = relatent.missing(factors, facts, 5)
+        assert (found.candidates, found.n_cells) == (chosen, sizes[chosen])
 
 
 def test_types_of_an_object_with_a_method_allowed_are_respected() -> None:
@@ -178,7 +200,7 @@ def test_progress_ends_with_all_cells() -> None:
     [
         ({"k": 0}, "k must be a whole number of at least 1, got 0"),
         ({"k": True}, "k must be a whole number of at least 1, got True"),
-        ({"types": "some"}, "types must be 'seen', 'all' or an object"),
+        ({"types": "some"}, "types must be 'all', 'roles', 'seen' or an object"),
         ({"relations": "hates"}, "unknown relation 'hates'"),
         ({"entities": ["nobody"]}, "unknown entity 'nobody'"),
     ],

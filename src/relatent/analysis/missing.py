@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
 from ..arrays import Ids, Mask, Triples
 from ..data.facts import Facts
+from ..data.types_in_facts import role_types
 from ..errors import InputError
 from ..json_values import to_json_object
 from ..model.entity_regression import can_fold
+from ..model.entity_types import EntityTypes
 from ..model.factors import Factors
 from ..progress import Progress, reporting
 from ..result_tables import data_frame, html_table, result_record
@@ -23,7 +25,8 @@ from .probabilities import base_rates
 if TYPE_CHECKING:
     import pandas as pd
 
-SEEN, ALL = "seen", "all"  # which entities may be at the ends of a relation
+ALL, ROLES, SEEN, TYPES = "all", "roles", "seen", "types"  # which entities may be at the ends of a relation
+MAX_CELLS = 5e9  # considered without being asked for: about a minute
 Names = str | int | Sequence[str | int] | None
 
 
@@ -62,6 +65,7 @@ class MissingFacts(NamedTuple):
     missing: list[MissingFact]
     n_cells: int  # absent and known cells that were considered
     n_scored: int  # of these, not skipped by a bound
+    candidates: str = ALL  # entities that were considered at the ends of a relation: "all", "roles", "seen", "types"
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""
@@ -109,9 +113,12 @@ def missing(
         How many facts.
     relations, entities : names or ids, or None
         Only facts of these relations, only facts with one of these entities as subject or object.
-    types : None, "seen", "all", or an object with a method `allowed(relation, place)`
-        Which entities a relation may have as subject and object. "seen": those that a known fact of the relation has
-        there. "all": every entity. None: those of the model's types, or "seen" if the model has no types.
+    types : None, "all", "roles", "seen", or an object with a method `allowed(relation, place)`
+        Which entities a relation may have as subject and object. "all": every entity. "roles": those that share a role,
+        such as "object of born_in", with an entity that a known fact of the relation has there. "seen": only those that
+        a known fact of the relation has there, so that an entity whose only fact of this kind is missing is not
+        considered. None: those of the model's types; if it has none, "all", or the first of "roles" and "seen" that
+        leaves at most 5·10⁹ cells. `candidates` of the result says which.
     rejected : Facts, sequence of Facts
         What is known to be false, and not offered either.
     reasons : bool
@@ -127,27 +134,59 @@ def missing(
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise InputError(f"k must be a whole number of at least 1, got {k!r}")
     known = known if isinstance(known, KnownFacts) else KnownFacts(known, factors)
-    types = _resolved(types, factors, known)
     false = np.empty((0, 3), np.int32) if rejected is None else KnownFacts(rejected, factors).facts.triples
     only = None if entities is None else np.unique(factors.entities.ids(entities))
     relation_ids = range(known.n_relations) if relations is None else np.unique(factors.relations.ids(relations))
-    regions = [region for relation in relation_ids for region in _regions(int(relation), known, types, only, false)]
+    allowed, candidates = _resolved(types, factors, known, [int(relation) for relation in relation_ids], only)
+    regions = [region for relation in relation_ids for region in _regions(int(relation), known, allowed, only, false)]
     with reporting(progress, "missing facts") as report:
         best = best_cells(factors, regions, int(k), report)
     found = _facts(factors, known, best)
     if reasons and can_fold(factors):
         found = list(_with_reasons(factors, known, best, found, progress))
-    return MissingFacts(found, best.n_cells, best.n_scored)
+    return MissingFacts(found, best.n_cells, best.n_scored, candidates)
 
 
-def _resolved(types: AllowedEntities | str | None, factors: Factors, known: KnownFacts) -> AllowedEntities:
+def _resolved(
+    types: AllowedEntities | str | None, factors: Factors, known: KnownFacts, relations: list[int], only: Ids | None
+) -> tuple[AllowedEntities, str]:
+    """Which entities may be at the ends of a relation, and the name of this choice."""
+    choices: dict[str, Callable[[], AllowedEntities]] = {
+        ALL: lambda: _AnyEntity(known.n),
+        ROLES: lambda: EntityTypes.of(known.facts, role_types(known.facts)),
+        SEEN: lambda: _SeenThere(known),
+    }
+    if types is None and factors.types is not None:
+        types = factors.types
     if types is None:
-        types = SEEN if factors.types is None else factors.types
+        for name, choice in choices.items():
+            allowed = choice()
+            if name == SEEN or _n_cells(known.n, allowed, relations, only) <= MAX_CELLS:
+                return allowed, name
     if not isinstance(types, str):
-        return types
-    if types not in (SEEN, ALL):
-        raise InputError(f"types must be {SEEN!r}, {ALL!r} or an object with a method allowed, got {types!r}")
-    return _SeenThere(known) if types == SEEN else _AnyEntity(known.n)
+        return cast(AllowedEntities, types), TYPES
+    if types not in choices:
+        names = ", ".join(map(repr, choices))
+        raise InputError(f"types must be {names} or an object with a method allowed, got {types!r}")
+    return choices[types](), types
+
+
+def _n_cells(n: int, allowed: AllowedEntities, relations: list[int], only: Ids | None) -> float:
+    """The number of cells that are allowed."""
+    return sum(
+        float(subjects.sum()) * float(objects.sum())
+        for relation in relations
+        for subjects, objects in _sides(n, relation, allowed, only)
+    )
+
+
+def _sides(n: int, relation: int, types: AllowedEntities, only: Ids | None) -> list[tuple[Mask, Mask]]:
+    """Subjects and objects of the cells of a relation that types allow, or of those with one of some entities."""
+    subject, object_ = (np.asarray(types.allowed(relation, place), bool) for place in (0, 2))
+    if only is None:
+        return [(subject, object_)]
+    chosen = np.isin(np.arange(n), only)
+    return [(subject & chosen, object_), (subject & ~chosen, object_ & chosen)]
 
 
 class _SeenThere:
@@ -179,12 +218,7 @@ def _regions(
     left_out = [facts, rejected[rejected[:, 1] == relation][:, ::2]]
     if not (facts[:, 0] == facts[:, 1]).any():
         left_out.append(np.repeat(np.arange(known.n)[:, None], 2, axis=1))
-    subject, object_ = (np.asarray(types.allowed(relation, place), bool) for place in (0, 2))
-    parts = [(subject, object_)]
-    if only is not None:
-        chosen = np.isin(np.arange(known.n), only)
-        parts = [(subject & chosen, object_), (subject & ~chosen, object_ & chosen)]
-    for subjects, objects in parts:
+    for subjects, objects in _sides(known.n, relation, types, only):
         yield Region(relation, np.flatnonzero(subjects), np.flatnonzero(objects), np.concatenate(left_out))
 
 

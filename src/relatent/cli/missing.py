@@ -37,6 +37,13 @@ MISSING = {
     "reason": str,
 }
 
+WHY = {  # entities that were considered, where these are not all and nobody asked for it
+    "roles": "there are too many cells for all entities: only those that share a role with entities of the relation's "
+    "known facts were considered; --types all considers all",
+    "seen": "there are too many cells: only entities seen in the same place of the relation were considered, so that "
+    "first facts of a kind are not found; --relation and --entity make room, --types roles considers more",
+}
+
 
 @click.command()
 @model_argument
@@ -46,9 +53,10 @@ MISSING = {
 @click.option("--entity", "-e", "entities", multiple=True, help="Only facts about this entity (repeatable).")
 @click.option(
     "--types",
-    type=click.Choice(["seen", "all"]),
-    help="Entities that a relation may have: those seen in the same place of its known facts, or all.  [default: those "
-    "of the types of the model; without types, seen]",
+    type=click.Choice(["all", "roles", "seen"]),
+    help="Entities that a relation may have: all, those that share a role with entities of its known facts, or only "
+    "those seen in the same place.  [default: those of the types of the model; without types, all, or the next that "
+    "leaves at most 5·10⁹ cells]",
 )
 @reviewed_option
 @click.option("--reasons", is_flag=True, help="Also find the known fact that supports each result most; this is slow.")
@@ -99,6 +107,8 @@ def missing(
     note = describe_probabilities(factors)
     if not factors.has_probabilities or "calibration" in factors.about:
         say(f"note: {note}")
+    if types is None and found.candidates in WHY:
+        say(f"note: {WHY[found.candidates]}")
     if output is not None:
         _write(output, MISSING, found.to_rows())
     if output is None or as_json:

@@ -1,7 +1,7 @@
 """Types of entities that facts tell: the objects of rdf:type facts, or the roles of the entities.
 
 Roles as types: an entity is of the type "subject of born_in" if it is that in some fact. A model then allows an entity
-at a place if it shares a role with some entity that occurs there. Of four sparse graphs, CoDEx-S, WN18RR, FB15k-237,
+at a place if it shares a role with some entity that occurs there. Of two sparse graphs, CoDEx-S, WN18RR, FB15k-237,
 Nations and Presidents no withheld answer was lost by this rule, and the candidates of CoDEx-S fell to 58 %; allowing
 only entities that were seen at the very place loses 9 to 48 % of the withheld answers.
 """
