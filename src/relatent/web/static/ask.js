@@ -30,8 +30,8 @@ export default function ask(parameters, { signal, model, go }) {
   form.firstChild.append(h("button", { class: "main", type: "submit" }, "Ask"));
   form.append(h("div", { class: "under" }, knownSelect, topSelect));
 
-  function select(label, value, choices) {
-    return h("select", { "aria-label": label, onchange: () => PLACES.some((place) => given[place]) && submit() },
+  function select(title, value, choices) {
+    return h("select", { "aria-label": title, onchange: () => PLACES.some((place) => given[place]) && submit() },
       Object.entries(choices).map(([key, text]) => h("option", { value: key, selected: key === String(value) }, text)));
   }
 

@@ -12,12 +12,12 @@ let nComboboxes = 0;
  * pick(name): called with a chosen suggestion. Enter without a choice calls pick(text, best match).
  * local: a function (text) → [{ name, facts }] that is used instead of a search on the server.
  */
-export function combobox({ kind = "entity", placeholder = "", value = "", label, pick = () => {}, local, id }) {
+export function combobox({ kind = "entity", placeholder = "", value = "", label: ariaLabel, pick = () => {}, local, id }) {
   nComboboxes += 1;
   const listId = `list-${nComboboxes}`;
   const input = h("input", {
     type: "text", role: "combobox", placeholder, id, autocomplete: "off", autocapitalize: "off", spellcheck: "false",
-    "aria-expanded": "false", "aria-controls": listId, "aria-autocomplete": "list", "aria-label": label ?? null,
+    "aria-expanded": "false", "aria-controls": listId, "aria-autocomplete": "list", "aria-label": ariaLabel ?? null,
   });
   const list = h("ul", { id: listId, role: "listbox", hidden: true, "aria-label": "Suggestions" });
   const box = h("div", { class: "combo" }, input, list);

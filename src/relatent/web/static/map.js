@@ -13,7 +13,7 @@ export default function map({ group = "", method = "" }, { signal, go }) {
   const tip = h("span", { class: "tip", hidden: true }), status = h("p", { class: "wait muted", role: "status" });
   const points = h("canvas", { tabindex: "0", role: "img", "aria-label": "Map of the entities; the list of groups has the same information" });
   const labels = h("canvas", { class: "labels", "aria-hidden": "true" });
-  const tool = (text, label, onclick) => h("button", { type: "button", "aria-label": label, title: label, onclick }, text);
+  const tool = (text, title, onclick) => h("button", { type: "button", "aria-label": title, title, onclick }, text);
   const box = h("div", { class: "plane" }, points, labels, tip, status,
     h("div", { class: "tools" }, tool("+", "Zoom in", () => scatter.zoom(1.5)), tool("−", "Zoom out", () => scatter.zoom(1 / 1.5)), tool("⤢", "Show all", () => scatter.reset())));
   const list = h("div", { class: "groups" }), methods = h("span", { class: "under" });
