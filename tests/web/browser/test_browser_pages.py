@@ -38,7 +38,7 @@ def test_an_entity_shows_known_facts_predictions_and_similar_entities(page, url)
     assert party.get_by_role("link", name="Red").count() == 1
     page.locator("aside .rows a").first.wait_for()
     assert page.locator("aside section").first.locator("li").count() == 8
-    page.locator("aside").get_by_text("Typical facts").wait_for()
+    page.locator("aside").get_by_role("link", name=re.compile("^Group [0-9]+$")).wait_for()
 
 
 def test_an_explanation_opens_and_closes_below_its_row(page, url):
@@ -130,7 +130,7 @@ def test_a_new_entity_is_described_by_facts(page, url):
     page.get_by_role("option", name="president 1", exact=False).first.click()
     page.get_by_role("button", name="Predict").click()
     page.get_by_role("heading", name="Predictions for Eve").wait_for()
-    assert section(page, "party").locator("li .name").first.text_content() == "Red"
+    assert section(page, "party").locator("li .name").first.text_content() == "1.Red"  # its rank, and its name
     assert page.locator("aside li").count() == 10
 
 

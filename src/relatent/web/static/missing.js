@@ -4,6 +4,7 @@ import { post, wait } from "./api.js";
 import { announce, errorBox, h, load } from "./dom.js";
 import { chance, whyButton } from "./facts.js";
 import { count, entityHref } from "./format.js";
+import { label, relationLabel } from "./labels.js";
 
 const ROWS = 25; // per page
 
@@ -28,7 +29,7 @@ function row(fact, canExplain, canReview) {
   const { subject, relation, object } = fact;
   const line = h("li", {},
     h("span", { class: "name" }, h("span", { class: "rank muted" }, `${fact.rank}.`), " ",
-      h("a", { href: entityHref(subject) }, subject), " ", h("b", {}, relation), " ", h("a", { href: entityHref(object) }, object)),
+      h("a", { href: entityHref(subject) }, label(subject)), " ", h("b", {}, relationLabel(relation)), " ", h("a", { href: entityHref(object) }, label(object))),
     ...chance(fact),
     canExplain ? whyButton({ subject, relation, object }) : h("span"),
     canReview && review(fact, (verdict) => { line.className = verdict ?? ""; }));
