@@ -12,6 +12,7 @@ import small_graphs
 from relatent import Factors, Facts, InputError
 from relatent.analysis import best_cells
 from relatent.analysis.known_facts import KnownFacts
+from relatent.data.types_in_facts import rdf_types
 from relatent.model import links
 from relatent.model.factors import against_others
 from relatent.model.objective_description import ObjectiveTerm
@@ -208,3 +209,26 @@ def test_progress_ends_with_all_cells() -> None:
 def test_impossible_requests_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         relatent.missing(random_factors(), random_facts(), **given)
+
+
+def test_known_facts_of_another_graph_are_refused_and_those_without_the_training_facts_warn() -> None:
+    facts = small_graphs.politics()
+    factors = relatent.RescalALS(4, max_iter=3, tol=1.0).fit(facts).factors_
+    with pytest.raises(InputError, match="no known fact has names that the model contains"):
+        relatent.missing(factors, relatent.read([("x", "y", "z")]), 3)
+    with pytest.warns(relatent.DataWarning, match="some of those may be listed as missing"):
+        relatent.missing(factors, facts.subset(np.arange(len(facts)) > 3), 3)
+    more = relatent.read([("president 1", "party", "Blue")])
+    relatent.missing(factors, [more, facts], 3)  # further facts are no reason to warn
+
+
+def test_facts_that_are_the_types_are_not_offered_unless_asked_for() -> None:
+    kinds = [(f"p{i}", "rdf:type", "person") for i in range(6)] + [(f"c{i}", "rdf:type", "city") for i in range(3)]
+    rows = [(f"p{i}", "lives in", f"c{i % 3}") for i in range(6)]
+    facts = relatent.read([*kinds, *rows])
+    typed = facts.with_types(rdf_types(facts))
+    factors = relatent.RescalALS(3, 0.1, 0.1, max_iter=5, tol=1.0).fit(typed).factors_
+    assert {fact.relation for fact in relatent.missing(factors, typed, 100).missing} == {"lives in"}
+    assert relatent.missing(factors, typed, 5, relations="rdf:type").missing
+    offered = relatent.missing(factors, typed, 100, relations="lives in").missing
+    assert {fact.object for fact in offered} <= {"c0", "c1", "c2"}  # neither person nor city, which are types

@@ -95,3 +95,27 @@ def test_wrong_usage(capsys, tmp_path, people, people_model):
     assert run(capsys, "predict", people_model, "--questions", people)[0] == 2
     assert run(capsys, "score", people_model, people, "--json")[0] == 2
     assert run(capsys, "score", people_model, people, "-o", tmp_path / "x.xls")[0] == 2
+
+
+def test_options_say_how_the_columns_of_a_file_of_facts_are_understood(capsys, tmp_path, people_model):
+    header, turned, edges = (tmp_path / name for name in ("header.csv", "turned.csv", "edges.tsv"))
+    header.write_text("who,what,where\nAnn,born in,Oslo\n")
+    turned.write_text("where,who,what\nOslo,Ann,born in\n")
+    edges.write_text("Ann\tOslo\n")
+    wanted = None
+    for file, *options in (
+        (header, "--header"),
+        (header, "--columns", "who,what,where"),
+        (turned, "--columns", "subject=who,relation=what,object=where"),
+        (edges, "--relation", "born in"),
+    ):
+        code, out, err = run(capsys, "score", people_model, file, *options, "-o", "-")
+        assert code == 0, err
+        rows = out.splitlines()[1:]
+        wanted = wanted or rows
+        assert len(rows) == 1
+        assert rows[0].startswith("Ann,born in,Oslo,")
+        assert rows == wanted
+    code, _, err = run(capsys, "score", people_model, header, "--columns", "who,what,elsewhere", "-o", "-")
+    assert code == 1
+    assert "there is no column 'elsewhere'" in err

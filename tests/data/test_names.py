@@ -193,3 +193,9 @@ def test_names_can_be_extended_without_a_copy(first):
         longer.id("nobody")
     with pytest.raises(DataError, match="got 'x' more than once"):
         longer.extended(["x"])
+
+
+def test_the_last_part_of_an_iri_is_suggested() -> None:
+    names = Names(["http://example.org/v#nationality", "http://example.org/v#born"])
+    with pytest.raises(UnknownNameError, match=r"did you mean 'http.*#nationality'"):
+        names.id("nationality")

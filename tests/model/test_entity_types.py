@@ -132,8 +132,8 @@ def test_types_are_those_of_rdf_type_facts():
     rows = [("Ann", "rdf:type", "person"), ("Ulm", "rdf:type", "city"), ("Ann", "lives", "Ulm")]
     facts = relatent.Facts.from_arrays(*zip(*rows, strict=True))
     types = rdf_types(facts)
-    assert list(types.names) == ["city", "person"]
-    assert types.n_typed == 2
+    assert list(types.names) == ["city", "person", "http://www.w3.org/2000/01/rdf-schema#Class"]
+    assert types.n_typed == 4  # with person and city themselves, which are classes
     assert rdf_types(relatent.Facts.from_arrays(["a"], ["b"], ["c"])) is None
 
 

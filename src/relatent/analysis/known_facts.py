@@ -101,6 +101,11 @@ class KnownFacts:
         ]
         return EntityCells(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
+    def has_loops(self, relation: int) -> bool:
+        """Whether some known fact of the relation has one entity as subject and object."""
+        part = self.facts.triples[slice(*self.facts.starts[relation : relation + 2])]
+        return bool((part[:, 0] == part[:, 2]).any())
+
     def ends(self, relation: int) -> tuple[Ids, Ids]:
         """The distinct subjects and objects of a relation's facts."""
         part = slice(*self.facts.starts[relation : relation + 2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
@@ -9,8 +10,9 @@ import numpy as np
 
 from ..arrays import Ids, Mask, Triples
 from ..data.facts import Facts
-from ..data.types_in_facts import role_types
-from ..errors import InputError
+from ..data.types_in_facts import RDF_TYPE, role_types
+from ..errors import DataWarning, InputError
+from ..evaluation.training_overlap import n_trained_on
 from ..json_values import to_json_object
 from ..model.entity_regression import can_fold
 from ..model.entity_types import EntityTypes
@@ -133,10 +135,12 @@ def missing(
     """
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise InputError(f"k must be a whole number of at least 1, got {k!r}")
-    known = known if isinstance(known, KnownFacts) else KnownFacts(known, factors)
+    if not isinstance(known, KnownFacts):
+        _check_known(factors, [known] if isinstance(known, Facts) else list(known))
+        known = KnownFacts(known, factors)
     false = np.empty((0, 3), np.int32) if rejected is None else KnownFacts(rejected, factors).facts.triples
     only = None if entities is None else np.unique(factors.entities.ids(entities))
-    relation_ids = range(known.n_relations) if relations is None else np.unique(factors.relations.ids(relations))
+    relation_ids = _considered(factors) if relations is None else np.unique(factors.relations.ids(relations))
     allowed, candidates = _resolved(types, factors, known, [int(relation) for relation in relation_ids], only)
     regions = [region for relation in relation_ids for region in _regions(int(relation), known, allowed, only, false)]
     with reporting(progress, "missing facts") as report:
@@ -145,6 +149,26 @@ def missing(
     if reasons and can_fold(factors):
         found = list(_with_reasons(factors, known, best, found, progress))
     return MissingFacts(found, best.n_cells, best.n_scored, candidates)
+
+
+def _check_known(factors: Factors, known: list[Facts]) -> None:
+    """Facts of which the model knows no name are an error; facts without its training facts are a warning."""
+    over = [facts.over(factors.entities, factors.relations) for facts in known]
+    if any(len(facts) for facts in known) and not any(len(facts) for facts in over):
+        raise InputError("no known fact has names that the model contains; give the facts that it was fitted to")
+    trained_on = factors.about.get("data", {}).get("facts", 0)
+    if trained_on and over and n_trained_on(factors, over[0], over[1:]) is None:
+        warnings.warn(
+            f"the known facts do not include the {trained_on:,} that the model was fitted to, or were read in another "
+            "way: some of those may be listed as missing",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
+def _considered(factors: Factors) -> list[int]:
+    """All relations; without rdf:type if its facts are the types that restrict the answers."""
+    return [k for k, name in enumerate(factors.relations) if factors.types is None or name not in RDF_TYPE]
 
 
 def _resolved(
@@ -216,7 +240,7 @@ def _regions(
     """The cells of a relation to consider: all that types allow, or those with one of some entities."""
     facts = known.facts.triples[slice(*known.facts.starts[relation : relation + 2])][:, ::2]
     left_out = [facts, rejected[rejected[:, 1] == relation][:, ::2]]
-    if not (facts[:, 0] == facts[:, 1]).any():
+    if not known.has_loops(relation):
         left_out.append(np.repeat(np.arange(known.n)[:, None], 2, axis=1))
     for subjects, objects in _sides(known.n, relation, types, only):
         yield Region(relation, np.flatnonzero(subjects), np.flatnonzero(objects), np.concatenate(left_out))

@@ -10,8 +10,9 @@ import numpy as np
 
 from ..analysis.batch import OPEN, JudgedCells, best_answers, score_cells
 from ..data.names import Names
-from ..data.read.question_rows import Row, question_blocks
+from ..data.read.question_rows import PLACES, QuestionColumns, Row, question_blocks
 from ..progress import bar
+from .reading_options import reading_choices
 from .table_file import table_writer
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from ..analysis.known_facts import KnownFacts
     from ..model.factors import Factors
 
-PLACES = ("subject", "relation", "object")
 FIGURES = {"score": float, "probability": float, "rank": int, "lift": float}
 INCOMPLETE = -2  # in place of an id that is not given
 
@@ -70,7 +70,9 @@ def _written(
     """Read, score and write block by block. A row that cannot be answered gets one row with a note."""
     counts = {"rows": 0, "results": 0, "without_result": 0}
     with table_writer(output, {**kinds, "note": str}) as write, bar(f"reading {source}") as progress:
-        for block in question_blocks(source):
+        choices = reading_choices()
+        given = QuestionColumns(**{name: choices[name] for name in QuestionColumns._fields if name in choices})
+        for block in question_blocks(source, given):
             ids = _ids(factors, block)
             notes = [_note(row, found, n_needed) for row, found in zip(block, ids.tolist(), strict=True)]
             usable = np.array([not note for note in notes])

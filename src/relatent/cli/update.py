@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .output import print_result, save_model
+from .output import print_result, save_model, say
 from .reading_options import reading_options
 from .shared_options import json_option, model_argument, model_output_option
 
@@ -47,6 +47,11 @@ def update(model: Path, new_facts: tuple[str, ...], output: Path, known: tuple[s
     factors = load(model)
     old = open_facts(known, split="train") if known else _fitted_facts(factors, model)
     new = open_facts(new_facts)
+    if not set(new.relations) & set(factors.relations):
+        say(
+            f"note: the model has none of the relations of the new facts ({', '.join(new.relations[:5])}); if they are "
+            "its own, name them: --relation NAME for an edge list"
+        )
     with bar("updating", at_most=True, note="computing the start, the first time also compiling") as progress:
         updated = continue_fit(factors, new, old, progress=progress)
     sources = known or factors.about.get("data", {}).get("sources", ())
@@ -78,5 +83,7 @@ def _fitted_facts(factors: Factors, model: Path) -> Facts:
         raise DataError(f"{model} was fitted to {', '.join(named)}, which cannot be read: {error}; {remedy}") from error
     fitted = facts.over(factors.entities, factors.relations)
     if data.get("fingerprint") != fitted.fingerprint or len(facts) != len(fitted):
-        raise DataError(f"{', '.join(found)} has other facts than {model} was fitted to; {remedy}")
+        raise DataError(
+            f"{', '.join(found)} has other facts than {model} was fitted to, or was read with other options; {remedy}"
+        )
     return facts

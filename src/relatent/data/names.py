@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import difflib
 import hashlib
+import re
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -162,7 +163,8 @@ class Names(Sequence[str]):
     def _suggestion(self, name: str) -> str:
         if len(self) > _MAX_NAMES_IN_DICT:  # difflib compares with every name
             return ""
-        lowered = {known.lower(): known for known in chain(self, filter(None, self.labels.texts))}
+        local = {re.split(r"[#/:]", known)[-1].lower(): known for known in self if "://" in known}
+        lowered = local | {known.lower(): known for known in chain(self, filter(None, self.labels.texts))}
         near = difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)
         return f"; did you mean {' or '.join(repr(lowered[n]) for n in near)}?" if near else ""
 

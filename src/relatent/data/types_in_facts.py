@@ -16,20 +16,28 @@ from .facts import Facts
 from .names import Names
 from .type_sets import TypeSets
 
+RDFS_CLASS = "http://www.w3.org/2000/01/rdf-schema#Class"
 RDF_TYPE = ("http://www.w3.org/1999/02/22-rdf-syntax-ns#type", "rdf:type")
 
 
 def rdf_types(facts: Facts) -> TypeSets | None:
-    """The objects of rdf:type facts as types of their subjects; None if there are no such facts."""
+    """The objects of rdf:type facts as types of their subjects; None if there are no such facts.
+
+    These objects themselves get the type rdfs:Class if they have no other.
+    """
     relation = next((facts.relations.id(name) for name in RDF_TYPE if name in facts.relations), None)
     if relation is None or facts.starts[relation] == facts.starts[relation + 1]:
         return None
     rows = slice(*facts.starts[relation : relation + 2])
     used, types = np.unique(facts.objects[rows], return_inverse=True)
-    names = Names([facts.entities[i] for i in used.tolist()], what="type")
-    texts = facts.entities.labels.texts
-    names = names.with_labels(replace(facts.entities.labels, texts=[texts[i] for i in used.tolist()] if texts else ()))
-    return TypeSets.of_ids(facts.subjects[rows], types, names, facts.n_entities)
+    listed, texts = [facts.entities[i] for i in used.tolist()], facts.entities.labels.texts
+    names = Names([*listed, *([] if RDFS_CLASS in listed else [RDFS_CLASS])], what="type")
+    labels = [*(texts[i] for i in used.tolist()), ""][: len(names)] if texts else ()
+    names = names.with_labels(replace(facts.entities.labels, texts=labels))
+    untyped = np.setdiff1d(used, facts.subjects[rows])  # types are answers to rdf:type alone
+    entities = np.concatenate([facts.subjects[rows], untyped])
+    types = np.concatenate([types, np.full(len(untyped), names.id(RDFS_CLASS))])
+    return TypeSets.of_ids(entities, types, names, facts.n_entities)
 
 
 def role_types(facts: Facts) -> TypeSets:

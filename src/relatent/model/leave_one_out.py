@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.special import expit
 
 from ..arrays import Matrix, Vector
 from ..backend.blas_threads import one_blas_thread
@@ -72,7 +73,7 @@ def _changes(
         slope, curvature = cell_slopes(V @ a + solve.bias[cells.relation], cells.x, cells.w)
     else:
         V = rows_of_cells(factors.A, factors.relation_matrices, cells.role, cells.relation, cells.partner)
-        p = 1 / (1 + np.exp(-(V @ a + solve.bias[cells.relation])))
+        p = expit(V @ a + solve.bias[cells.relation])
         slope, curvature = cells.w * (p - cells.x), cells.w * p * (1 - p)
         assert zeros is not None
         hessian = hessian + V.T @ (curvature[:, None] * V) + zeros.curvature(a)
@@ -89,7 +90,7 @@ class _Zeros:
 
     def curvature(self, a: Vector) -> Matrix:
         """Their part of the Hessian of the logistic loss at a."""
-        p = 1 / (1 + np.exp(-(self.V @ a.astype(np.float32) + self.bias)))
+        p = expit(self.V @ a.astype(np.float32) + self.bias)
         return (self.V.T @ ((self.stands_for * p * (1 - p))[:, None] * self.V)).astype(np.float64)  # type: ignore[no-any-return]
 
 

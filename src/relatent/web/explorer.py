@@ -109,7 +109,7 @@ class Explorer:
         """Known and predicted facts of an entity."""
         i = self._id(name)
         found = entity_sections(self.factors, self.known, i, k=k)
-        return EntityPage(name, self._n_facts(i), len(found), found[:sections])
+        return EntityPage(self.factors.entities[i], self._n_facts(i), len(found), found[:sections])
 
     def ask(
         self,
@@ -154,7 +154,7 @@ class Explorer:
     def similar(self, name: str, k: int = 10) -> SimilarEntities:
         """The entities for which the model predicts most nearly the same facts."""
         i, B = self._id(name), self.map.profiles.wait()
-        return SimilarEntities(name, nearest(self.factors, B, B[i], k, exclude=i))
+        return SimilarEntities(self.factors.entities[i], nearest(self.factors, B, B[i], k, exclude=i))
 
     def fold_in(self, name: str, facts: list[NewFact], others: float = FOLD_IN_OTHERS, k: int = 5) -> NewEntityPage:
         """Predicted facts of an entity that is not in the model, from a few facts about it; nothing is stored."""

@@ -105,7 +105,7 @@ def test_rdf_labels_are_labels_and_rdf_types_are_types_and_facts(rdf, language, 
     names = [f"http://example.org/{name}" for name in ("ann", "bob", "cy")]
     assert [facts.entities.shown(facts.entities.id(name)) for name in names] == labels
     assert facts.relations.id("knows") == facts.relations.id("http://example.org/knows")
-    assert list(facts.types.names) == ["http://example.org/Person"]
+    assert list(facts.types.names) == ["http://example.org/Person", "http://www.w3.org/2000/01/rdf-schema#Class"]
     assert facts.relations.id("rdf:type") >= 0
 
 
