@@ -49,6 +49,10 @@ def sorted_cells(factors: Factors, facts: Facts, k: int, types: str, only: int |
     p = np.zeros(len(score))
     if factors.has_probabilities:
         p = factors.link.probability(score.astype(np.float64), relation)
+    if len(p) > k:  # sort only what can be among the k best, ties included
+        first = p if factors.has_probabilities else score
+        kept = first >= np.partition(first, -k)[-k]
+        relation, s, o, score, p = (values[kept] for values in (relation, s, o, score, p))
     order = np.lexsort((o, relation, s, -score, -p))[:k]
     return [tuple(cell) for cell in np.stack([s, relation, o], axis=1)[order].tolist()]  # type: ignore[misc]
 

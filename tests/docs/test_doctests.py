@@ -10,6 +10,7 @@ import relatent
 
 OPTIONAL = {"relatent.backend.torch_backend", "relatent.backend.triton_kernels", "relatent.cells.logistic_gpu"}
 OPTIONAL |= {"relatent.cells.logistic_gpu_kernels", "relatent.cells.logistic_gpu_corrections"}  # need torch, Triton
+OPTIONAL |= {"relatent.cells.logistic_sampled_gpu"}
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(relatent.__path__, "relatent.")

@@ -62,7 +62,6 @@ def test_an_optimiser_of_ones_own_can_be_given():
         ({"loss": relatent.Softmax(degree_weight="x")}, "degree_weight of Softmax must be from 0 to 1, got 'x'"),
         ({"dtype": "tf32"}, r"got 'tf32' \(which is for a GPU\)"),
         ({"device": "gpu"}, "device must be 'cpu', 'cuda' or 'cuda:1', got 'gpu'"),
-        ({"device": "cuda", "method": "sampled"}, "method='sampled' runs on a CPU"),
         ({"device": "cuda", "loss": "hinge"}, "on a GPU the loss must be 'logistic' or 'softmax', got 'hinge'"),
         ({"device": "cuda", "dtype": "float64"}, "on a GPU dtype must be 'float32' or 'tf32', got 'float64'"),
     ],

@@ -58,7 +58,10 @@ def test_probabilities_sum_to_about_the_number_of_missing_facts(shopping, models
 def test_the_model_says_what_was_held_out(shopping, models):
     plain, scaled = (model.factors_.about for model in models)
     assert "rescaled" not in plain
-    assert scaled["rescaled"] == {"heldout_facts": round(len(shopping[0]) / 10), "steps": 13}
+    record = scaled["rescaled"]
+    assert (record["heldout_facts"], record["steps"]) == (round(len(shopping[0]) / 10), 13)
+    n_relations = len(models[1].factors_.relations)
+    assert len(record["slopes"]) == len(record["intercepts"]) == n_relations  # with which `update` goes on
     assert models[1].settings_.values["rescale_relations"] is True
 
 

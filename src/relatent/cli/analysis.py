@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from ..json_values import to_json
 from .output import print_result
 from .reading_options import reading_options
 from .shared_options import FILE, CommandWithRenamedOptions, json_option, model_argument, seed_option, top_option
@@ -26,6 +25,7 @@ def similar(model: Path, entity: str, k: int, as_json: bool) -> None:
     """
     from ..analysis.result_labels import add_labels, shown
     from ..analysis.similarity import similar as find
+    from ..json_values import to_json
     from ..model.factors import load
     from . import tables
 
@@ -56,6 +56,7 @@ def groups(model: Path, method: str, n_groups: int | None, k: int, seed: int, as
     """
     from ..analysis.groups import groups as find
     from ..analysis.result_labels import add_labels, shown
+    from ..json_values import to_json
     from ..model.factors import load
     from . import tables
 
