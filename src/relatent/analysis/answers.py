@@ -15,7 +15,7 @@ from ..json_values import to_json_object
 from ..model.factors import Factors, against_others, best_first
 from ..result_tables import data_frame, html_table, result_record
 from .known_facts import KnownFacts
-from .probabilities import base_rates
+from .probabilities import base_rates, with_lift
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,9 +185,7 @@ def _answer_list(
     p = np.atleast_1d(factors.link.probability(theta[chosen], relations)).tolist()
     found = []
     for j, i in enumerate(chosen.tolist()):
-        probability = p[j] if factors.has_probabilities else None
-        rate = 0.0 if rates is None else float(rates[relations[j]])
-        lift = None if probability is None or not rate else probability / rate
+        probability, lift = with_lift(factors, p[j], relations[j], rates)
         rank = None if is_known[j] else int(ranks[j])
         found.append(Answer(names[i], float(theta[i]), probability, bool(is_known[j]), rank, lift))
     return found

@@ -19,6 +19,7 @@ from scipy.special import expit, logit
 from ..arrays import Triples, Vector
 from ..data.facts import Facts
 from ..errors import InputError
+from ..fit.estimators.base import check_count
 from ..json_values import to_json_object
 from ..model.entity_regression import can_fold
 from ..model.factors import Factors, best_first
@@ -115,13 +116,11 @@ def doubt(
     >>> len(relatent.doubt(model, facts, k=3).doubtful)
     3
     """
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise InputError(f"k must be a whole number of at least 1, got {k!r}")
+    check_count("k", k)
     if not 0 < prior < 1:
         raise InputError(f"prior must be above 0 and below 1, got {prior}")
     known = known if isinstance(known, KnownFacts) else KnownFacts(known, factors)
-    if not len(known):
-        raise InputError("no known fact has names that the model contains; give the facts that it was fitted to")
+    known.check_not_empty()
     facts, rng, left_out = known.facts, np.random.default_rng(to_seed(random_state)), can_fold(factors)
     own: Vector = np.asarray(factors.score(*facts.triples.T), np.float64)
     theta = own

@@ -12,6 +12,7 @@ from ..arrays import Ids, Triples, Vector
 from ..data.cell_keys import cell_keys
 from ..data.facts import Facts
 from ..data.facts_union import union
+from ..errors import InputError
 from ..model.entity_regression import EntityCells
 from ..model.factors import Factors
 from .rules import StepGraph
@@ -43,6 +44,11 @@ class KnownFacts:
 
     def __len__(self) -> int:
         return len(self.facts)
+
+    def check_not_empty(self) -> None:
+        """Raise InputError if the model knows the names of none of the facts."""
+        if not len(self):
+            raise InputError("no known fact has names that the model contains; give the facts that it was fitted to")
 
     @cached_property
     def steps(self) -> StepGraph:

@@ -13,6 +13,7 @@ from ..data.facts import Facts
 from ..data.types_in_facts import RDF_TYPE, role_types
 from ..errors import DataWarning, InputError
 from ..evaluation.training_overlap import n_trained_on
+from ..fit.estimators.base import check_count
 from ..json_values import to_json_object
 from ..model.entity_regression import can_fold
 from ..model.entity_types import EntityTypes
@@ -22,7 +23,7 @@ from ..result_tables import data_frame, html_table, result_record
 from .best_cells import BestCells, Region, best_cells
 from .explain import Reason, first_reason
 from .known_facts import KnownFacts
-from .probabilities import base_rates
+from .probabilities import base_rates, with_lift
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,11 +134,11 @@ def missing(
     >>> [(fact.relation, fact.rank) for fact in found]
     [('party', 1), ('party', 2), ('party', 3)]
     """
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise InputError(f"k must be a whole number of at least 1, got {k!r}")
+    check_count("k", k)
     if not isinstance(known, KnownFacts):
-        _check_known(factors, [known] if isinstance(known, Facts) else list(known))
-        known = KnownFacts(known, factors)
+        sources = [known] if isinstance(known, Facts) else list(known)
+        known = KnownFacts(sources, factors)
+        _check_known(factors, sources, known)
     false = np.empty((0, 3), np.int32) if rejected is None else KnownFacts(rejected, factors).facts.triples
     only = None if entities is None else np.unique(factors.entities.ids(entities))
     relation_ids = _considered(factors) if relations is None else np.unique(factors.relations.ids(relations))
@@ -151,13 +152,12 @@ def missing(
     return MissingFacts(found, best.n_cells, best.n_scored, candidates)
 
 
-def _check_known(factors: Factors, known: list[Facts]) -> None:
+def _check_known(factors: Factors, sources: list[Facts], known: KnownFacts) -> None:
     """Facts of which the model knows no name are an error; facts without its training facts are a warning."""
-    over = [facts.over(factors.entities, factors.relations) for facts in known]
-    if any(len(facts) for facts in known) and not any(len(facts) for facts in over):
-        raise InputError("no known fact has names that the model contains; give the facts that it was fitted to")
+    if any(len(facts) for facts in sources):
+        known.check_not_empty()
     trained_on = factors.about.get("data", {}).get("facts", 0)
-    if trained_on and over and n_trained_on(factors, over[0], over[1:]) is None:
+    if trained_on and sources and n_trained_on(factors, sources[0], sources[1:]) is None:
         warnings.warn(
             f"the known facts do not include the {trained_on:,} that the model was fitted to, or were read in another "
             "way: some of those may be listed as missing",
@@ -251,9 +251,7 @@ def _facts(factors: Factors, known: KnownFacts, best: BestCells) -> list[Missing
     for rank, ((s, k, o), score, p) in enumerate(
         zip(best.cells.tolist(), best.scores.tolist(), best.probabilities.tolist(), strict=True), 1
     ):
-        probability = p if factors.has_probabilities else None
-        rate = 0.0 if rates is None else float(rates[k])
-        lift = None if probability is None or not rate else probability / rate
+        probability, lift = with_lift(factors, p, k, rates)
         names = factors.entities[s], factors.relations[k], factors.entities[o]
         found.append(MissingFact(*names, score, probability, rank, lift))
     return found

@@ -17,6 +17,16 @@ def base_rates(factors: Factors, known: KnownFacts | None = None) -> Vector | No
     return None if known is None else known.facts.counts() / np.maximum(known.facts.n_observed(), 1)
 
 
+def with_lift(
+    factors: Factors, probability: float, relation: int, rates: Vector | None
+) -> tuple[float | None, float | None]:
+    """The probability, None if the model has none, and its lift, None without a base rate of the relation."""
+    if not factors.has_probabilities:
+        return None, None
+    rate = 0.0 if rates is None else float(rates[relation])
+    return probability, probability / rate if rate else None
+
+
 def describe_probabilities(factors: Factors) -> str:
     """One sentence: which cells the probabilities are for, and what they assume; or that there are none."""
     found = factors.about.get("calibration")
