@@ -10,11 +10,11 @@ import click
 from .output import print_result
 from .reading_options import data_argument, reading_options
 from .shared_options import FILE, json_option, seed_option
+from .table_file import FORMATS, table_writer
 
 if TYPE_CHECKING:
     from ..data.facts import Facts
 
-FORMATS = ("tsv", "csv", "parquet", "jsonl")
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
@@ -25,7 +25,7 @@ SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 @click.option("-o", "--output", required=True, type=FILE, help="Folder for the files; it is made if there is none.")
 @click.option(
     "--to",
-    type=click.Choice(["tsv", "csv", "parquet", "jsonl"]),
+    type=click.Choice([suffix.removeprefix(".") for suffix in FORMATS]),
     default="tsv",
     show_default=True,
     help="Their format.",
@@ -70,8 +70,6 @@ def split(
 
 def _write(facts: Facts, path: Path) -> None:
     """Write facts with their weights or counts."""
-    from .table_file import table_writer
-
     columns = dict(zip(("subject", "relation", "object"), zip(*facts.named(), strict=True), strict=True))
     kinds = dict.fromkeys(columns, str)
     numbers = {"weight": facts.weights, "count": facts.times}
