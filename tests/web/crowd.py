@@ -1,13 +1,15 @@
 """A crowd at the server: `python crowd.py MODEL DATA [seconds]` measures what a bystander sees of it.
 
 2,000 idle connections, 100 that send a byte per second, and 50 clients that ask without pause, one time in a hundred
-for a fold-in; the bystander asks five questions per second.
+for a fold-in; the bystander, a process of its own, asks five questions per second.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import multiprocessing
 import random
 import resource
 import subprocess
@@ -62,30 +64,48 @@ async def slow(port: int) -> None:
 async def busy(port: int, questions: list[str], fold_in: str, statuses: Counter) -> None:
     while True:
         if random.random() < 0.01:
-            statuses[await exchange(port, "POST /api/fold-in", fold_in)] += 1
+            statuses["fold-in", await exchange(port, "POST /api/fold-in", fold_in)] += 1
         else:
-            statuses[await exchange(port, random.choice(questions))] += 1
+            statuses["question", await exchange(port, random.choice(questions))] += 1
 
 
-async def crowd(port: int, questions: list[str], fold_in: str, seconds: float, memory) -> None:
-    statuses, seen, times = Counter(), Counter(), []
-    before = memory()
-    tasks = [asyncio.create_task(idle(port)) for _ in range(IDLE)]
-    tasks += [asyncio.create_task(slow(port)) for _ in range(SLOW)]
-    tasks += [asyncio.create_task(busy(port, questions, fold_in, statuses)) for _ in range(BUSY)]
-    await asyncio.sleep(5)
-    end = time.monotonic() + seconds
+async def crowd(port: int, questions: list[str], fold_in: str, statuses: Counter) -> None:
+    tasks = [idle(port) for _ in range(IDLE)] + [slow(port) for _ in range(SLOW)]
+    await asyncio.gather(*tasks, *(busy(port, questions, fold_in, statuses) for _ in range(BUSY)))
+
+
+async def bystander(port: int, questions: list[str], seconds: float) -> tuple[Counter, list[float]]:
+    """Statuses and response times of one client at another address."""
+    seen, times, end = Counter(), [], time.monotonic() + seconds
     while time.monotonic() < end:
         start = time.monotonic()
         seen[await exchange(port, random.choice(questions), address="127.0.0.2")] += 1
         times.append(time.monotonic() - start)
         await asyncio.sleep(0.2)
-    for task in tasks:
-        task.cancel()
-    times.sort()
+    return seen, sorted(times)
+
+
+def send_crowd(port: int, questions: list[str], fold_in: str, seconds: float, results) -> None:
+    """The process of the crowd: its statuses."""
+    statuses = Counter()
+    with contextlib.suppress(TimeoutError):
+        asyncio.run(asyncio.wait_for(crowd(port, questions, fold_in, statuses), seconds))
+    results.put(statuses)
+
+
+def measure(port: int, questions: list[str], fold_in: str, seconds: float, memory) -> None:
+    results, before = multiprocessing.Queue(), memory()
+    process = multiprocessing.Process(target=send_crowd, args=(port, questions, fold_in, seconds + 5, results))
+    process.start()
+    time.sleep(5)
+    warm = memory()
+    seen, times = asyncio.run(bystander(port, questions, seconds))
+    after, statuses = memory(), results.get()
+    process.join()
     p50, p99 = (1000 * times[int(share * (len(times) - 1))] for share in (0.5, 0.99))
     print(f"bystander: {len(times)} questions, p50 {p50:.0f} ms, p99 {p99:.0f} ms, statuses {dict(seen)}")
-    print(f"busy clients: statuses {dict(statuses)}; memory grew by {(memory() - before) >> 10} MB")
+    print("busy clients:", ", ".join(f"{count} × {kind} {status}" for (kind, status), count in statuses.items()))
+    print(f"memory: {before >> 10} MB, {warm >> 10} after 5 s, {after >> 10} at the end")
 
 
 def main(model: str, data: str, seconds: float = 60.0) -> None:
@@ -103,7 +123,7 @@ def main(model: str, data: str, seconds: float = 60.0) -> None:
         pairs = [(rng.choice(factors.entities), rng.choice(factors.relations)) for _ in range(200)]
         questions = ["GET /api/ask?" + urlencode({"subject": s, "relation": r, "top": 10}) for s, r in pairs]
         facts = [{"relation": r, "role": "subject", "partner": s} for s, r in pairs[:3]]
-        asyncio.run(crowd(port, questions, json.dumps({"name": "new", "facts": facts}), seconds, memory))
+        measure(port, questions, json.dumps({"name": "new", "facts": facts}), seconds, memory)
     finally:
         server.kill()
         server.wait()

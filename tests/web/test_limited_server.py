@@ -12,27 +12,34 @@ pytest.importorskip("uvicorn", reason="needs relatent[serve]")
 from relatent.cli.serve import listen, served_hosts
 from relatent.web import limited_server
 from relatent.web.app import create_app
-from relatent.web.limited_server import RateLimit, limited_protocol
+from relatent.web.limited_server import BACKLOG, LimitedServer, RateLimit, limited_protocol
 
 REQUEST = b"GET /api/search?q=red HTTP/1.1\r\nhost: localhost\r\n\r\n"
 PATIENCE = 20.0  # seconds until a connection must be closed; the limits themselves are short
 
 
 @pytest.fixture
-def port(explorer, monkeypatch):
-    """The port of a server with short limits and two connections at most."""
+def server(explorer, monkeypatch):
+    """A server with short limits and two connections at most."""
     import uvicorn
 
     for name in ("RECEIVE_SECONDS", "KEEP_ALIVE_SECONDS"):
         monkeypatch.setattr(limited_server, name, 0.3)
     protocol = limited_protocol(2)
-    server = uvicorn.Server(uvicorn.Config(create_app(explorer), http=protocol, log_level="error"))
+    config = uvicorn.Config(create_app(explorer), http=protocol, backlog=BACKLOG, log_level="error")
+    server = LimitedServer(config)
     with listen("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
-        yield listener.getsockname()[1]
+        server.port = listener.getsockname()[1]
+        yield server
         server.should_exit = True
         thread.join(PATIENCE)
+
+
+@pytest.fixture
+def port(server):
+    return server.port
 
 
 def connect(port, sent=b""):
@@ -69,6 +76,17 @@ def test_idle_connections_give_way_to_new_ones(port, monkeypatch):
     assert received(connect(port, REQUEST)).startswith(b"HTTP/1.1 200")
     assert not received(idle[0])
     idle[1].close()
+
+
+def test_a_crowd_that_arrives_at_once_is_not_dropped(server):
+    received(connect(server.port, REQUEST))
+    release = threading.Event()
+    server.servers[0].get_loop().call_soon_threadsafe(release.wait, PATIENCE)  # the event loop accepts nobody
+    try:
+        for client in [socket.create_connection(("127.0.0.1", server.port), timeout=0.9) for _ in range(3 * BACKLOG)]:
+            client.close()  # a connection that is dropped is tried again after a second
+    finally:
+        release.set()
 
 
 def test_an_aborted_upload_is_not_an_error(port, caplog):

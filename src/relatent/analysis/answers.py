@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MARK, OMIT, ONLY = "mark", "omit", "only"  # how known answers are treated
-BLOCK_SCORES = 1 << 24  # scores computed at a time: 64 MB in single precision
+BLOCK_SCORES = 1 << 20  # scores computed at a time, which stay in the cache,
+MIN_BLOCK_RELATIONS = 16  # of at least so many relations: each block reads A once
 MIN_PROBABILITY = 0.5  # of a prediction that moves its section to the front
 MAX_KNOWN_SHOWN = 25  # known facts per section
 
@@ -117,7 +119,9 @@ def answers(
         theta[known_ids] = -np.inf
     elif treat_known == ONLY:
         theta[np.setdiff1d(np.arange(len(theta)), known_ids)] = -np.inf
-    found = _answer_list(factors, names, theta, best_first(theta, k), known_ids, ids[1], base_rates(factors, known))
+    chosen, rates = best_first(theta, k), base_rates(factors, known)
+    relations = chosen if ids[1] is None else np.full(len(chosen), ids[1])
+    found = _answer_list(factors, names, chosen, theta[chosen], relations, _ranks(chosen, known_ids), rates)
     return Answers(("subject", "relation", "object")[place], len(known_ids), found)
 
 
@@ -130,18 +134,20 @@ def entity_sections(
     """
     i, rates = int(factors.entities.ids(entity)), base_rates(factors, known)
     sections = []
-    for relation_id, role, theta in _all_scores(factors, i):
-        known_ids: Ids = np.empty(0, np.int64)
+    for relations, role, theta in _all_scores(factors, i):
+        known_ids: list[Ids] = [np.empty(0, np.int64)] * len(theta)
         if known is not None:
-            known_ids = known.objects(i, relation_id) if role == "subject" else known.subjects(relation_id, i)
-        shown = known_ids[best_first(theta[known_ids], MAX_KNOWN_SHOWN)]
-        listed = _answer_list(factors, factors.entities, theta, shown, known_ids, relation_id, rates)
-        theta[known_ids] = -np.inf
-        factors.drop_wrong_types(theta, relation_id, 2 if role == "subject" else 0)
-        predicted = _answer_list(
-            factors, factors.entities, theta, best_first(theta, k), known_ids[:0], relation_id, rates
-        )
-        sections.append(EntitySection(factors.relations[relation_id], role, len(known_ids), listed, predicted))
+            known_ids = known.partners_by_relation(i, relations, of_objects=role == "object")
+        shown = [ids[best_first(row[ids], MAX_KNOWN_SHOWN)] for row, ids in zip(theta, known_ids, strict=True)]
+        listed = _answer_lists(factors, theta, relations, shown, True, rates)
+        for row, relation, ids in zip(theta, relations, known_ids, strict=True):
+            row[ids] = -np.inf
+            factors.drop_wrong_types(row, relation, 2 if role == "subject" else 0)
+        predicted = _answer_lists(factors, theta, relations, [best_first(row, k) for row in theta], False, rates)
+        sections += [
+            EntitySection(factors.relations[relation], role, len(ids), *found)
+            for relation, ids, *found in zip(relations, known_ids, listed, predicted, strict=True)
+        ]
     return sorted(sections, key=_sort_key)
 
 
@@ -152,43 +158,50 @@ def _sort_key(section: EntitySection) -> tuple[bool, bool, float]:
     return not is_likely, not section.n_known, -(score if probability is None else probability)
 
 
-def _all_scores(factors: Factors, i: int) -> Iterator[tuple[int, str, Vector]]:
-    """θ of every cell of an entity: relation, role, and (N,) scores."""
+def _all_scores(factors: Factors, i: int) -> Iterator[tuple[range, str, Matrix]]:
+    """θ of every cell of an entity, by blocks: m relations, role, and scores (m, N)."""
     K, N = len(factors.relations), len(factors.entities)
-    block = K if factors.exclusive else max(1, BLOCK_SCORES // N)  # exclusive relations are scored together
+    block = K if factors.exclusive else max(MIN_BLOCK_RELATIONS, BLOCK_SCORES // N)  # exclusive: scored together
     for low in range(0, K, block):
-        high = min(low + block, K)
+        relations = range(low, min(low + block, K))
         for role in ("subject", "object"):
             times, back = factors.relation_matrices.times, role == "object"
-            rows = np.concatenate([times(factors.A[i : i + 1], k, back=back) for k in range(low, high)])  # (m, r)
-            theta: Matrix = rows @ factors.A.T + factors.bias[low:high, None]  # (m, N)
-            for relation_id in range(low, high):
-                scores = (
-                    against_others(theta, np.full(N, relation_id)) if factors.exclusive else theta[relation_id - low]
-                )
-                yield relation_id, role, scores
+            rows = np.concatenate([times(factors.A[i : i + 1], k, back=back) for k in relations])  # (m, r)
+            theta: Matrix = rows @ factors.A.T
+            theta += factors.bias[relations.start : relations.stop, None]
+            if factors.exclusive:
+                theta = np.stack([against_others(theta, np.full(N, k)) for k in relations])
+            yield relations, role, theta
+
+
+def _answer_lists(
+    factors: Factors, theta: Matrix, relations: range, chosen: list[Ids], is_known: bool, rates: Vector | None
+) -> list[list[Answer]]:
+    """The chosen entities of each row of θ, one row per relation, as answers; all of them are known, or none is."""
+    rows, ids = np.repeat(np.arange(len(chosen)), [len(ids) for ids in chosen]), np.concatenate(chosen)
+    ranks = np.concatenate([np.zeros(len(ids), np.int64) if is_known else np.arange(len(ids)) + 1 for ids in chosen])
+    found = iter(_answer_list(factors, factors.entities, ids, theta[rows, ids], relations.start + rows, ranks, rates))
+    return [list(islice(found, len(ids))) for ids in chosen]
 
 
 def _answer_list(
-    factors: Factors,
-    names: Names,
-    theta: Vector,
-    chosen: Ids,
-    known: Ids,
-    relation: int | None,
-    rates: Vector | None,
+    factors: Factors, names: Names, chosen: Ids, theta: Vector, relations: Ids, ranks: Ids, rates: Vector | None
 ) -> list[Answer]:
-    """The chosen entries of θ as answers, best first; relation: None if relations are the answers."""
-    relations = chosen if relation is None else np.full(len(chosen), relation)
-    is_known = np.isin(chosen, known)
-    ranks = np.cumsum(~is_known)  # those above an answer are all chosen, or known and left out
-    p = np.atleast_1d(factors.link.probability(theta[chosen], relations)).tolist()
+    """Chosen candidates, their scores, relations and ranks, 0 if known, as answers; all arrays (n,)."""
+    p = np.atleast_1d(factors.link.probability(theta, relations)).tolist()
     found = []
-    for j, i in enumerate(chosen.tolist()):
-        probability, lift = with_lift(factors, p[j], relations[j], rates)
-        rank = None if is_known[j] else int(ranks[j])
-        found.append(Answer(names[i], float(theta[i]), probability, bool(is_known[j]), rank, lift))
+    for i, score, relation, rank, probability in zip(
+        chosen.tolist(), theta.tolist(), relations.tolist(), ranks.tolist(), p, strict=True
+    ):
+        shown, lift = with_lift(factors, probability, relation, rates)
+        found.append(Answer(names[i], score, shown, not rank, rank or None, lift))
     return found
+
+
+def _ranks(chosen: Ids, known: Ids) -> Ids:
+    """Ranks of candidates, best first, among those that are not known; 0 if known."""
+    is_known = np.isin(chosen, known)
+    return np.where(is_known, 0, np.cumsum(~is_known))  # those above one are all chosen, or known and left out
 
 
 def one_fact(factors: Factors, known: KnownFacts | None, subject: str, relation: str, object: str) -> Answer:
@@ -201,7 +214,8 @@ def one_fact(factors: Factors, known: KnownFacts | None, subject: str, relation:
         int(x) for x in (factors.entities.ids(subject), factors.relations.ids(relation), factors.entities.ids(object))
     )
     known_ids: Ids = np.empty(0, np.int64) if known is None else known.objects(s, k)
-    [found] = _answer_list(factors, factors.entities, theta, np.array([o]), known_ids, k, base_rates(factors, known))
+    cell, rates = np.array([o]), base_rates(factors, known)
+    [found] = _answer_list(factors, factors.entities, cell, theta[cell], np.array([k]), _ranks(cell, known_ids), rates)
     is_above = theta > theta[o]
     if factors.types is not None:
         allowed = factors.types.allowed(k, 2)

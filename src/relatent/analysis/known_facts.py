@@ -98,6 +98,10 @@ class KnownFacts:
         offsets = np.arange(len(places)) - np.repeat(np.cumsum(stops - starts) - (stops - starts), stops - starts)
         return places, keys[starts[places] + offsets] - first[places]
 
+    def partners_by_relation(self, entity: int, relations: range, *, of_objects: bool) -> list[Ids]:
+        """Known answers for an entity as subject, or as object, of each relation."""
+        return self._partners(self._by_object if of_objects else self._by_subject, entity, relations)
+
     def listed(self, entity: int) -> EntityCells:
         """All listed cells of an entity, as subject and then as object: facts, and unobserved cells."""
         parts = [
@@ -125,8 +129,7 @@ class KnownFacts:
 
     def _cells_of(self, role: int, entity: int, keys: NDArray[np.int64], is_fact: bool) -> EntityCells:
         """The listed cells with an entity at one end, without those with itself."""
-        first = (np.arange(self.n_relations) * np.int64(self.n) + entity) * self.n
-        partners = [keys[slice(*np.searchsorted(keys, (low, low + self.n)))] - low for low in first.tolist()]
+        partners = self._partners(keys, entity, range(self.n_relations))
         relation = np.repeat(np.arange(self.n_relations), [len(ids) for ids in partners])
         partner = np.concatenate(partners)
         relation, partner = relation[partner != entity], partner[partner != entity]
@@ -137,6 +140,11 @@ class KnownFacts:
             np.full(len(partner), float(is_fact)),
             self._weights(role, entity, relation, partner) if is_fact else np.zeros(len(partner)),
         )
+
+    def _partners(self, keys: NDArray[np.int64], entity: int, relations: range) -> list[Ids]:
+        first = (np.arange(relations.start, relations.stop) * np.int64(self.n) + entity) * self.n
+        starts, stops = (np.searchsorted(keys, ends).tolist() for ends in (first, first + self.n))
+        return [keys[start:stop] - low for start, stop, low in zip(starts, stops, first.tolist(), strict=True)]
 
     def _weights(self, role: int, entity: int, relation: Ids, partner: Ids) -> Vector:
         """The weights of these facts of an entity."""

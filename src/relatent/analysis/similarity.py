@@ -22,6 +22,8 @@ from ..errors import InputError
 from ..model.factors import Factors, best_first
 from ..result_tables import ResultList, result_record
 
+ROWS_PER_BLOCK = 1 << 12  # converted to float64 at a time
+
 
 @result_record
 class SimilarEntity(NamedTuple):
@@ -68,10 +70,10 @@ def profiles(factors: Factors) -> Matrix:
 
 def profile_basis(factors: Factors) -> Matrix:
     """E^½, (r, r), which maps entity vectors to profiles."""
-    A = factors.A.astype(np.float64)
-    centred = A - A.mean(axis=0)
-    G, R = gram.product(centred, centred), factors.relation_matrices.astype(np.float64)
-    E = sum(gram.quadratic(R_k[None], G).normal for R_k in R)
+    A, mean = factors.A, factors.A.mean(axis=0, dtype=np.float64)
+    blocks = (A[low : low + ROWS_PER_BLOCK] - mean for low in range(0, len(A), ROWS_PER_BLOCK))
+    G = sum((block.T @ block for block in blocks), np.zeros(2 * mean.shape))
+    E = sum(gram.quadratic(R_k[None], G).normal for R_k in factors.relation_matrices.astype(np.float64))
     eigenvalues, U = np.linalg.eigh(E)
     return U * np.sqrt(np.maximum(eigenvalues, 0))  # type: ignore[no-any-return]
 

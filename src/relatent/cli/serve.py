@@ -22,8 +22,6 @@ from .shared_options import json_option
 if TYPE_CHECKING:
     from ..web.explorer import Explorer
 
-MAX_PENDING_CONNECTIONS = 1024
-
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
@@ -143,7 +141,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-        listener.listen(MAX_PENDING_CONNECTIONS)
+        listener.listen()
     except OSError as error:
         listener.close()
         raise InputError(_why_not_listening(host, port, error)) from error

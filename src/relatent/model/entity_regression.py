@@ -187,7 +187,7 @@ def noise_variance(model: Model, prior: EntityPrior) -> float:
     mean = weights @ prior.means
     moments = np.linalg.inv(prior.precision) + (prior.means * weights[:, None]).T @ prior.means
     means = np.einsum("i,kij,j->k", mean, R, mean, optimize=True)
-    squares = gram.quadratic(R, moments).sum_of_squares + float(b @ (2 * means + b))
+    squares = sum(gram.quadratic(R_k[None], moments).sum_of_squares for R_k in R) + float(b @ (2 * means + b))
     l2 = _number(model.penalty, "entities") if model.penalty is not None and model.penalty.name == "l2" else 0.0
     shrinkage = l2 * float(np.trace(moments)) / len(model.A)
     return float(np.clip(np.mean(means + b) - (squares + shrinkage) / len(R), 1e-6, 0.25))
@@ -212,7 +212,8 @@ class SquaredSolver:
         if self.others:
             own = np.zeros(A.shape[1]) if leave_out is None else A[leave_out].astype(np.float64)
             G, total = gram.product(A, A) - np.outer(own, own), A.sum(axis=0, dtype=np.float64) - own
-            self.E = self.others * gram.quadratic(self.R, G).normal
+            normals = (gram.quadratic(R_k[None], G).normal for R_k in self.R)
+            self.E = self.others * sum(normals, np.zeros_like(self.E))
             self.f = -self.others * (self.bias @ (self.R @ total + self.R.transpose(0, 2, 1) @ total))
 
     def loss(self, A: Matrix, i: int, cells: EntityCells, a: Vector | None = None) -> SquaredLoss:

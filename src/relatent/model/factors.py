@@ -30,6 +30,7 @@ from . import fold_in as folding
 from . import model_file
 from .about import origin
 from .entity_prior import EntityPrior, entity_prior
+from .entity_regression import noise_variance
 from .entity_types import EntityTypes
 from .fold_in_defaults import FOLD_IN_OTHERS
 from .links import Link, LogisticLink, RelationLinks, UnlistedLink
@@ -323,6 +324,11 @@ class Factors(Result):
     def entity_prior(self) -> EntityPrior | None:
         """The distribution of the entity vectors."""
         return entity_prior(self.A)
+
+    @cached_property
+    def noise_variance(self) -> float:
+        """The residual variance of least squares; 1 without a distribution of the entity vectors."""
+        return 1.0 if self.entity_prior is None else noise_variance(self, self.entity_prior)
 
     def save(self, path: str | Path) -> None:
         """Write the model to one file, completely or not at all.

@@ -34,6 +34,10 @@ class NamedModel(Model, Protocol):
     def entity_prior(self) -> EntityPrior | None:
         """The distribution of the entity vectors."""
 
+    @property
+    def noise_variance(self) -> float:
+        """The residual variance of least squares."""
+
 
 class FoldedIn(NamedTuple):
     """The vectors of all entities, old and new, and the names of those folded in."""
@@ -61,13 +65,13 @@ def fold_in(
     model.relations.ids(list(facts.relations))  # raises if the model does not know one of them
     grown = model.entities.extended([name for name in names if name not in model.entities])
     chosen = grown.ids(names)
-    solve = solver(model, others, _penalty(model, chosen[chosen < len(model.A)], l2_entities), random_state)
-    cells = cells_of_entities(facts.over(grown, model.relations), chosen)
-    A = np.zeros((len(grown), model.A.shape[1]), model.A.dtype)
-    A[: len(model.A)] = model.A
-    A[chosen] = 0  # until its vector is found, an entity has no influence on the others
-    share_facts = any(np.isin(listed.partner, chosen).any() for listed in cells)
-    with one_blas_thread():
+    with one_blas_thread():  # several threads for matrices this small wait for each other on a busy machine
+        solve = solver(model, others, _penalty(model, chosen[chosen < len(model.A)], l2_entities), random_state)
+        cells = cells_of_entities(facts.over(grown, model.relations), chosen)
+        A = np.zeros((len(grown), model.A.shape[1]), model.A.dtype)
+        A[: len(model.A)] = model.A
+        A[chosen] = 0  # until its vector is found, an entity has no influence on the others
+        share_facts = any(np.isin(listed.partner, chosen).any() for listed in cells)
         for _ in range(ROUNDS if share_facts else 1):
             solve.sum_all_cells(A)
             for i, listed in zip(chosen.tolist(), cells, strict=True):
@@ -82,7 +86,8 @@ def _penalty(model: NamedModel, refolded: Ids, l2_entities: float | None) -> Pen
     prior = entity_prior(model.A, refolded) if len(refolded) else model.entity_prior
     scale = 1.0
     if prior is not None and loss_name(model) == "squared":
-        scale = 2 * noise_variance(model, prior)  # Gaussian noise: −log p = (x − θ)² / 2σ²
+        variance = noise_variance(model, prior) if len(refolded) else model.noise_variance
+        scale = 2 * variance  # Gaussian noise: −log p = (x − θ)² / 2σ²
     return PenaltyOnEntity(model.relation_matrices, model.penalty, prior, scale)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..analysis.entity_map import MAX_ENTITIES_TSNE, Points, default_method, project, tsne_note
 from ..analysis.groups import group_labels, group_members, typical_facts
-from ..analysis.similarity import profile_basis, unit_rows
+from ..analysis.similarity import ROWS_PER_BLOCK, profile_basis, unit_rows
 from ..arrays import Ids, Matrix
 from ..backend.blas_threads import one_thread
 from ..model.factors import Factors
@@ -20,7 +20,6 @@ from .response_types import GroupList, GroupPage, GroupSummary, MapInfo, MapLayo
 
 MEMBERS_IN_SUMMARY = 12
 NO_GROUP = 0xFFFF  # group number of an entity without a group
-ROWS_PER_BLOCK = 1 << 16  # rows turned into profiles at a time
 
 
 class ExplorerMap:

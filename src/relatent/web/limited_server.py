@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
+import sys
 import time
-from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -18,12 +19,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 MAX_CONNECTIONS = 1000  # with more, the one that has been idle for longest is closed
 SPARE_DESCRIPTORS = 150  # for files, the accepted connections of one round of the event loop, and libraries
 BACKLOG = 100  # connections that the event loop accepts at once
+MAX_PENDING_CONNECTIONS = 4096  # that the system keeps until the event loop accepts them; it drops the others
 RECEIVE_SECONDS = 10.0  # to send a request, from its first byte or the connection on
 RESPONSE_SECONDS = 60.0  # to compute the response and to send it to a client that reads slowly
 KEEP_ALIVE_SECONDS = 15.0  # between requests
 SHUTDOWN_SECONDS = 2  # time that running requests have after Ctrl-C
 MAX_LOG_LINES = 20  # per LOG_SECONDS
 LOG_SECONDS = 60.0
+SWITCH_SECONDS = 0.0005  # for which a thread keeps the interpreter while the event loop waits for it
 
 
 class LimitedProtocol(H11Protocol):
@@ -101,7 +104,17 @@ class RateLimit(logging.Filter):
         return self._count <= MAX_LOG_LINES
 
 
-def serve_app(app: ASGIApp, listener: Any) -> None:
+class LimitedServer(uvicorn.Server):
+    """uvicorn's server; it sets the number of pending connections to `backlog`, which a crowd exceeds at once."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen for requests."""
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(MAX_PENDING_CONNECTIONS)
+
+
+def serve_app(app: ASGIApp, listener: socket.socket) -> None:
     """Serve until Ctrl-C."""
     config = uvicorn.Config(
         app,
@@ -117,8 +130,9 @@ def serve_app(app: ASGIApp, listener: Any) -> None:
     limit = RateLimit()
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(limit)
+    sys.setswitchinterval(SWITCH_SECONDS)
     with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run(sockets=[listener])
+        LimitedServer(config).run(sockets=[listener])
 
 
 def _affordable_connections() -> int:
