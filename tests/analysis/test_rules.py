@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import relatent
-from relatent.analysis import rules as module
-from relatent.analysis.rules import StepGraph, rule_paths
+from relatent.analysis.rules import rule_paths
 from relatent.errors import InputError
+from relatent.model import step_graph
+from relatent.model.step_graph import StepGraph
 from sparse_graphs import sparse_graph
 
 
@@ -58,7 +59,7 @@ def test_support_and_confidence_are_those_of_a_plain_count():
 
 def test_many_subjects_are_sampled(films, monkeypatch):
     exact = relatent.rules(films, relations=["citizen_of"], k=1)[0]
-    monkeypatch.setattr(module, "MAX_SUBJECTS", 300)
+    monkeypatch.setattr(step_graph, "MAX_SUBJECTS", 300)
     sampled = relatent.rules(films, relations=["citizen_of"], k=1)[0]
     assert sampled.body == exact.body
     assert sampled.confidence == pytest.approx(exact.confidence, abs=0.06)

@@ -10,8 +10,9 @@ from sklearn.base import clone
 import relatent
 from interruptions import InterruptedFitError, interrupt_at
 from relatent.baselines import clauses, mln
+from relatent.baselines.clause_weights import loss_and_gradient
 from relatent.baselines.clauses import BODIES, CHAINS, Atom, Clause, Evidence, Shape
-from relatent.baselines.mln import Likelihood, MarkovLogic, loss_and_gradient
+from relatent.baselines.mln import Likelihood, MarkovLogic
 from relatent.data.heldout import HeldOut
 from relatent.data.names import Names
 from relatent.errors import ConvergenceWarning, InputError
@@ -437,12 +438,6 @@ def test_cross_validation_takes_it_as_any_other_estimator():
 def test_one_entity_that_relates_to_itself():
     model = MarkovLogic(l2=0.01).fit(relatent.Facts.from_arrays([0], [0], [0]))
     assert model.factors_.probability(0, 0, 0) > 0.5
-
-
-def test_data_too_large_for_a_table_of_scores_is_refused():
-    facts = relatent.Facts.from_arrays([0], [0], [1], n_entities=5000, n_relations=2)
-    with pytest.raises(InputError, match=r"at most 20,000,000, got 50,000,000; .* or use RescalLogit"):
-        MarkovLogic().fit(facts)
 
 
 @pytest.mark.parametrize(

@@ -285,7 +285,7 @@ def forged(path: Path, arrays: dict | None = None, **changes: object) -> None:
     ("changes", "message"),
     [
         ({"format": "other"}, "is not a relatent model; give a file written by Factors.save"),
-        ({"format_version": 7}, "has format version 7, this relatent reads up to 6; upgrade relatent"),
+        ({"format_version": 8}, "has format version 8, this relatent reads up to 7; upgrade relatent"),
         ({"format_version": 5, "loss": None, "penalty": None}, "has a structure this relatent does not know"),
         (
             {

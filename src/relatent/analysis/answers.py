@@ -169,6 +169,8 @@ def _all_scores(factors: Factors, i: int) -> Iterator[tuple[range, str, Matrix]]
             rows = np.concatenate([times(factors.A[i : i + 1], k, back=back) for k in relations])  # (m, r)
             theta: Matrix = rows @ factors.A.T
             theta += factors.bias[relations.start : relations.stop, None]
+            if factors.rules is not None:
+                theta += np.concatenate([factors.rules.rows(np.array([i]), k, of_objects=back) for k in relations])
             if factors.exclusive:
                 theta = np.stack([against_others(theta, np.full(N, k)) for k in relations])
             yield relations, role, theta

@@ -78,6 +78,7 @@ class _BestSoFar:
         """What probability and score no cell of the region exceeds: where there is more, the search begins."""
         ends = [float(self.lengths[ids].max(initial=0)) for ids in (region.subjects, region.objects)]
         score = float(self.bias[region.relation] + self.norms[region.relation] * ends[0] * ends[1])
+        score = min(LIMIT, score + _most_by_rules(self.factors, region.relation))
         return float(self._probabilities(np.array([score]), region.relation)[0]), score
 
     def add(self, region: Region) -> Iterator[float]:
@@ -131,7 +132,10 @@ class _BestSoFar:
         ids, position = np.unique(np.concatenate([s, o]), return_inverse=True)
         A, s, o = self.factors.A[ids].astype(np.float64), position[: len(s)], position[len(s) :]
         if not self.factors.exclusive:
-            return scores(A, self.R, self.bias, s, np.full(len(s), relation), o).astype(np.float32)
+            theta = scores(A, self.R, self.bias, s, np.full(len(s), relation), o)
+            if self.factors.rules is not None:
+                theta += self.factors.rules.cells(ids[s], relation, ids[o])
+            return theta.astype(np.float32)
         everything = np.broadcast_arrays(s[:, None], np.arange(len(self.bias)), o[:, None])
         theta = scores(A, self.R, self.bias, *everything)
         return against_others(theta.T, np.full(len(s), relation)).astype(np.float32)
@@ -158,11 +162,15 @@ class _BestSoFar:
         return self._limits[relation]
 
 
+def _most_by_rules(factors: Factors, relation: int) -> float:
+    return 0.0 if factors.rules is None else factors.rules.largest(relation)
+
+
 class _Tiles:
     """The cells of a region in the order in which they are visited, and bounds of their scores."""
 
     def __init__(self, factors: Factors, region: Region, norm: float, lengths: Vector):
-        self.region, A, k = region, factors.A, region.relation
+        self.region, self.rules, A, k = region, factors.rules, factors.A, region.relation
         bias, o = float(factors.bias[k]), region.objects
         mean = A[o].mean(axis=0, dtype=np.float64)
         distances = np.linalg.norm(A[o] - mean.astype(A.dtype), axis=1)
@@ -170,6 +178,7 @@ class _Tiles:
         self.objects, self.distances = o[order], distances[order]
         Q = factors.relation_matrices.times(A[region.subjects], k)
         at_mean, sizes = Q @ mean + bias, np.linalg.norm(Q, axis=1)
+        at_mean += min(LIMIT, _most_by_rules(factors, k))
         by_bound = np.argsort(-(at_mean + sizes * self.distances[0]), kind="stable")
         self.subjects, self.at_mean, self.sizes = region.subjects[by_bound], at_mean[by_bound], sizes[by_bound]
         self.Q, self.columns, self.bias = Q[by_bound], A[self.objects], factors.bias[k].astype(A.dtype)
@@ -206,6 +215,9 @@ class _Tiles:
         theta: Matrix = self._space[: rows * n_columns].reshape(rows, n_columns)
         np.matmul(self.Q[low : low + rows], self.columns[:n_columns].T, out=theta)
         theta += self.bias
+        if self.rules is not None:
+            added = self.rules.rows(self.subjects[low : low + rows], self.region.relation)
+            theta += added[:, self.objects[:n_columns]]
         part = self._left_out[slice(*np.searchsorted(self._left_out[:, 0], [low, low + rows]))]
         part = part[part[:, 1] < n_columns]
         theta[part[:, 0] - low, part[:, 1]] = -np.inf

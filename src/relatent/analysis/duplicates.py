@@ -28,6 +28,7 @@ from ..deprecation import renamed_arguments
 from ..errors import ConvergenceWarning, InputError, PoorFitWarning
 from ..fit.estimators.als import RescalALS
 from ..model.factors import Factors
+from ..model.rule_scores import check_has_vectors
 from ..progress import Progress, reporting, silent
 from ..random_state import RandomState, to_seed
 from .duplicate_features import FEATURE_SIGNS, HALVES_BY_COUNTS, MIN_FACTS, CandidatePairs, candidate_pairs
@@ -99,6 +100,7 @@ def duplicates(
     (3, ['pairs', 'merges'])
     """
     _check_arguments(k, threshold, prior, shared)
+    check_has_vectors(factors.A)
     entity_id = None if entity is None else int(factors.entities.ids(entity))
     facts = known.over(factors.entities, factors.relations)
     _check_facts(facts)

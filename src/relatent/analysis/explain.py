@@ -126,6 +126,7 @@ def explain(
     A, R_k = factors.A.astype(np.float64), factors.relation_matrices[relation_id].astype(np.float64)
     strongest = _strongest(_influences(factors, known, cell, k), k)
     probability = float(factors.probability(*cell))
+    paths = rule_paths(known.steps, *cell, k)
     return Explanation(
         *_names(factors, cell),
         float(factors.score(*cell)),
@@ -133,8 +134,8 @@ def explain(
         float(factors.bias[relation_id]),
         [Reason(*_names(factors, fact), value) for fact, value in strongest],
         _components(A, R_k, factors.entities, s, o, k),
-        _sentence(factors, cell, probability, strongest, known),
-        rule_paths(known.steps, *cell, k),
+        _sentence(factors, cell, probability, strongest, known, paths),
+        paths,
     )
 
 
@@ -146,6 +147,8 @@ def first_reason(factors: Factors, known: KnownFacts, cell: Cell) -> Reason | No
 
 def _influences(factors: Factors, known: KnownFacts, cell: Cell, k: int) -> dict[Cell, float]:
     """The influence on a cell of the facts of its two entities, also through neighbours that the two share."""
+    if not factors.rank:  # a model of rules; `paths` are its reasons
+        return {}
     s, relation, o = cell
     A, R_k = factors.A.astype(np.float64), factors.relation_matrices[relation].astype(np.float64)
     subjects, objects = known.ends(relation)
@@ -195,6 +198,8 @@ def _names(factors: Factors, cell: Cell) -> tuple[str, str, str]:
 
 def _components(A: Matrix, R_k: Matrix, names: Names, s: int, o: int, k: int) -> list[LatentComponent]:
     """The largest terms of a_sᵀ U S Vᵀ a_o, with the entities that have the largest values on each side."""
+    if not len(R_k):
+        return []
     U, S, Vt = np.linalg.svd(R_k)
     terms = (A[s] @ U) * S * (Vt @ A[o])
     largest = np.argsort(-np.abs(terms), kind="stable")[:k]
@@ -216,11 +221,18 @@ def _examples(names: Names, values: Vector, excluded: int) -> list[str]:
 
 
 def _sentence(
-    factors: Factors, cell: Cell, probability: float, strongest: list[tuple[Cell, float]], known: KnownFacts
+    factors: Factors,
+    cell: Cell,
+    probability: float,
+    strongest: list[tuple[Cell, float]],
+    known: KnownFacts,
+    paths: list[RulePath],
 ) -> str:
     """The strongest reason in words, with other entities that have both the reason and the fact in question."""
     is_known = bool(np.isin(cell[2], known.objects(cell[0], cell[1])))
     claim = " ".join(_shown(factors, cell)) + (" is known" if is_known else "")
+    if not factors.rank and paths:
+        return f"{claim}: predicted by {paths[0].body} ⇒ {paths[0].head}."
     if not strongest or strongest[0][1] <= 0:
         return f"{claim}: no known fact supports it."
     fact = strongest[0][0]

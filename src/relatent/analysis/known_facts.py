@@ -15,7 +15,7 @@ from ..data.facts_union import union
 from ..errors import InputError
 from ..model.entity_regression import EntityCells
 from ..model.factors import Factors
-from .rules import StepGraph
+from ..model.step_graph import StepGraph
 
 
 class KnownFacts:

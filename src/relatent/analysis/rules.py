@@ -9,25 +9,17 @@ the head where it has many.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
-from ..arrays import Ids
 from ..data.facts import Facts
+from ..data.names import Names
 from ..errors import InputError
+from ..model.step_graph import MAX_BODIES, Body, StepGraph
 from ..random_state import RandomState, to_generator
 from ..result_tables import ResultList, result_record
-
-MAX_SUBJECTS = 2000  # of a head, for which the body of a rule is counted
-SAMPLED_FACTS = 100  # of a head, from which bodies are found
-MAX_BODIES = 40  # counted per head
-MAX_EDGES = 1000  # of an entity that are followed; of more, the first
-Body = tuple[int, ...]  # one or two steps: 2 k forwards, 2 k + 1 backwards
 
 
 @result_record
@@ -83,89 +75,18 @@ def rules(
         for body in graph.candidates(head, rng):
             support, size = graph.count(body, head, rng)
             if support >= min_support:
-                found.append(Rule(*graph.texts(body, head), round(support), support / size))
+                found.append(Rule(*_texts(facts.relations, body, head), round(support), support / size))
     found.sort(key=lambda rule: (-rule.confidence, -rule.support, rule.body, rule.head))
     return ResultList(found[:k])
 
 
-class StepGraph:
-    """Known facts as steps from entity to entity, without those of an entity with itself."""
-
-    def __init__(self, facts: Facts):
-        self.facts, self.n = facts, facts.n_entities
-        self._matrices: dict[int, sp.csr_matrix] = {}
-
-    @cached_property
-    def _edges(self) -> tuple[Ids, Ids, Ids]:
-        """Where the edges of each entity start, (N + 1,); the step and the end of each edge."""
-        s, k, o = self.facts.triples[self.facts.subjects != self.facts.objects].T
-        sources = np.concatenate([s, o])
-        order = np.argsort(sources, kind="stable")
-        steps, ends = np.concatenate([2 * k, 2 * k + 1])[order], np.concatenate([o, s])[order]
-        return np.searchsorted(sources[order], np.arange(self.n + 1)), steps, ends
-
-    def edges(self, entity: int) -> tuple[Ids, Ids]:
-        """The steps from an entity, and where they lead."""
-        starts, steps, ends = self._edges
-        own = slice(starts[entity], min(starts[entity + 1], starts[entity] + MAX_EDGES))
-        return steps[own], ends[own]
-
-    def matrix(self, step: int) -> sp.csr_matrix:
-        """Which entities a step connects."""
-        if step not in self._matrices:
-            X = self.facts.matrix(step // 2, np.float32)
-            X = X - sp.diags(X.diagonal())
-            X = sp.csr_matrix(X if step % 2 == 0 else X.T)
-            X.eliminate_zeros()
-            self._matrices[step] = X
-        return self._matrices[step]
-
-    def bodies(self, s: int, head: int, o: int) -> dict[Body, list[int]]:
-        """The bodies that hold for a pair, each with the entities on the way."""
-        steps, ends = self.edges(s)
-        found: dict[Body, list[int]] = {(step,): [] for step in steps[ends == o].tolist() if step != 2 * head}
-        back, middle = self.edges(o)
-        here, there = np.isin(ends, middle), np.isin(middle, ends)
-        second: dict[int, list[int]] = {}
-        for step, z in zip(back[there].tolist(), middle[there].tolist(), strict=True):
-            second.setdefault(z, []).append(step ^ 1)  # seen from z
-        for first, z in zip(steps[here].tolist(), ends[here].tolist(), strict=True):
-            for last in second[z]:
-                found.setdefault((first, last), []).append(z)
-        return found
-
-    def candidates(self, head: int, rng: np.random.Generator) -> list[Body]:
-        """Bodies that hold for most of some facts of a relation."""
-        cells = self.facts.triples[self.facts.starts[head] : self.facts.starts[head + 1]]
-        cells = cells[cells[:, 0] != cells[:, 2]]
-        if len(cells) > SAMPLED_FACTS:
-            cells = cells[rng.choice(len(cells), SAMPLED_FACTS, replace=False)]
-        counts = Counter(body for s, _, o in cells.tolist() for body in self.bodies(s, head, o))
-        return [body for body, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MAX_BODIES]]
-
-    def count(self, body: Body, head: int, rng: np.random.Generator) -> tuple[float, float]:
-        """How many facts of the head a body predicts, and how many pairs it has whose x has facts of the head."""
-        X = self.matrix(2 * head)
-        subjects = np.flatnonzero(np.diff(X.indptr))
-        scale = max(1.0, len(subjects) / MAX_SUBJECTS)
-        if scale > 1:
-            subjects = np.sort(rng.choice(subjects, MAX_SUBJECTS, replace=False))
-        P = self.matrix(body[0])[subjects]
-        if len(body) == 2:
-            P = P @ self.matrix(body[1])
-            rows = np.repeat(np.arange(len(subjects)), np.diff(P.indptr))
-            P.data[P.indices == subjects[rows]] = 0  # x is not its own y
-            P.eliminate_zeros()
-        return scale * P.multiply(X[subjects]).nnz, scale * P.nnz
-
-    def texts(self, body: Body, head: int) -> tuple[str, str]:
-        """The body and the head in words."""
-        ends = ("x", "y") if len(body) == 1 else ("x", "z", "y")
-        atoms = [
-            f"{self.facts.relations[step // 2]}({','.join(ends[i : i + 2][:: 1 - 2 * (step % 2)])})"
-            for i, step in enumerate(body)
-        ]
-        return " ∧ ".join(atoms), f"{self.facts.relations[head]}(x,y)"
+def _texts(relations: Names, body: Body, head: int) -> tuple[str, str]:
+    """The body and the head in words."""
+    ends = ("x", "y") if len(body) == 1 else ("x", "z", "y")
+    atoms = [
+        f"{relations[step // 2]}({','.join(ends[i : i + 2][:: 1 - 2 * (step % 2)])})" for i, step in enumerate(body)
+    ]
+    return " ∧ ".join(atoms), f"{relations[head]}(x,y)"
 
 
 def rule_paths(graph: StepGraph, s: int, head: int, o: int, k: int) -> list[RulePath]:
@@ -177,5 +98,7 @@ def rule_paths(graph: StepGraph, s: int, head: int, o: int, k: int) -> list[Rule
         support, size = (number - is_known for number in graph.count(body, head, rng))
         if support >= 1 and size >= 1:
             names = [graph.facts.entities[z] for z in dict.fromkeys(via)]
-            found.append(RulePath(*graph.texts(body, head), round(support), min(1.0, support / size), names))
+            found.append(
+                RulePath(*_texts(graph.facts.relations, body, head), round(support), min(1.0, support / size), names)
+            )
     return sorted(found, key=lambda path: (-path.confidence, -path.support, path.body))[:k]

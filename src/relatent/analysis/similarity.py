@@ -20,6 +20,7 @@ from ..arrays import Matrix, Vector
 from ..backend import gram_matrix as gram
 from ..errors import InputError
 from ..model.factors import Factors, best_first
+from ..model.rule_scores import check_has_vectors
 from ..result_tables import ResultList, result_record
 
 ROWS_PER_BLOCK = 1 << 12  # converted to float64 at a time
@@ -70,6 +71,7 @@ def profiles(factors: Factors) -> Matrix:
 
 def profile_basis(factors: Factors) -> Matrix:
     """E^½, (r, r), which maps entity vectors to profiles."""
+    check_has_vectors(factors.A)
     A, mean = factors.A, factors.A.mean(axis=0, dtype=np.float64)
     blocks = (A[low : low + ROWS_PER_BLOCK] - mean for low in range(0, len(A), ROWS_PER_BLOCK))
     G = sum((block.T @ block for block in blocks), np.zeros(2 * mean.shape))

@@ -16,7 +16,7 @@ entities, so that no atom occurs twice in a grounding; only k(x,y) also covers x
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from itertools import permutations
 from typing import NamedTuple
@@ -27,6 +27,7 @@ from scipy.special import xlogy
 
 from ..arrays import Ids, Matrix, Slices, Vector
 from ..data.names import Names
+from ..model.step_graph import Body
 
 
 class Shape(IntEnum):
@@ -211,7 +212,7 @@ def short_clauses(evidence: Evidence, residual: Slices, variance: Slices, l1: fl
         codes.append(_codes(shape, k1, -1, k))
         worth.append(value[k1, k])
     found = Candidates(np.concatenate(codes), np.concatenate(worth))
-    return _affordable(found, len(found.codes))
+    return affordable(found, len(found.codes))
 
 
 def best_chains(evidence: Evidence, residual: Slices, variance: Slices, l1: float, *, each: int) -> Candidates:
@@ -224,7 +225,7 @@ def best_chains(evidence: Evidence, residual: Slices, variance: Slices, l1: floa
         codes.append(_codes(shape, k1[body], k2[body], head))
         worth.append(value[body, head])
     best = best_of_each_head(Candidates(np.concatenate(codes), np.concatenate(worth)), each)
-    return _affordable(best, len(CHAINS) * K**3)
+    return affordable(best, len(CHAINS) * K**3)
 
 
 def unlike(found: Candidates, codes: Codes) -> Candidates:
@@ -252,7 +253,7 @@ def _atoms(code: Ids) -> tuple[tuple[int, str, str], ...]:
     return min(tuple(sorted((k, name[pair[0]], name[pair[1]]) for k, pair in atoms)) for name in renamings)
 
 
-def _affordable(found: Candidates, out_of: int) -> Candidates:
+def affordable(found: Candidates, out_of: int) -> Candidates:
     """Those worth more than the log(n / r) nats it takes to name the r-th best of n candidates, best first."""
     order = np.argsort(-found.worth, kind="stable")
     return found.take(order[found.worth[order] > np.log(out_of / np.arange(1, len(order) + 1))])
@@ -345,3 +346,22 @@ def unit_clauses(n_relations: int) -> Codes:
 def _codes(shape: Shape, k1: Ids | int, k2: Ids | int, k: Ids) -> Codes:
     columns = np.broadcast_arrays(np.int64(shape), k1, k2, k)
     return np.stack(columns, axis=1).astype(np.int64)
+
+
+def body_codes(bodies: Sequence[Body], head: int) -> Codes:
+    """The clauses with these bodies of steps (`model.step_graph`) and one head; () is the body of k(x,x)."""
+    rows = []
+    for body in bodies:
+        way = tuple(("xz", "zx")[step % 2] if i == 0 else ("zy", "yz")[step % 2] for i, step in enumerate(body))
+        way = {1: ("xy" if body[:1] and body[0] % 2 == 0 else "yx",)}.get(len(body), way)
+        shape = next(shape for shape, atoms in BODIES.items() if atoms == way and shape != Shape.UNIT)
+        rows.append((shape, *(step // 2 for step in body), *(-1,) * (2 - len(body)), head))
+    return np.array(rows, np.int64).reshape(-1, 4)
+
+
+def body_of(code: Ids) -> Body:
+    """The steps of a clause's body."""
+    forwards = ("xy", "xz", "zy")
+    return tuple(
+        2 * int(k) + (way not in forwards) for k, way in zip(code[1:3], BODIES[Shape(int(code[0]))], strict=False)
+    )

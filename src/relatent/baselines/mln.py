@@ -11,24 +11,26 @@ refit all weights, drop those that are zero.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit
 
-from ..arrays import Ids, Mask, Matrix, Slices, Vector
+from ..arrays import Ids, Mask, Slices, Vector
 from ..backend.blas_threads import one_blas_thread
 from ..data.dense_tensors import dense_tensors
 from ..data.facts import Facts
 from ..data.heldout import HeldOut, log_loss
+from ..data.names import Names
 from ..errors import InputError
 from ..fit.early_stopping import Watch
 from ..fit.estimators.base import Estimator, FitArguments, check_count, check_penalty
 from ..fit.loop import run
 from ..model.links import LogisticLink
 from ..model.objective_description import ObjectiveTerm
+from ..model.rule_scores import MAX_STEPS, RuleScores
 from ..random_state import RandomState
+from .clause_weights import MIN_WEIGHT, Features, learn_weights
 from .clauses import (
     Candidates,
     Clause,
@@ -37,20 +39,24 @@ from .clauses import (
     Shape,
     best_chains,
     best_of_each_head,
+    body_of,
     short_clauses,
     unit_clauses,
     unlike,
 )
+from .mln_sampled import RuleSearch
 
-MAX_CELLS = 20_000_000  # every cell gets a score of its own
+MAX_EXACT_CELLS = 20_000_000  # every cell gets a score of its own
+MAX_CLAUSES = 1000  # by default, exact
+MAX_CLAUSES_PER_HEAD = 20  # by default, sampled
 MAX_ZEROS_PER_RELATION = 40_000  # false atoms in the likelihood; of more, this number is drawn and weighted up
+METHODS = ("auto", "exact", "sampled")
 VALIDATION_SHARE = 0.1  # of the observed atoms, to judge the search
 MIN_VALIDATION_FACTS = 100  # with fewer, the penalties alone decide, and nothing is held out
 PATIENCE = 2  # rounds of search without improvement of the validation loss
 CLAUSES_PER_HEAD = 10  # new clauses per head and round
 MEAN_FIELD_SWEEPS = 3  # over the unobserved atoms
 SEARCH_STEPS, FINAL_STEPS = 60, 100  # L-BFGS-B steps per refit
-MIN_WEIGHT = 0.01  # clauses that change the odds by less than 1 % are dropped
 
 
 @dataclass(eq=False, repr=False)
@@ -69,14 +75,22 @@ class MarkovLogic(Estimator):
     judges the search where it holds a hundred facts; the final weights are learned from all. Attributes are not used.
     Every atom gets its log-odds, so `factors_` has A = I and R_k = Θ_k.
 
+    Beyond 2·10⁷ cells, or with method "sampled", a clause acts on its head alone, so that each relation is a logistic
+    regression on the bodies that connect its pairs: learned from all facts and from zeros of sampled subjects, weighted
+    up (`mln_sampled`). Then `factors_` has no vectors (rank 0) but the rules, which are matched with the facts when
+    scores are asked for; unobserved atoms are false in bodies, and `validation` is not used.
+
     Parameters
     ----------
+    method : "exact", all atoms; "sampled"; "auto", sampled beyond 2·10⁷ cells
     max_length : maximum number of atoms in a clause, 1 to 3
-    max_clauses : maximum number of clauses, not counting the one of a single atom for each relation
+    max_clauses : maximum number of clauses, not counting the one of a single atom for each relation; None: 1,000 if
+        exact, 20 per relation if sampled
     each_z : count a chain once for each z, as plain Markov logic does, instead of once for each (x, y)
     l1, l2 : penalties on the weights, Σ |w| and Σ w²; a clause must explain more than `l1` atoms to be added
-    max_iter, tol : maximum number of rounds; the search stops when the objective changes by less than tol of itself
-    random_state : seed of the draw of atoms that judge the search
+    max_iter, tol : maximum number of rounds; the search stops when the objective changes by less than tol of itself;
+        sampled, each relation has one round, and neither is used
+    random_state : seed of the draw of atoms that judge the search, and of sampled subjects
 
     Attributes
     ----------
@@ -97,15 +111,52 @@ class MarkovLogic(Estimator):
     _unsupported = ("workers",)
 
     max_length: int = 3
-    max_clauses: int = 1000
+    max_clauses: int | None = None
     each_z: bool = False
     l1: float = 2.0
     l2: float = 0.3
     max_iter: int = 50
     tol: float = 0.01
     random_state: RandomState = 0
+    method: str = "auto"
 
     def _fit(self, arguments: FitArguments) -> None:
+        if self._is_sampled(arguments.shard.facts):
+            self._fit_sampled(arguments)
+        else:
+            self._fit_exact(arguments)
+
+    def _is_sampled(self, facts: Facts) -> bool:
+        return self.method == "sampled" or (self.method == "auto" and facts.n_cells > MAX_EXACT_CELLS)
+
+    def _fit_sampled(self, arguments: FitArguments) -> None:
+        shard, validation, progress, _ = arguments
+        facts, K = shard.facts, shard.n_relations
+        if validation is not None:
+            raise InputError("MarkovLogic has no rounds to stop early if sampled; leave validation out")
+        per_head = MAX_CLAUSES_PER_HEAD if self.max_clauses is None else max(1, self.max_clauses // K)
+        limits = {"max_length": self.max_length, "per_head": per_head, "each_z": self.each_z}
+        search = RuleSearch(facts, **limits, l1=self.l1, l2=self.l2, seed=self.seed_)
+        checkpoint = self._checkpoint(arguments)
+        state, trace = run(search, search.start(), max_iter=K, tol=0.0, progress=progress, checkpoint=checkpoint)
+        is_unit = state.codes[:, 0] == Shape.UNIT
+        bodies = [body_of(code) for code in state.codes[~is_unit]]
+        steps = np.array([(*body, -1, -1)[:MAX_STEPS] for body in bodies], np.int32).reshape(-1, MAX_STEPS)
+        evidence = Facts.from_ids(search.graph.facts.triples, Names(facts.n_entities), Names(K))
+        heads = state.codes[~is_unit, 3].astype(np.int32)
+        rules = RuleScores(evidence, heads, steps, state.weights[~is_unit], bool(self.each_z))
+        A, R = np.empty((facts.n_entities, 0), np.float32), np.empty((K, 0, 0), np.float32)
+        learned = self._keep_clauses(facts, state.codes, state.weights)
+        loss = ObjectiveTerm("conditional-likelihood")
+        bias = state.weights[is_unit]
+        self._finish(shard, A, R, bias, LogisticLink(), trace, learned, loss=loss, method="sampled", rules=rules)
+
+    def _keep_clauses(self, facts: Facts, codes: Codes, weights: Vector) -> dict[str, Any]:
+        found = [Clause.of(code, weight, facts.relations) for code, weight in zip(codes, weights, strict=True)]
+        self.clauses_: list[Clause] = sorted(found, key=lambda clause: -clause.weight)
+        return {"clauses": [{"clause": clause.text, "weight": clause.weight} for clause in self.clauses_]}
+
+    def _fit_exact(self, arguments: FitArguments) -> None:
         shard, validation, progress, _ = arguments
         facts = shard.facts
         X, W = (tensor.astype(np.float32) for tensor in dense_tensors(facts))
@@ -116,7 +167,7 @@ class MarkovLogic(Estimator):
         W_search = _mask_cells(W, validation_cells.cells) if validation is None else W
         with one_blas_thread():
             likelihood = self._likelihood(X, _balanced(X, W_search, rng), validation_cells)
-            search = Search(likelihood, max_length=self.max_length, max_clauses=self.max_clauses)
+            search = Search(likelihood, max_length=self.max_length, max_clauses=self.max_clauses or MAX_CLAUSES)
             state, trace = run(
                 search,
                 search.start(),
@@ -129,9 +180,7 @@ class MarkovLogic(Estimator):
             everything = self._likelihood(X, _balanced(X, W, rng))
             codes, weights, _ = everything.refit(state.codes, state.weights, steps=FINAL_STEPS)
             theta = infer(X, W == 0, codes, weights, each_z=self.each_z)
-        found = [Clause.of(code, weight, facts.relations) for code, weight in zip(codes, weights, strict=True)]
-        self.clauses_: list[Clause] = sorted(found, key=lambda clause: -clause.weight)
-        learned = {"clauses": [{"clause": clause.text, "weight": clause.weight} for clause in self.clauses_]}
+        learned = self._keep_clauses(facts, codes, weights)
         A, b = np.eye(facts.n_entities, dtype=np.float32), np.zeros(facts.n_relations)
         self._finish(shard, A, theta, b, LogisticLink(), trace, learned, loss=ObjectiveTerm("pseudo-likelihood"))
 
@@ -142,28 +191,21 @@ class MarkovLogic(Estimator):
         super()._check_settings(facts)
         if self.max_length not in (1, 2, 3) or isinstance(self.max_length, bool):
             raise InputError(f"max_length must be 1, 2 or 3, got {self.max_length!r}")
-        check_count("max_clauses", self.max_clauses)
+        if self.max_clauses is not None:
+            check_count("max_clauses", self.max_clauses)
+        if self.method not in METHODS:
+            raise InputError(f"method must be {', '.join(METHODS)}, got {self.method!r}")
         if not isinstance(self.each_z, (bool, np.bool_)):
             raise InputError(f"each_z must be True or False, got {self.each_z!r}")
         check_penalty("l1", self.l1)
         check_penalty("l2", self.l2)
-        if facts.n_cells > MAX_CELLS:
+        if self.method == "exact" and facts.n_cells > MAX_EXACT_CELLS:
             raise InputError(
-                f"MarkovLogic scores every cell, at most {MAX_CELLS:,}, got {facts.n_cells:,};"
-                " read rules of larger data with relatent.rules (relatent rules DATA), or use RescalLogit"
+                f"exact scores every cell, at most {MAX_EXACT_CELLS:,}, got {facts.n_cells:,}; use method='sampled'"
             )
 
 
 # --- the likelihood
-
-
-class Features(NamedTuple):
-    """The Δ of the clauses that touch one relation, at the atoms that are looked at."""
-
-    columns: Ids  # (m,) which clauses
-    F: Matrix  # (m, n)
-    x: Vector  # (n,) truth
-    c: Vector  # (n,) confidence, 0 for validation cells
 
 
 class Likelihood:
@@ -224,47 +266,12 @@ class Likelihood:
         return theta
 
     def refit(self, codes: Codes, weights: Vector, *, steps: int) -> tuple[Codes, Vector, float]:
-        """The best weights from the given ones on, clauses of no weight left out; and the penalised objective.
-
-        |w| is smooth where w = v⁺ − v⁻ with v⁺, v⁻ ≥ 0. The unit clauses come first and have no l1 penalty.
-        """
-        features = self.features(codes)
+        """The best weights from the given ones on, clauses of no weight left out; and the penalised objective."""
         n_units = len(self.X)
-
-        def joined(v: Vector) -> Vector:
-            up, down = np.split(v[n_units:], 2)
-            w: Vector = np.concatenate([v[:n_units], up - down])
-            return w
-
-        def objective(v: Vector) -> tuple[float, Vector]:
-            w = joined(v)
-            value, gradient = loss_and_gradient(features, w)
-            gradient += 2 * self.l2 * w
-            units, rest = gradient[:n_units], gradient[n_units:]
-            value += self.l2 * float(w @ w) + self.l1 * float(v[n_units:].sum())
-            return value, np.concatenate([units, self.l1 + rest, self.l1 - rest])
-
-        units, rest = weights[:n_units], weights[n_units:]
-        start = np.concatenate([units, np.maximum(rest, 0), np.maximum(-rest, 0)])
-        bounds = [(None, None)] * n_units + [(0, None)] * (2 * len(rest))
-        found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps})
-        w = joined(found.x)
+        w, objective = learn_weights(self.features(codes), weights, n_units, self.l1, self.l2, steps=steps)
         keep = np.abs(w) >= MIN_WEIGHT
         keep[:n_units] = True
-        return codes[keep], w[keep], float(found.fun)
-
-
-def loss_and_gradient(features: list[Features], weights: Vector) -> tuple[float, Vector]:
-    """−WPLL = Σ c [softplus(θ) − x θ], and its derivatives by the weights."""
-    value, gradient = 0.0, np.zeros(len(weights))
-    for part in features:
-        theta = weights[part.columns].astype(part.F.dtype) @ part.F
-        small = np.exp(-np.abs(theta))
-        p = np.where(theta >= 0, 1, small) / (1 + small)
-        softplus = np.maximum(theta, 0) + np.log1p(small)
-        value += float(np.sum(part.c * (softplus - part.x * theta), dtype=np.float64))
-        gradient[part.columns] += part.F @ (part.c * (p - part.x))
-    return value, gradient
+        return codes[keep], w[keep], objective
 
 
 def _keyed(codes: Codes) -> list[tuple[bytes, Ids]]:

@@ -238,7 +238,8 @@ def learned(about: Mapping[str, Any]) -> list[Any]:
     found = about.get("learned", {})
     shown: list[Any] = []
     if clauses := found.get("clauses"):
-        heaviest = sorted(clauses, key=lambda clause: -abs(clause["weight"]))[:MAX_CLAUSES]
+        implications = [clause for clause in clauses if "⇒" in clause["clause"]] or clauses
+        heaviest = sorted(implications, key=lambda clause: -abs(clause["weight"]))[:MAX_CLAUSES]
         rows = [(clause["clause"], f"{clause['weight']:.2f}") for clause in heaviest]
         title = f"Clauses ({len(rows)} of {len(clauses)})"
         shown.append(table(title, ("clause", "weight"), rows, numbers=(1,)))

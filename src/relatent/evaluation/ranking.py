@@ -285,7 +285,7 @@ class _Scorer:
         self.A = factors.A.astype(dtype, copy=False)
         self.R = factors.relation_matrices.astype(dtype)
         self.bias = factors.bias.astype(dtype, copy=False)
-        self.exclusive, self.types = factors.exclusive, factors.types
+        self.exclusive, self.types, self.rules = factors.exclusive, factors.types, factors.rules
         self.batch_size = batch_size or max(1, BLOCK_BYTES // (n * dtype.itemsize))
         self.n = n
 
@@ -306,6 +306,12 @@ class _Scorer:
                     rows = start + np.flatnonzero(given[start:stop] < len(self.A))
                     Q[rows] = self.R.times(self.A[given[rows]], int(k), back=column == 0)
             np.matmul(Q, self.A.T, out=scores[:, : len(self.A)])
+            if self.rules is not None:
+                for start, stop in pairwise(edges.tolist()):
+                    rows = start + np.flatnonzero(given[start:stop] < len(self.A))
+                    if relation[start] < len(self.R):
+                        added = self.rules.rows(given[rows], int(relation[start]), of_objects=column == 0)
+                        scores[rows, : len(self.A)] += added
 
     def put_wrong_types_last(self, scores: Matrix, relation: Ids, column: int) -> None:
         """Lower the scores of candidates of a wrong type below those of all others, in place."""

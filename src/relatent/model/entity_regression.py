@@ -34,6 +34,7 @@ from .entity_prior import EntityPrior
 from .links import Link, LogisticLink, SmoothLink
 from .objective_description import ObjectiveTerm
 from .relation_matrices import RelationMatrices
+from .rule_scores import check_has_vectors
 
 FOLD_IN_LOSSES = ("squared", "logistic")
 FOLD_IN_PENALTIES = ("l2", "dura", "n3")
@@ -104,6 +105,7 @@ def cells_of_entities(facts: Facts, entities: Ids) -> list[EntityCells]:
 
 def loss_name(model: Model) -> str:
     """The loss of the fit; where it is unknown, the loss whose link the factors have."""
+    check_has_vectors(model.A)
     by_link = {LogisticLink.name: "logistic", SmoothLink.name: "squared"}
     loss = by_link.get(model.link.name) if model.loss is None else model.loss.name
     if loss not in FOLD_IN_LOSSES:

@@ -11,6 +11,7 @@ from ..arrays import Matrix
 from ..atomic_write import replacing
 from ..errors import InputError
 from .factors import Factors
+from .rule_scores import check_has_vectors
 
 
 def export(factors: Factors, folder: str | Path) -> list[Path]:
@@ -18,6 +19,7 @@ def export(factors: Factors, folder: str | Path) -> list[Path]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    check_has_vectors(factors.A)
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a folder")

@@ -36,6 +36,7 @@ from .fold_in_defaults import FOLD_IN_OTHERS
 from .links import Link, LogisticLink, RelationLinks, UnlistedLink
 from .objective_description import CATEGORICAL, ObjectiveTerm
 from .relation_matrices import RelationMatrices
+from .rule_scores import RuleScores
 from .top import Top
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Factors(Result):
     loss: ObjectiveTerm | None = None  # what the fit minimised; None if unknown
     penalty: ObjectiveTerm | None = None
     types: EntityTypes | None = None  # of the entities; answers of a wrong type are not offered
+    rules: RuleScores | None = None  # weighted rules, which add to θ; such a model may have no vectors: rank 0
 
     def __post_init__(self) -> None:
         for what in ("entities", "relations"):
@@ -163,7 +165,8 @@ class Factors(Result):
         )
         if self.exclusive:
             return self._exclusive_scores(s, k, o)[()]
-        return scores(self.A, self.relation_matrices.compact, self.bias, s, k, o)[()]
+        theta = scores(self.A, self.relation_matrices.compact, self.bias, s, k, o)
+        return (theta if self.rules is None else theta + self.rules.cells(s, k, o))[()]
 
     def _exclusive_scores(self, s: Ids, k: Ids, o: Ids) -> Vector:
         """Log-odds of each cell against no relation and the other relations of its pair."""
@@ -225,22 +228,18 @@ class Factors(Result):
                 what for what, is_given in zip(("subject", "relation", "object"), given, strict=True) if is_given
             )
             raise InputError(f"give exactly two of subject, relation and object, got {named or 'none'}")
-        s = self.A[self.entities.ids(subject)] if given[0] else self.A
-        o = self.A[self.entities.ids(object)] if given[2] else self.A
         if not given[1]:
-            theta: Vector = self.relation_matrices.scores_of_relations(s, o) + self.bias
+            s, o = self.entities.ids(subject), self.entities.ids(object)
+            theta: Vector = self.relation_matrices.scores_of_relations(self.A[s], self.A[o]) + self.bias
+            if self.rules is not None:
+                theta = theta + self.rules.cells(s, np.arange(len(theta)), o)
             if self.exclusive:
                 K = len(theta)
                 theta = against_others(np.broadcast_to(theta[:, None], (K, K)), np.arange(K))
             return Question(1, self.relations, theta)
-        if self.exclusive:
-            everyone = np.arange(len(self.entities))
-            cells = (subject, relation, everyone) if given[0] else (everyone, relation, object)
-            return Question(2 if given[0] else 0, self.entities, self.score(*cells))
-        relation_id = self.relations.ids(relation)
-        place, known, others = (2, s, o) if given[0] else (0, o, s)
-        query = self.relation_matrices.times(known[None], int(relation_id), back=place == 0)[0]
-        return Question(place, self.entities, others @ query + self.bias[relation_id])
+        ids = np.array([int(self.entities.ids(subject if given[0] else object))])
+        theta = self.scores_of_all(ids, int(self.relations.ids(relation)), of_objects=given[2])[0]
+        return Question(2 if given[0] else 0, self.entities, theta)
 
     def drop_wrong_types(self, theta: Vector, relation: int, place: int, kept: Ids | None = None) -> None:
         """Set the scores of candidates of a wrong type to −∞, except those of `kept`."""
@@ -263,7 +262,7 @@ class Factors(Result):
             return self.score(other, relation, one) if of_objects else self.score(one, relation, other)
         rows = self.relation_matrices.times(self.A[entities], relation, back=of_objects)
         theta: Matrix = rows @ self.A.T + self.bias[relation]
-        return theta
+        return theta if self.rules is None else theta + self.rules.rows(entities, relation, of_objects=of_objects)
 
     def _known_answers(self, facts: Facts, given: tuple[Any, Any, Any], place: int) -> Ids:
         """Ids of the answers in `facts`, which may have another vocabulary."""

@@ -34,20 +34,21 @@ from ..tensor_file import (
     starts_like_tensors,
     write_tensors,
 )
-from . import stored_names, stored_types
+from . import stored_names, stored_rules, stored_types
 from .about import readable_about
 from .entity_types import EntityTypes
 from .links import LINKS, Link
 from .objective_description import CATEGORICAL, ObjectiveTerm
 from .old_model_files import terms_from_settings
 from .relation_matrices import RelationMatrices
+from .rule_scores import RuleScores
 from .structure import COMPLEX, FULL, STORED, resolve
 
 FORMAT = "relatent"
-VERSION = 6  # the highest version this relatent reads; a file has the lowest version that can express its contents
+VERSION = 7  # the highest version this relatent reads; a file has the lowest version that can express its contents
 MODEL_TENSORS = ("A", "R", "bias", "entity_names", "entity_offsets", "relation_names", "relation_offsets")
 LABEL_TENSORS = tuple(f"{what}_labels{part}" for what in ("entity", "relation", "type") for part in ("", "_offsets"))
-TENSORS = (*MODEL_TENSORS, *stored_types.TENSORS, *LABEL_TENSORS)  # in the order of the digest
+TENSORS = (*MODEL_TENSORS, *stored_types.TENSORS, *LABEL_TENSORS, *stored_rules.TENSORS)  # in the order of the digest
 MAX_SCORE = 1e15  # of factors, and of scores that they may give: products and squares of these are finite in float32
 
 Arrays = dict[str, NDArray[Any]]
@@ -66,6 +67,7 @@ class ModelContents(NamedTuple):
     loss: ObjectiveTerm | None
     penalty: ObjectiveTerm | None
     types: EntityTypes | None
+    rules: RuleScores | None
 
 
 # --- writing
@@ -108,7 +110,7 @@ def _arrays_of(contents: ModelContents) -> Arrays:
     for name, array in (("A", contents.A), ("R", contents.relation_matrices.parameters), ("bias", contents.bias)):
         if array.dtype.name not in ("float32", "float64"):
             raise InputError(f"{name} must be float32 or float64 to be saved, got {array.dtype}; use astype")
-        if not array.size:
+        if not array.size and (name == "bias" or contents.rules is None):
             raise InputError(f"{name} must not be empty to be saved, got shape {array.shape}")
         if n_wrong := n_not_finite(array):
             raise FitError(
@@ -120,12 +122,13 @@ def _arrays_of(contents: ModelContents) -> Arrays:
     arrays |= stored_names.to_tensors(contents.entities, "entity")
     arrays |= stored_names.to_tensors(contents.relations, "relation")
     arrays |= {} if contents.types is None else stored_types.to_tensors(contents.types)
+    arrays |= {} if contents.rules is None else stored_rules.to_tensors(contents.rules)
     return {name: arrays[name] for name in TENSORS if name in arrays}
 
 
 def _largest_score(A: NDArray[Any], R: NDArray[Any]) -> float:
     """A bound on the scores that factors can give, or the largest factor if that is larger."""
-    a, r = (max(float(factor.max()), -float(factor.min())) for factor in (A, R))
+    a, r = (max(float(factor.max(initial=0)), -float(factor.min(initial=0))) for factor in (A, R))
     return float(max(a, r, A.shape[1] ** 2 * a * a * r))
 
 
@@ -136,6 +139,7 @@ def _document_text(contents: ModelContents, arrays: Arrays) -> str:
     version = {FULL: 3 if has_terms else 1, COMPLEX: 4}.get(structure, 5)
     prefixes = dict(contents.entities.labels.prefixes)
     version = 6 if prefixes or set(arrays) - set(MODEL_TENSORS) else version
+    version = version if contents.rules is None else 7
     document = {
         "sha256": NO_DIGEST,
         "format": FORMAT,
@@ -189,6 +193,7 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
             readable_about(file.document["about"]),
             *_terms(file.document),
             stored_types.from_tensors(arrays, prefixes),
+            stored_rules.from_tensors(arrays, file.shape("A")[0], file.shape("bias")[0]),
         )
         for name in ("A", "R", "bias"):
             if n_wrong := n_not_finite(arrays[name]):
@@ -300,7 +305,7 @@ def _check_tensors(file: _ModelFile) -> None:
     if len(shapes["A"]) != 2 or len(shapes["bias"]) != 1:
         raise RefusedFileError(f"is damaged: A has shape {shapes['A']} and bias {shapes['bias']}; get a fresh copy")
     (n, rank), k = shapes["A"], shapes["bias"][0]
-    if not (n and k and rank):
+    if not (n and k and (rank or stored_rules.TENSORS[0] in listed)):
         raise RefusedFileError(f"is damaged: {n} entities, {k} relations, rank {rank}; get a fresh copy")
     parameters = _structure(file).shape(k, rank)
     fixed = {"R": parameters, "bias": (k,), "entity_offsets": (n + 1,), "relation_offsets": (k + 1,)}
@@ -335,7 +340,7 @@ def _prefixes(document: Mapping[str, Any]) -> dict[str, str]:
 def _allowed(name: str) -> tuple[str, ...]:
     if name.endswith(("_names", "_labels")):
         return ("uint8",)
-    if name.endswith("_types"):
+    if name.endswith(("_types", "_steps", "_facts")):
         return ("int32",)
     return ("int64",) if name.endswith("_offsets") else ("float32", "float64")
 

@@ -26,6 +26,7 @@ from ...model.factors import Factors
 from ...model.links import Link
 from ...model.objective_description import ObjectiveTerm
 from ...model.relation_matrices import RelationMatrices
+from ...model.rule_scores import RuleScores
 from ...progress import Progress, reporting
 from ...random_state import RandomState, to_seed
 from ..checkpoint import Checkpoint, digest
@@ -142,6 +143,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         loss: ObjectiveTerm,
         penalty: ObjectiveTerm | None = None,
         method: str | None = None,
+        rules: RuleScores | None = None,
     ) -> None:
         """Keep the result; `learned` are further JSON values for the model file.
 
@@ -179,7 +181,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         arrays = (A, R.astype(A.dtype), b.astype(A.dtype))
         types = None if shard.facts.types is None else EntityTypes.of(shard, shard.facts.types)
         names = (shard.entities, shard.relations)
-        self.factors_ = Factors(*arrays, *names, link, about, loss=loss, penalty=penalty, types=types)
+        self.factors_ = Factors(*arrays, *names, link, about, loss=loss, penalty=penalty, types=types, rules=rules)
         if trace.stopped:
             raise KeyboardInterrupt(trace.verdict)
 

@@ -1,0 +1,127 @@
+"""Known facts as steps from entity to entity, for rules of one or two steps: which pairs a body connects.
+
+A body is a sequence of steps; step 2 k follows relation k forwards, 2 k + 1 backwards. The variables of a rule stand
+for different entities: facts of an entity with itself are no steps, and no body connects an entity with itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+
+from ..arrays import Ids, Vector
+from ..data.facts import Facts
+
+MAX_SUBJECTS = 2000  # of a head, for which the body of a rule is counted
+SAMPLED_FACTS = 100  # of a head, from which bodies are found
+MAX_BODIES = 40  # counted per head
+MAX_EDGES = 1000  # of an entity that are followed; of more, the first
+Body = tuple[int, ...]
+
+
+class StepGraph:
+    """Known facts as steps from entity to entity, without those of an entity with itself."""
+
+    def __init__(self, facts: Facts):
+        self.facts, self.n = facts, facts.n_entities
+        self._matrices: dict[int, sp.csr_matrix] = {}
+
+    @cached_property
+    def _edges(self) -> tuple[Ids, Ids, Ids]:
+        """Where the edges of each entity start, (N + 1,); the step and the end of each edge."""
+        s, k, o = self.facts.triples[self.facts.subjects != self.facts.objects].T
+        sources = np.concatenate([s, o])
+        order = np.argsort(sources, kind="stable")
+        steps, ends = np.concatenate([2 * k, 2 * k + 1])[order], np.concatenate([o, s])[order]
+        return np.searchsorted(sources[order], np.arange(self.n + 1)), steps, ends
+
+    def edges(self, entity: int) -> tuple[Ids, Ids]:
+        """The steps from an entity, and where they lead."""
+        starts, steps, ends = self._edges
+        own = slice(starts[entity], min(starts[entity + 1], starts[entity] + MAX_EDGES))
+        return steps[own], ends[own]
+
+    def matrix(self, step: int) -> sp.csr_matrix:
+        """Which entities a step connects."""
+        if step not in self._matrices:
+            X = self.facts.matrix(step // 2, np.float32)
+            X = X - sp.diags(X.diagonal())
+            X = sp.csr_matrix(X if step % 2 == 0 else X.T)
+            X.eliminate_zeros()
+            X.sort_indices()
+            self._matrices[step] = X
+        return self._matrices[step]
+
+    def bodies(self, s: int, head: int, o: int) -> dict[Body, list[int]]:
+        """The bodies that hold for a pair, each with the entities on the way."""
+        steps, ends = self.edges(s)
+        found: dict[Body, list[int]] = {(step,): [] for step in steps[ends == o].tolist() if step != 2 * head}
+        back, middle = self.edges(o)
+        here, there = np.isin(ends, middle), np.isin(middle, ends)
+        second: dict[int, list[int]] = {}
+        for step, z in zip(back[there].tolist(), middle[there].tolist(), strict=True):
+            second.setdefault(z, []).append(step ^ 1)  # seen from z
+        for first, z in zip(steps[here].tolist(), ends[here].tolist(), strict=True):
+            for last in second[z]:
+                found.setdefault((first, last), []).append(z)
+        return found
+
+    def candidates(self, head: int, rng: np.random.Generator) -> list[Body]:
+        """Bodies that hold for most of some facts of a relation."""
+        cells = self.facts.triples[self.facts.starts[head] : self.facts.starts[head + 1]]
+        cells = cells[cells[:, 0] != cells[:, 2]]
+        if len(cells) > SAMPLED_FACTS:
+            cells = cells[rng.choice(len(cells), SAMPLED_FACTS, replace=False)]
+        counts = Counter(body for s, _, o in cells.tolist() for body in self.bodies(s, head, o))
+        return [body for body, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MAX_BODIES]]
+
+    def count(self, body: Body, head: int, rng: np.random.Generator) -> tuple[float, float]:
+        """How many facts of the head a body predicts, and how many pairs it has whose x has facts of the head."""
+        X = self.matrix(2 * head)
+        subjects = np.flatnonzero(np.diff(X.indptr))
+        scale = max(1.0, len(subjects) / MAX_SUBJECTS)
+        if scale > 1:
+            subjects = np.sort(rng.choice(subjects, MAX_SUBJECTS, replace=False))
+        P = self.paths_from(subjects, body)
+        return scale * P.multiply(X[subjects]).nnz, scale * P.nnz
+
+    def paths_from(self, subjects: Ids, body: Body) -> sp.csr_matrix:
+        """How many paths lead from each of some entities to each entity, (m, N)."""
+        P = self.matrix(body[0])[subjects]
+        if len(body) == 2:
+            P = P @ self.matrix(body[1])
+            rows = np.repeat(np.arange(len(subjects)), np.diff(P.indptr))
+            P.data[P.indices == subjects[rows]] = 0  # x is not its own y
+            P.eliminate_zeros()
+        return P
+
+    def n_paths(self, body: Body, s: Ids, o: Ids) -> Vector:
+        """How many paths lead from s[i] to o[i], (n,)."""
+        first, last = self.matrix(body[0]), self.matrix(body[-1] ^ 1)
+        ends = (first.indptr, first.indices, last.indptr, last.indices)
+        return _count_paths(*ends, np.ascontiguousarray(s), np.ascontiguousarray(o), len(body) == 1)
+
+
+@njit(cache=True, nogil=True)
+def _count_paths(starts, ends, back_starts, back_ends, s, o, direct):  # type: ignore[no-untyped-def]
+    """The entities that are an end of a first step from s[i] and of a last step back from o[i]; or the step itself."""
+    counts = np.zeros(len(s), np.float32)
+    for i in range(len(s)):
+        here = ends[starts[s[i]] : starts[s[i] + 1]]
+        if direct:
+            place = np.searchsorted(here, o[i])
+            counts[i] = place < len(here) and here[place] == o[i]
+            continue
+        if s[i] == o[i]:
+            continue
+        there = back_ends[back_starts[o[i]] : back_starts[o[i] + 1]]
+        if len(there) < len(here):
+            here, there = there, here
+        for z in here:  # the shorter list
+            place = np.searchsorted(there, z)
+            counts[i] += place < len(there) and there[place] == z
+    return counts
