@@ -14,7 +14,7 @@ from relatent import MarkovLogic
 from relatent.baselines import mln_sampled
 from relatent.baselines.clause_weights import learn_weights, loss_and_gradient
 from relatent.baselines.clauses import BODIES, Shape, body_codes, body_of
-from relatent.baselines.mln_sampled import RuleSearch, listed_cells
+from relatent.baselines.mln_sampled import ClauseLimits, RuleSearch, listed_cells
 from relatent.errors import InputError, ModelFileError
 from relatent.fit.checkpoint import Checkpoint
 from relatent.fit.estimators import base
@@ -253,7 +253,7 @@ def test_the_same_seed_gives_the_same_and_an_interrupted_fit_resumes(films, mode
 
 
 def test_the_bias_alone_is_the_share_of_facts():
-    search = RuleSearch(small_world(), max_length=1, per_head=5, each_z=False, l1=1e9, l2=0.0, seed=0)
+    search = RuleSearch(small_world(), ClauseLimits(1, 5, each_z=False, l1=1e9, l2=0.0), seed=0)
     facts, state = small_world(), search.step(search.start())
     k_facts = facts.triples[:, 1] == 0
     true = facts.confidences[k_facts].sum()

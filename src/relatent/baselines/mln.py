@@ -44,7 +44,7 @@ from .clauses import (
     unit_clauses,
     unlike,
 )
-from .mln_sampled import RuleSearch
+from .mln_sampled import ClauseLimits, RuleSearch
 
 MAX_EXACT_CELLS = 20_000_000  # every cell gets a score of its own
 MAX_CLAUSES = 1000  # by default, exact
@@ -135,8 +135,8 @@ class MarkovLogic(Estimator):
         if validation is not None:
             raise InputError("MarkovLogic has no rounds to stop early if sampled; leave validation out")
         per_head = MAX_CLAUSES_PER_HEAD if self.max_clauses is None else max(1, self.max_clauses // K)
-        limits = {"max_length": self.max_length, "per_head": per_head, "each_z": self.each_z}
-        search = RuleSearch(facts, **limits, l1=self.l1, l2=self.l2, seed=self.seed_)
+        limits = ClauseLimits(self.max_length, per_head, self.each_z, self.l1, self.l2)
+        search = RuleSearch(facts, limits, self.seed_)
         checkpoint = self._checkpoint(arguments)
         state, trace = run(search, search.start(), max_iter=K, tol=0.0, progress=progress, checkpoint=checkpoint)
         is_unit = state.codes[:, 0] == Shape.UNIT

@@ -36,6 +36,16 @@ MIN_SUBJECTS = 32  # drawn per stratum
 STEPS = 200  # of L-BFGS-B per relation
 
 
+class ClauseLimits(NamedTuple):
+    """Which clauses are learned, and their penalties, as in `MarkovLogic`."""
+
+    max_length: int
+    per_head: int
+    each_z: bool
+    l1: float
+    l2: float
+
+
 class RuleSearchState(NamedTuple):
     """The clauses of the relations so far and their weights."""
 
@@ -51,9 +61,8 @@ class RuleSearch:
     window = 1 << 62  # the search ends with the last relation, not by a small change
     growing = ("codes", "weights")
 
-    def __init__(self, facts: Facts, *, max_length: int, per_head: int, each_z: bool, l1: float, l2: float, seed: int):
-        self.facts, self.max_length, self.per_head, self.each_z = facts, max_length, per_head, each_z
-        self.l1, self.l2, self.seed = l1, l2, seed
+    def __init__(self, facts: Facts, limits: ClauseLimits, seed: int):
+        self.facts, self.limits, self.seed = facts, limits, seed
         self.graph = StepGraph(facts.subset(facts.confidences > 0))
 
     def start(self) -> RuleSearchState:
@@ -76,13 +85,13 @@ class RuleSearch:
         """The clauses of the next relation."""
         k = state.relations
         bodies = self._bodies(k)
-        cells = listed_cells(self.graph, self.facts, k, bodies, self._rng(k, 1), each_z=self.each_z)
+        cells = listed_cells(self.graph, self.facts, k, bodies, self._rng(k, 1), each_z=self.limits.each_z)
         chosen = self._promising(cells)
         rows = np.concatenate([[0], 1 + chosen])  # with the unit clause
         cells = Features(np.arange(len(rows)), cells.F[rows], cells.x, cells.c)
         start = np.zeros(len(rows))
         start[0] = np.log((cells.c @ cells.x + 0.5) / (cells.c @ (1 - cells.x) + 0.5))
-        weights, objective = learn_weights([cells], start, 1, self.l1, self.l2, steps=STEPS)
+        weights, objective = learn_weights([cells], start, 1, self.limits.l1, self.limits.l2, steps=STEPS)
         codes = np.concatenate([unit_clauses(k + 1)[k:], body_codes([bodies[c] for c in chosen], k)])
         kept = np.abs(weights) >= MIN_WEIGHT
         kept[0] = True
@@ -95,8 +104,8 @@ class RuleSearch:
 
     def _bodies(self, k: int) -> list[Body]:
         """That of k(x,x), then candidates of allowed length."""
-        found = self.graph.candidates(k, self._rng(k, 0)) if self.max_length > 1 else []
-        return [(), *(body for body in found if len(body) < self.max_length)]
+        found = self.graph.candidates(k, self._rng(k, 0)) if self.limits.max_length > 1 else []
+        return [(), *(body for body in found if len(body) < self.limits.max_length)]
 
     def _rng(self, *numbers: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, *numbers])  # a resumed fit draws the same
@@ -107,8 +116,8 @@ class RuleSearch:
         G, H = F @ (cells.c * (cells.x - p)), F.multiply(F) @ (cells.c * p * (1 - p))
         numbers = np.arange(F.shape[0])[:, None]
         K = self.facts.n_relations
-        possible = {1: K, 2: 2 * K**2}.get(self.max_length, 4 * K**3)
-        return affordable(Candidates(numbers, gain(G, G, H, self.l1)), possible).codes[: self.per_head, 0]
+        possible = {1: K, 2: 2 * K**2}.get(self.limits.max_length, 4 * K**3)
+        return affordable(Candidates(numbers, gain(G, G, H, self.limits.l1)), possible).codes[: self.limits.per_head, 0]
 
 
 def listed_cells(

@@ -70,7 +70,7 @@ class RuleScores:
             theta[row, P.indices] += weight * P.data if self.each_z else weight
         return theta
 
-    def cells(self, s: Ids, k: Ids, o: Ids) -> Vector:
+    def cells(self, s: Ids, k: Ids | int, o: Ids) -> Vector:
         """What rules add to the score of each cell, in the shape of the ids."""
         s, k, o = np.broadcast_arrays(s, k, o)
         flat_s, flat_k, flat_o = s.ravel(), k.ravel(), o.ravel()

@@ -103,7 +103,8 @@ class StepGraph:
         """How many paths lead from s[i] to o[i], (n,)."""
         first, last = self.matrix(body[0]), self.matrix(body[-1] ^ 1)
         ends = (first.indptr, first.indices, last.indptr, last.indices)
-        return _count_paths(*ends, np.ascontiguousarray(s), np.ascontiguousarray(o), len(body) == 1)
+        pairs = np.ascontiguousarray(s), np.ascontiguousarray(o)
+        return _count_paths(*ends, *pairs, len(body) == 1)  # type: ignore[no-any-return]
 
 
 @njit(cache=True, nogil=True)
