@@ -33,7 +33,7 @@ def test_a_pass_over_the_batches_has_the_mean_of_the_sum_over_all_facts() -> Non
         assert np.allclose(np.mean([getattr(part, name) for part in sums], axis=0), getattr(whole, name))
 
 
-@pytest.mark.parametrize("penalty", [Dura(0.3), N3(0.2), L2(0.1, 0.2)])
+@pytest.mark.parametrize("penalty", [Dura(0.3), Dura(0.3, 0.5), N3(0.2), L2(0.1, 0.2)])
 def test_a_pass_over_the_batches_has_the_mean_of_the_penalty(penalty: Dura | N3 | L2) -> None:
     parts, (A, R, _) = batches(), random_parameters(FACTS, 4)
     whole_dA, whole_dR, dA, dR = np.zeros_like(A), np.zeros_like(R), np.zeros_like(A), np.zeros_like(R)

@@ -60,7 +60,7 @@ def fits():
         yield f"softmax {relations}", relatent.Rescal(loss=loss, **LOGIT), HIDDEN, None
     batches = relatent.Softmax(relation_weight=0.5, batch_size=20)
     yield "softmax batches", relatent.Rescal(loss=batches, **SAMPLED, penalty=relatent.Dura(0.05)), HIDDEN, None
-    for penalty in (relatent.Dura(0.05), relatent.N3(0.02)):
+    for penalty in (relatent.Dura(0.05), relatent.Dura(0.05, 0.5), relatent.N3(0.02)):
         yield repr(penalty), relatent.RescalLogit(**LOGIT, penalty=penalty), HIDDEN, None
     yield "adam", relatent.RescalLogit(**{**LOGIT, "max_iter": 5}, optimiser=relatent.Adam(0.05)), PLAIN, None
     yield "sampled", relatent.RescalLogit(**SAMPLED), PLAIN, None

@@ -55,7 +55,7 @@ def test_scores_in_small_chunks_give_the_same(monkeypatch, rows_at_once):
     assert relative_error(backend.to_numpy(got.dA), plain.softmax(FACTS, *parameters).dA) <= TOLERANCE[False]
 
 
-@pytest.mark.parametrize("penalty", [L2(0.3, 0.7), Dura(0.2), N3(0.1)], ids=repr)
+@pytest.mark.parametrize("penalty", [L2(0.3, 0.7), Dura(0.2), Dura(0.2, 0.5), N3(0.1)], ids=repr)
 def test_penalties_are_those_of_the_host(penalty):
     A, R, _ = random_parameters(FACTS, 4)
     host, backend = NumpyBackend("float64"), TorchBackend(DEVICE)

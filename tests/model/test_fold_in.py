@@ -7,13 +7,15 @@ from scipy.optimize import minimize
 
 import relatent
 from relatent import Facts
+from relatent.backend.numpy_backend import NumpyBackend
 from relatent.errors import InputError, UnknownNameError
 from relatent.fit.losses import Logistic
 from relatent.fit.penalties import PENALTIES as REGISTRY
 from relatent.model import entity_regression as regression
 from relatent.model import links
 from relatent.model.objective_description import ObjectiveTerm
-from small_graphs import politics
+from relatent.model.relation_matrices import RelationMatrices
+from small_graphs import politics, random_facts, random_parameters
 
 
 @pytest.mark.parametrize("others", [1.0, 0.3, 0.0])
@@ -133,6 +135,20 @@ def test_the_vector_is_the_minimum_of_loss_penalty_and_prior(loss, penalty):
         return value + (0.3 * a @ a if penalty == "l2" else 0)
 
     np.testing.assert_allclose(grown.A[-1], minimize(objective, mean, tol=1e-12).x, atol=1e-5)
+
+
+@pytest.mark.parametrize("power", [1.0, 0.5, 0.0])
+def test_dura_of_one_entity_is_its_part_of_the_penalty_of_the_fit(power):
+    facts = random_facts(8, 2, 50)
+    facts = facts.subset(facts.triples[:, 0] != facts.triples[:, 2])
+    A, R, _ = random_parameters(facts, 3)
+    (cells,) = regression.cells_of_entities(facts, np.array([4]))
+    dura, without = relatent.Dura(0.3, frequency_power=power), A.copy()
+    without[4] = 0
+    own = regression.PenaltyOnEntity(RelationMatrices.of(R), ObjectiveTerm.of(dura, REGISTRY))(cells)[0]
+    add = dura.bound(facts, NumpyBackend("float64"))
+    of_fit = add(A, R, 0 * A, 0 * R) - add(without, R, 0 * A, 0 * R)
+    assert A[4] @ own.Q @ A[4] == pytest.approx(of_fit, rel=1e-9)
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)

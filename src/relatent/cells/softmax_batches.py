@@ -92,11 +92,12 @@ class BatchedSoftmaxSum:
         if not (penalty.over_facts and is_dataclass(penalty) and hasattr(penalty, "weight")):
             return penalty.bound(self.shard, self.backend)
         scaled: Any = replace(penalty, weight=penalty.weight * self.n_batches)  # type: ignore[type-var]
+        of_part = getattr(scaled, "bound_to_part", lambda part, whole, backend: scaled.bound(part, backend))
         bounds: dict[int, Any] = {}
 
         def add(A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> float:
             if self.batch not in bounds:
-                bounds[self.batch] = scaled.bound(self.batches[self.batch], self.backend)
+                bounds[self.batch] = of_part(self.batches[self.batch], self.shard, self.backend)
             return float(bounds[self.batch](A, R, dA, dR))
 
         return add

@@ -33,6 +33,7 @@ class Penalty(Protocol):
     def over_facts(self) -> bool:
         """Whether it is a sum over facts, so that each of several workers adds the part of its facts."""
 
+    # Optional: `bound_to_part(part, whole, backend)`, the penalty on some of the facts where it depends on all of them.
     def bound(self, facts: Facts | Shard, backend: Backend) -> BoundPenalty:
         """The penalty of models of these facts, for arrays of `backend`."""
 
@@ -64,20 +65,31 @@ class L2:
 
 
 class RelationEntities:
-    """How often each entity occurs in the facts of each relation, by weight, as sums in both directions."""
+    """How often each entity occurs in the facts of each relation, as sums in both directions; see `Dura`."""
 
-    def __init__(self, facts: Facts | Shard, backend: Backend):
-        facts = Shard.of(facts).facts
-        s, k, o = facts.triples.T.astype(np.int64)
-        keys = np.concatenate([s, o]) * facts.n_relations + np.concatenate([k, k])
-        counts = sp.csr_matrix(
-            (np.tile(facts.confidences, 2), np.divmod(keys, facts.n_relations)),
-            shape=(facts.n_entities, facts.n_relations),
-        )
+    def __init__(self, part: Facts | Shard, whole: Facts | Shard, power: float, backend: Backend):
+        of_part, of_whole = _counts_by_role(part), _counts_by_role(whole)
+        if power == 1:
+            counts = of_part[0] + of_part[1]
+        else:
+            scaled = [some.multiply(every.power(power - 1)) for some, every in zip(of_part, of_whole, strict=True)]
+            counts = (scaled[0] + scaled[1]).tocsr()
         self.backend = backend
         self.by_entity = backend.segment_sums(counts.indptr, counts.indices, counts.data)
         turned = counts.T.tocsr()
         self.by_relation = backend.segment_sums(turned.indptr, turned.indices, turned.data)
+
+
+def _counts_by_role(facts: Facts | Shard) -> list[sp.csr_matrix]:
+    """The number of facts, by weight, of each entity as a subject of each relation, and as an object, (N, K) each."""
+    shard = Shard.of(facts)
+    counts = []
+    for own, column in ((shard.facts, 0), (shard.facts_by_object, 2)):
+        known = own.confidences > 0
+        cells = own.triples[known]
+        shape = (own.n_entities, own.n_relations)
+        counts.append(sp.csr_matrix((own.confidences[known], (cells[:, column], cells[:, 1])), shape=shape))
+    return counts
 
 
 def _squared_moduli(X: Matrix) -> Matrix:
@@ -99,30 +111,36 @@ class Dura:
     """weight · Σ over facts |a_s|² + |a_o|² + |a_s R_k|² + |R_k a_o|² (Zhang, Cai & Wang 2020).
 
     The terms of a row (subject, relation) do not depend on the object, so they are computed once and counted as often
-    as the row has facts. Frequent entities and relations are penalised more.
+    as the row has facts. Frequent entities and relations are penalised more; with `frequency_power` p the terms of a
+    row of n facts count n**p times, which for p below 1 is less for frequent ones.
 
     >>> import relatent
     >>> relatent.RescalLogit(rank=5, penalty=relatent.Dura(0.02)).penalty
-    Dura(weight=0.02)
+    Dura(weight=0.02, frequency_power=1.0)
     """
 
     weight: float = 0.05
+    frequency_power: float = 1.0
     name: ClassVar[str] = "dura"
     over_facts: ClassVar[bool] = True
 
     def bound(self, facts: Facts | Shard, backend: Backend) -> BoundPenalty:
         """The penalty over the rows of both sides that occur in these facts."""
-        rows = cache(partial(RelationRows.of_facts, facts, backend))
-        counts = cache(partial(RelationEntities, facts, backend))
+        return self.bound_to_part(facts, facts, backend)
+
+    def bound_to_part(self, part: Facts | Shard, whole: Facts | Shard, backend: Backend) -> BoundPenalty:
+        """The penalty over the rows of some facts, which count by the number of facts that they have in all."""
+        rows = cache(partial(self._counted_rows, part, whole, backend))
+        counts = cache(partial(RelationEntities, part, whole, self.frequency_power, backend))
 
         def add(A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> float:
             if R.ndim == 2:
                 return self._add_complex(counts(), A, R, dA, dR)
             total = 0.0
-            for side in rows():
+            for side, count in rows():
                 X = side.own(A)
                 Q = side.times(X, R)
-                weighted = 2 * self.weight * side.totals
+                weighted = 2 * self.weight * count
                 dX, dQ = weighted * X, weighted * Q
                 total += (backend.dot(X, dX) + backend.dot(Q, dQ)) / 2
                 dA += side.spread(dX + side.times(dQ, R, back=True))
@@ -130,6 +148,20 @@ class Dura:
             return total
 
         return add
+
+    def _counted_rows(
+        self, part: Facts | Shard, whole: Facts | Shard, backend: Backend
+    ) -> list[tuple[RelationRows, Matrix]]:
+        """The rows of each side, and how often the terms of each count, (m, 1)."""
+        sides = RelationRows.of_facts(part, backend)
+        if self.frequency_power == 1:
+            return [(side, side.totals) for side in sides]
+        sides_of_whole = sides if part is whole else RelationRows.of_facts(whole, backend)
+        counted: list[tuple[RelationRows, Matrix]] = []
+        for side, every in zip(sides, sides_of_whole, strict=True):
+            place = backend.from_numpy(np.searchsorted(every.index.keys, side.index.keys))
+            counted.append((side, side.totals * every.totals[place] ** (self.frequency_power - 1)))
+        return counted
 
     def _add_complex(self, counts: RelationEntities, A: Matrix, P: Matrix, dA: Matrix, dP: Matrix) -> float:
         """|a p|² = Σ_d |a_d|² |p_d|²: a sum over the entities of each relation, whatever the number of its facts."""
@@ -198,6 +230,7 @@ def resolve(penalty: Penalty | None, l2_entities: float, l2_relations: float) ->
     if isinstance(penalty, type) or not hasattr(penalty, "bound"):
         raise InputError(f"penalty must be an object such as relatent.Dura(0.05) or relatent.N3(0.01), got {penalty!r}")
     check_penalty("the weight of a penalty", getattr(penalty, "weight", 0.0))
+    check_penalty("frequency_power of Dura", getattr(penalty, "frequency_power", 1.0))
     return penalty
 
 

@@ -17,13 +17,13 @@ from .optimisers import Adam
 from .penalties import N3, Dura
 
 
-def _ranking(loss: Logistic | Softmax, rank: int, dura: float, lr: float, rounds: int) -> Rescal:
+def _ranking(loss: Logistic | Softmax, rank: int, dura: float, lr: float, rounds: int, power: float = 1.0) -> Rescal:
     """Small random start, Adam on exact gradients, no bias if it would cancel."""
     return Rescal(
         rank,
         loss=loss,
         bias=not loss.ranks_only,
-        penalty=Dura(dura),
+        penalty=Dura(dura, power),
         optimiser=Adam(lr),
         max_iter=rounds,
         method="exact",
@@ -43,7 +43,7 @@ PRESETS = {
     "fb15k-237-softmax": _ranking(Softmax(relation_weight=2.0), 512, dura=0.08, lr=0.02, rounds=75),
     "fb15k-237-quick": _ranking(Softmax(), 256, dura=0.1, lr=0.03, rounds=50),
     "fb15k-237-logistic": _ranking(Logistic(), 256, dura=0.06, lr=0.03, rounds=60),
-    "wn18rr-softmax": _ranking(Softmax(degree_weight=0.9), 512, dura=0.2, lr=0.05, rounds=50),
+    "wn18rr-softmax": _ranking(Softmax(degree_weight=0.9), 512, dura=0.25, lr=0.05, rounds=50, power=0.5),
     "wn18rr-logistic": _ranking(Logistic(), 256, dura=0.15, lr=0.03, rounds=50),
     "codex-s-softmax": _ranking(Softmax(), 256, dura=0.03, lr=0.02, rounds=100),
     "fb15k-237-blocks": _structured(
@@ -61,7 +61,7 @@ def preset(name: str, *, device: str = "cuda", random_state: int = 0) -> Rescal:
 
     >>> import relatent
     >>> relatent.preset("codex-s-softmax", device="cpu").set_params(rank=64).penalty
-    Dura(weight=0.03)
+    Dura(weight=0.03, frequency_power=1.0)
     """
     if name not in PRESETS:
         raise InputError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")

@@ -7,8 +7,9 @@ cell is a row v with θ = aᵀ v + b.
     likelihood         min Σ w [softplus(θ) − x θ] + penalty(a)    convex; Newton's method
 
 Penalties of the fit, for one entity: L2 λ |a|²; DURA weight · Σ over its facts |a|² + |a R_k|² as subject and
-|a|² + |R_k a|² as object; N3 weight · (number of its facts) · ‖a‖₃³. To the penalty the distribution of the model's
-entities may be added (`entity_prior`), as the negative logarithm of its density.
+|a|² + |R_k a|² as object (n facts of one role and relation count n**frequency_power times); N3 weight · (number of its
+facts) · ‖a‖₃³. To the penalty the distribution of the model's entities may be added (`entity_prior`), as the negative
+logarithm of its density.
 
 Unlisted cells are zeros of weight `others`. Least squares sums them in closed form. The likelihood sums them one by
 one, or, if they are many, a systematic sample in which each stands for several, plus those that look likely one by one.
@@ -172,8 +173,9 @@ class PenaltyOnEntity:
         weight = _number(self.penalty, "weight")
         if self.penalty.name == "n3":
             return np.zeros((r, r)), weight * float(weights.sum())
-        Q: Matrix = float(weights.sum()) * np.eye(r)
         totals = np.bincount(2 * cells.relation + cells.role, weights, minlength=2 * len(self.R))
+        totals[totals > 0] **= self.penalty.parameters.get("frequency_power", 1.0)
+        Q: Matrix = float(totals.sum()) * np.eye(r)
         for code in np.flatnonzero(totals):
             R_k = self.R[int(code // 2)].astype(np.float64)
             Q += totals[code] * (R_k.T @ R_k if code % 2 else R_k @ R_k.T)

@@ -143,7 +143,7 @@ def test_a_symmetric_world_gets_symmetric_probabilities():
     assert relative_error(theta, theta.T) < 0.01
 
 
-@pytest.mark.parametrize("penalty", [L2(0.3, 0.7), Dura(0.2), N3(0.1)], ids=repr)
+@pytest.mark.parametrize("penalty", [L2(0.3, 0.7), Dura(0.2), Dura(0.2, 0.5), N3(0.1)], ids=repr)
 def test_the_penalised_likelihood_has_the_gradient_of_its_value(penalty):
     facts = random_facts(8, 2, 30, unobserved=20, weighted=True)
     layout = Layout(8, 2, 3)
