@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from .json_values import to_json_object
 
@@ -49,13 +49,29 @@ def result_record(record: type[Record]) -> type[Record]:
     return record
 
 
+class LabelsOfRows(Protocol):
+    """Labels for the names in the rows of a result: `data.result_labels.RowLabels`."""
+
+    def add(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The row with labels beside its names."""
+
+    def shown(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The row with names as a person should read them."""
+
+
 class ResultList(list[Item]):
     """A list of results, one row each; shown as a table in a notebook.
+
+    With `labels`, a data frame has further columns such as "subject_label", and a notebook shows them for the names.
 
     >>> found = ResultList([{"name": "Ann", "facts": 2}, {"name": "Bob", "facts": 1}])
     >>> found.to_pandas().shape, len(found)
     ((2, 2), 2)
     """
+
+    def __init__(self, items: Iterable[Item] = (), labels: LabelsOfRows | None = None):
+        super().__init__(items)
+        self.labels = labels
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per item; needs pandas."""
@@ -73,7 +89,9 @@ def data_frame(rows: Sequence[Any], columns: Sequence[str] = ()) -> pd.DataFrame
     """The rows, mappings or named tuples, as a data frame; `columns` names them if there are no rows."""
     import pandas as pd
 
-    return pd.DataFrame([_fields(row) for row in rows], columns=None if rows or not columns else list(columns))
+    labels = getattr(rows, "labels", None)
+    fields = [_fields(row) if labels is None else labels.add(_fields(row)) for row in rows]
+    return pd.DataFrame(fields, columns=None if rows or not columns else list(columns))
 
 
 def html_table(title: str, rows: Sequence[Any], n_rows: int | None = None) -> str:
@@ -82,7 +100,8 @@ def html_table(title: str, rows: Sequence[Any], n_rows: int | None = None) -> st
     >>> html_table("", [{"name": "<b>", "p": 0.123456}])
     '<table class="dataframe"><tr><th>name</th><th>p</th></tr><tr><td>&lt;b&gt;</td><td>0.1235</td></tr></table>'
     """
-    shown = [_fields(row) for row in rows[:MAX_ROWS]]
+    labels = getattr(rows, "labels", None)
+    shown = [_fields(row) if labels is None else labels.shown(_fields(row)) for row in rows[:MAX_ROWS]]
     columns = list(dict.fromkeys(column for row in shown for column in row))
     lines = [_html_row("th", columns), *(_html_row("td", [row.get(name) for name in columns]) for row in shown)]
     more = _more((len(rows) if n_rows is None else n_rows) - len(shown), "rows")

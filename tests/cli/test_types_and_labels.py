@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 
 import commands
+import relatent
 
 ROWS = "Q1,P1,Q3\nQ2,P1,Q3\nQ1,P2,Q2\nQ2,P2,Q1\nQ5,P1,Q4\n"
 
@@ -111,3 +112,57 @@ def test_missing_and_doubtful_facts_have_labels(folder):
     assert {row["relation"]: row["relation_label"] for row in rows}["P1"] == "lives in"
     assert {row["object"] for row in rows if row["relation"] == "P1"} <= {"Q3", "Q4", "Q5"}
     assert "lives in" in run("doubt", folder / "m.relatent", "--known", folder / "f.csv").stdout
+
+
+def test_files_keep_the_names_and_add_columns_of_labels(folder):
+    known, target = ("--known", folder / "f.csv"), folder / "missing.csv"
+    result = run("missing", folder / "m.relatent", *known, "-o", target)
+    header, *rows = (line.split(",") for line in target.read_text().splitlines())
+    assert header[-3:] == ["subject_label", "relation_label", "object_label"]
+    found = [dict(zip(header, row, strict=True)) for row in rows]
+    assert {(row["relation"], row["relation_label"]) for row in found} == {("P1", "lives in"), ("P2", "")}
+    assert f"{len(rows)} rows written to {target}" in result.stderr
+    run("doubt", folder / "m.relatent", *known, "-o", folder / "doubt.csv")
+    assert "alternative_label" in (folder / "doubt.csv").read_text()
+    (folder / "questions.csv").write_text("subject,relation\nQ1,P1\n")
+    run("predict", folder / "m.relatent", "--questions", folder / "questions.csv", "-o", folder / "answers.csv")
+    out = (folder / "answers.csv").read_text()
+    assert "note,subject_label,relation_label,object_label" in out
+    assert ",Ann,lives in," in out
+
+
+def test_rules_info_and_split_show_labels(folder):
+    data = (folder / "f.csv", "--labels", folder / "labels.csv")
+    rules = run("rules", *data, "--min-support", 1)
+    assert "lives in(x,z)" in rules.stdout
+    best = json.loads(run("rules", *data, "--min-support", 1, "--json").stdout)["rules"][0]
+    assert best["body_label"] == best["body"].replace("P1", "lives in")
+    run("rules", *data, "--min-support", 1, "-o", folder / "rules.csv")
+    assert (folder / "rules.csv").read_text().startswith("body,head,support,confidence,body_label,head_label\n")
+    assert "lives in 3" in run("info", *data).stdout
+    assert json.loads(run("info", *data, "--json").stdout)["relation_labels"] == {"P1": "lives in", "P2": None}
+    assert run("split", *data, "-o", folder / "parts", "--test", 0.2).exit_code == 0
+    assert "P1,lives in\n" in (folder / "parts" / "labels.csv").read_text()
+    assert run("fit", *data, "-o", folder / "mln.relatent", "--model", "mln", "--set", "l1=0").exit_code == 0
+    assert "lives in(x,y)" in run("info", folder / "mln.relatent").stdout
+    explained = run("explain", folder / "m.relatent", "-s", "Q1", "-r", "P2", "-t", "Q2", "--known", folder / "f.csv")
+    assert "lives in(x,z) ∧ lives in(y,z) ⇒ P2(x,y)" in explained.stdout
+
+
+def test_data_frames_have_columns_of_labels_and_notebooks_show_them(folder):
+    facts = relatent.read(folder / "f.csv", labels=folder / "labels.csv")
+    model = relatent.load(folder / "m.relatent")
+    for found in (
+        relatent.missing(model, facts, k=5),
+        relatent.doubt(model, facts, k=5),
+        relatent.rules(facts, min_support=1),
+        relatent.similar(model, "Q4", k=2),
+        relatent.answers(model, facts, subject="Q1", relation="P1", k=3),
+        facts.describe(),
+    ):
+        columns = found.to_pandas().columns
+        assert any(column.endswith("_label") for column in columns), type(found)
+        assert any(label in found._repr_html_() for label in ("Ann", "lives in", "Ulm"))
+    assert "lives in" in facts._repr_html_()
+    plain = relatent.read(folder / "f.csv")
+    assert "relation_label" not in plain.describe().to_pandas().columns

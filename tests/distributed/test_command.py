@@ -77,7 +77,7 @@ def test_a_fit_of_several_processes_is_written_and_told_once(data, tmp_path, cap
     ("arguments", "code", "line"),
     [
         (("nowhere.tsv",), 1, "error: 'nowhere.tsv' is neither a file nor a data set of the catalog"),
-        (("facts.tsv", "--model", "irm"), 2, "Error: --distributed is for --model als, logit, rescal"),
+        (("facts.tsv", "--model", "irm"), 2, "error: --distributed is for --model als, logit, rescal"),
     ],
 )
 def test_bad_input_is_told_once(data, tmp_path, monkeypatch, arguments, code, line):

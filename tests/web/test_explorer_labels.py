@@ -4,7 +4,7 @@ import pytest
 
 import relatent
 from relatent.analysis.known_facts import KnownFacts
-from relatent.analysis.result_labels import add_labels
+from relatent.data.result_labels import add_labels
 from relatent.json_values import to_json
 from relatent.web.errors import NotFoundError
 from relatent.web.explorer import Explorer

@@ -11,10 +11,11 @@ import numpy as np
 from ..arrays import Ids, Matrix, Vector
 from ..data.facts import Facts
 from ..data.names import Names
+from ..data.result_labels import row_labels
 from ..errors import InputError
 from ..json_values import to_json_object
 from ..model.factors import Factors, against_others, best_first
-from ..result_tables import data_frame, html_table, result_record
+from ..result_tables import ResultList, data_frame, html_table, result_record
 from .known_facts import KnownFacts
 from .probabilities import base_rates, with_lift
 
@@ -122,7 +123,7 @@ def answers(
     chosen, rates = best_first(theta, k), base_rates(factors, known)
     relations = chosen if ids[1] is None else np.full(len(chosen), ids[1])
     found = _answer_list(factors, names, chosen, theta[chosen], relations, _ranks(chosen, known_ids), rates)
-    return Answers(("subject", "relation", "object")[place], len(known_ids), found)
+    return Answers(("subject", "relation", "object")[place], len(known_ids), ResultList(found, row_labels(factors)))
 
 
 def entity_sections(

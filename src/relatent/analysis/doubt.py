@@ -18,6 +18,7 @@ from scipy.special import expit, logit
 
 from ..arrays import Triples, Vector
 from ..data.facts import Facts
+from ..data.result_labels import row_labels
 from ..errors import InputError
 from ..fit.estimators.base import check_count
 from ..json_values import to_json_object
@@ -28,7 +29,7 @@ from ..model.links import PlattLink
 from ..model.score_maps import fit_platt
 from ..progress import Progress, reporting
 from ..random_state import RandomState, to_seed
-from ..result_tables import data_frame, html_table, result_record
+from ..result_tables import ResultList, data_frame, html_table, result_record
 from .known_facts import KnownFacts
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def doubt(
         names = factors.entities[s], factors.relations[relation], factors.entities[o]
         other = _alternative(factors, known, s, relation)
         rows.append(DoubtfulFact(*names, float(expit(log_odds[i])), float(own[i]), float(theta[i]), other))
-    return DoubtfulFacts(rows, len(facts), float(prior), left_out)
+    return DoubtfulFacts(ResultList(rows, row_labels(factors)), len(facts), float(prior), left_out)
 
 
 def evidence(factors: Factors, known: KnownFacts, theta: Vector, exchanged: Triples) -> Vector:

@@ -24,6 +24,7 @@ from scipy.special import expit
 
 from ..arrays import Ids, Mask, Matrix, Vector
 from ..data.facts import Facts
+from ..data.result_labels import row_labels
 from ..deprecation import renamed_arguments
 from ..errors import ConvergenceWarning, InputError, PoorFitWarning
 from ..fit.estimators.als import RescalALS
@@ -31,6 +32,7 @@ from ..model.factors import Factors
 from ..model.rule_scores import check_has_vectors
 from ..progress import Progress, reporting, silent
 from ..random_state import RandomState, to_seed
+from ..result_tables import ResultList
 from .duplicate_features import FEATURE_SIGNS, HALVES_BY_COUNTS, MIN_FACTS, CandidatePairs, candidate_pairs
 from .duplicates_result import DuplicatePair, Duplicates, Merge
 
@@ -122,7 +124,7 @@ def duplicates(
     groups = merge_groups(pairs, p, n_facts, joined, threshold)
     if entity_id is not None:
         groups = [group for group in groups if entity_id in group[0]]
-    return Duplicates(found, _merges(factors, groups, n_facts))
+    return Duplicates(ResultList(found, row_labels(factors)), _merges(factors, groups, n_facts))
 
 
 def _check_arguments(k: int, threshold: float, prior: float, shared: float | None) -> None:

@@ -10,12 +10,13 @@ import numpy as np
 from ..arrays import Ids, Matrix, Vector
 from ..data.facts import Facts
 from ..data.names import Names
+from ..data.result_labels import row_labels
 from ..deprecation import renamed_arguments
 from ..errors import InputError
 from ..json_values import to_json_object
 from ..model.entity_regression import EntityCells, FactInfluences, fact_influences
 from ..model.factors import Factors, best_first
-from ..result_tables import data_frame, html_table, result_record
+from ..result_tables import ResultList, data_frame, html_table, result_record
 from .known_facts import KnownFacts
 from .rules import RulePath, rule_paths
 
@@ -132,10 +133,10 @@ def explain(
         float(factors.score(*cell)),
         probability,
         float(factors.bias[relation_id]),
-        [Reason(*_names(factors, fact), value) for fact, value in strongest],
+        ResultList((Reason(*_names(factors, fact), value) for fact, value in strongest), row_labels(factors)),
         _components(A, R_k, factors.entities, s, o, k),
         _sentence(factors, cell, probability, strongest, known, paths),
-        paths,
+        ResultList(paths, row_labels(factors)),
     )
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Ids, Matrix
 from ..backend.blas_threads import one_thread
+from ..data.result_labels import row_labels
 from ..deprecation import renamed_arguments
 from ..errors import InputError
 from ..json_values import to_json_object
@@ -102,7 +103,11 @@ def groups(
     B = profiles(factors)
     labels = group_labels(factors, B, method, n_groups, to_seed(random_state) % (1 << 32))
     return ResultList(
-        EntityGroup(number, [factors.entities[i] for i in members.tolist()], typical_facts(factors, members, k))
+        EntityGroup(
+            number,
+            [factors.entities[i] for i in members.tolist()],
+            ResultList(typical_facts(factors, members, k), row_labels(factors)),
+        )
         for number, members in enumerate(group_members(B, labels))
     )
 

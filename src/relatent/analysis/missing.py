@@ -10,6 +10,7 @@ import numpy as np
 
 from ..arrays import Ids, Mask, Triples
 from ..data.facts import Facts
+from ..data.result_labels import row_labels
 from ..data.types_in_facts import RDF_TYPE, role_types
 from ..errors import DataWarning, InputError
 from ..evaluation.training_overlap import n_trained_on
@@ -19,7 +20,7 @@ from ..model.entity_regression import can_fold
 from ..model.entity_types import EntityTypes
 from ..model.factors import Factors
 from ..progress import Progress, reporting
-from ..result_tables import data_frame, html_table, result_record
+from ..result_tables import ResultList, data_frame, html_table, result_record
 from .best_cells import BestCells, Region, best_cells
 from .explain import Reason, first_reason
 from .known_facts import KnownFacts
@@ -74,9 +75,10 @@ class MissingFacts(NamedTuple):
         """The fields as JSON values."""
         return to_json_object(self)
 
-    def to_rows(self) -> list[dict[str, Any]]:
+    def to_rows(self) -> ResultList[dict[str, Any]]:
         """One row per fact, with its reason in words."""
-        return [{**fact._asdict(), "reason": fact.reason and " ".join(fact.reason[:3])} for fact in self.missing]
+        rows = ({**fact._asdict(), "reason": fact.reason and " ".join(fact.reason[:3])} for fact in self.missing)
+        return ResultList(rows, getattr(self.missing, "labels", None))
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per fact: subject, relation, object, score, probability, rank, lift, reason (in words)."""
@@ -149,7 +151,7 @@ def missing(
     found = _facts(factors, known, best)
     if reasons and can_fold(factors):
         found = list(_with_reasons(factors, known, best, found, progress))
-    return MissingFacts(found, best.n_cells, best.n_scored, candidates)
+    return MissingFacts(ResultList(found, row_labels(factors)), best.n_cells, best.n_scored, candidates)
 
 
 def _check_known(factors: Factors, sources: list[Facts], known: KnownFacts) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..data.facts import Facts
 from ..data.names import Names
+from ..data.result_labels import row_labels
 from ..errors import InputError
 from ..model.step_graph import MAX_BODIES, Body, StepGraph
 from ..random_state import RandomState, to_generator
@@ -77,7 +78,7 @@ def rules(
             if support >= min_support:
                 found.append(Rule(*_texts(facts.relations, body, head), round(support), support / size))
     found.sort(key=lambda rule: (-rule.confidence, -rule.support, rule.body, rule.head))
-    return ResultList(found[:k])
+    return ResultList(found[:k], row_labels(facts))
 
 
 def _texts(relations: Names, body: Body, head: int) -> tuple[str, str]:

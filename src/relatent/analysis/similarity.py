@@ -18,6 +18,7 @@ import numpy as np
 
 from ..arrays import Matrix, Vector
 from ..backend import gram_matrix as gram
+from ..data.result_labels import row_labels
 from ..errors import InputError
 from ..model.factors import Factors, best_first
 from ..model.rule_scores import check_has_vectors
@@ -61,7 +62,8 @@ def nearest(
     if exclude is not None:
         similarity[exclude] = -np.inf
     best = best_first(similarity, k).tolist()
-    return ResultList(SimilarEntity(factors.entities[j], float(similarity[j])) for j in best)
+    found = (SimilarEntity(factors.entities[j], float(similarity[j])) for j in best)
+    return ResultList(found, row_labels(factors))
 
 
 def profiles(factors: Factors) -> Matrix:

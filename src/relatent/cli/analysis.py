@@ -23,8 +23,8 @@ def similar(model: Path, entity: str, k: int, as_json: bool) -> None:
 
     Example: relatent similar kinships.relatent person0
     """
-    from ..analysis.result_labels import add_labels, shown
     from ..analysis.similarity import similar as find
+    from ..data.result_labels import add_labels, shown
     from ..json_values import to_json
     from ..model.factors import load
     from . import tables
@@ -55,7 +55,7 @@ def groups(model: Path, method: str, n_groups: int | None, k: int, seed: int, as
     Example: relatent groups kinships.relatent --groups 4
     """
     from ..analysis.groups import groups as find
-    from ..analysis.result_labels import add_labels, shown
+    from ..data.result_labels import add_labels, shown
     from ..json_values import to_json
     from ..model.factors import load
     from . import tables
@@ -81,7 +81,7 @@ def explain(model: Path, subject: str, relation: str, object_: str, known: str, 
     Example: relatent explain presidents.relatent -s "Al Gore" -r party -t Democratic --known presidents
     """
     from ..analysis.explain import explain as find
-    from ..analysis.result_labels import add_labels, shown
+    from ..data.result_labels import add_labels, shown
     from ..model.factors import load
     from . import tables
     from .data_argument import open_facts
@@ -138,8 +138,8 @@ def duplicates(
     """
     from ..analysis.duplicates import duplicates as find
     from ..analysis.duplicates_result import write_merges
-    from ..analysis.result_labels import add_labels, shown
     from ..atomic_write import check_writable
+    from ..data.result_labels import add_labels, shown
     from ..model.factors import load
     from ..progress import bar
     from . import tables

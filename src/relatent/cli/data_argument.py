@@ -57,6 +57,16 @@ def annotate(facts: Facts, workers: Workers = ALONE) -> Facts:
         return annotated(facts, **given)
 
 
+def with_labels(facts: Facts) -> Facts:
+    """The facts with the labels that the options of the command give; types as they are."""
+    given = annotation_choices()
+    return (
+        facts
+        if "labels" not in given
+        else annotated(facts, facts.types or NONE, given["labels"], given.get("language"))
+    )
+
+
 def open_facts(source: str | Sequence[str], *, split: str = "all") -> Facts:
     """Facts of files or of a catalog name; NAME:train, NAME:valid, NAME:test and NAME:all select a split.
 

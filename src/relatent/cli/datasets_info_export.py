@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import InputError
 from .output import print_result
-from .reading_options import reading_options
+from .reading_options import label_options, reading_options
 from .shared_options import FILE, json_option, model_argument
+
+if TYPE_CHECKING:
+    from ..data.names import Names
 
 
 @click.command()
@@ -26,6 +29,7 @@ def datasets(as_json: bool) -> None:
 @click.command()
 @click.argument("file")
 @reading_options()
+@label_options
 @click.option("--verify", is_flag=True, help="Verify the checksum of a model file.")
 @json_option
 def info(file: str, verify: bool, as_json: bool) -> None:
@@ -45,6 +49,9 @@ def info(file: str, verify: bool, as_json: bool) -> None:
         shown["about"] = {name: value for name, value in about.items() if name != "learned"}
     if "verified" in found and not verify:
         shown["verified"] = "not checked (--verify compares the checksum)"
+    if labels := shown.pop("relation_labels", None):
+        counts = shown["facts_of_relation"].items()
+        shown["facts_of_relation"] = {labels[name] or name: count for name, count in counts}
     reading = shown.pop("reading", {})
     print_result(
         as_json,
@@ -52,7 +59,7 @@ def info(file: str, verify: bool, as_json: bool) -> None:
         lambda: [
             *tables.reading(reading),
             tables.values(file, tables.details(shown)),
-            *tables.learned(about),
+            *tables.learned(_with_labels(file, about)),
         ],
     )
 
@@ -74,15 +81,24 @@ def export(model: Path, folder: Path, as_json: bool) -> None:
     print_result(as_json, {"files": written}, lambda: [tables.values("written", [("", path) for path in written])])
 
 
+def _with_labels(file: str, about: dict[str, Any]) -> dict[str, Any]:
+    """What a model has learned, with names as a person should read them."""
+    from ..data.result_labels import shown
+    from ..model.factors import load
+
+    return {"learned": shown(about["learned"], load(file, verify=False))} if "learned" in about else {}
+
+
 def _describe(file: str, verify: bool) -> dict[str, Any]:
     from ..model.model_file import inspect, looks_like_a_model
-    from .data_argument import describe_reading
+    from .data_argument import describe_reading, with_labels
 
     if looks_like_a_model(file):
         return {"kind": "model", **inspect(file, verify=verify)}
     if verify:
         raise InputError(f"{file} is not a model file; --verify checks the checksum of a model")
     facts, reading = describe_reading(file)
+    facts = with_labels(facts)
     return {
         "kind": "data",
         "facts": len(facts),
@@ -94,5 +110,11 @@ def _describe(file: str, verify: bool) -> dict[str, Any]:
         "attributes": 0 if facts.attributes is None else int(facts.attributes.shape[1]),
         "density": len(facts) / max(facts.n_cells, 1),
         "facts_of_relation": dict(zip(facts.relations, facts.counts(), strict=True)),
+        **_relation_labels(facts.relations),
         "reading": reading,
     }
+
+
+def _relation_labels(relations: Names) -> dict[str, Any]:
+    labels = {name: relations.label(k) for k, name in enumerate(relations)}
+    return {"relation_labels": labels} if any(labels.values()) else {}

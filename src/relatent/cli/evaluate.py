@@ -159,7 +159,7 @@ def evaluate(
 
     Example: relatent evaluate wn18rr.relatent wn18rr --known wn18rr
     """
-    from ..analysis.result_labels import shown_name
+    from ..data.result_labels import shown_name
     from ..evaluation.ranking import evaluate as rank
     from ..model.factors import load
     from ..progress import bar

@@ -96,6 +96,7 @@ def fit(
     Example: relatent fit kinships -o kinships.relatent --rank 50
     """
     from ..analysis.probabilities import describe_probabilities
+    from ..data.result_labels import shown
     from ..fit.checkpoint import Checkpoint
     from ..model.model_file import check_target
     from . import tables
@@ -144,7 +145,7 @@ def fit(
             tables.values(
                 title, [*tables.details(_readable(summary)), ("probabilities", describe_probabilities(factors))]
             ),
-            *tables.learned(factors.about),
+            *tables.learned(shown(factors.about, factors)),
         ],
     )
 

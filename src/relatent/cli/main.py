@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if "--distributed" in (arguments or sys.argv) and os.environ.get("RANK", "0") != "0":
             time.sleep(OTHER_WORKERS_WAIT_SECONDS)  # worker 0 prints the same message
         else:
-            error.show()
+            _show_usage(error)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         say("interrupted")
@@ -99,6 +99,14 @@ def _check_address_space() -> None:
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     shown = as_options(str(message)) if issubclass(category, DataWarning) else message
     say(f"warning: {shown}")
+
+
+def _show_usage(error: click.ClickException) -> None:
+    """Usage and hint as click prints them, and the message as all errors are."""
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        say(f"{context.get_usage()}\nTry '{context.command_path} {context.help_option_names[-1]}' for help.\n")
+    say(f"error: {one_line(error.format_message(), MAX_MESSAGE_CHARACTERS)}")
 
 
 def _fail(message: str) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
 from .output import print_result, say
 from .reading_options import reading_options
 from .shared_options import FILE, json_option, model_argument, seed_option, top_option
-from .table_file import check_table_target, table_output_option, table_writer
+from .table_file import check_table_target, table_output_option, write_table
 
 known_option = click.option(
     "--known",
@@ -84,7 +83,7 @@ def missing(
     """
     from ..analysis.missing import missing as find
     from ..analysis.probabilities import describe_probabilities
-    from ..analysis.result_labels import add_labels, shown
+    from ..data.result_labels import add_labels, shown
     from ..data.review import read_review
     from ..model.factors import load
     from . import tables
@@ -110,7 +109,7 @@ def missing(
     if types is None and found.candidates in WHY:
         say(f"note: {WHY[found.candidates]}")
     if output is not None:
-        _write(output, MISSING, found.to_rows())
+        write_table(output, MISSING, found.to_rows(), factors)
     if output is None or as_json:
         document = {**add_labels(found.to_dict(), factors), "probabilities": note}
         print_result(as_json, document, lambda: tables.missing(shown(found, factors)))
@@ -142,7 +141,7 @@ def doubt(
     Example: relatent doubt kinships.relatent --known kinships --top 20
     """
     from ..analysis.doubt import doubt as find
-    from ..analysis.result_labels import add_labels, shown
+    from ..data.result_labels import add_labels, shown
     from ..model.factors import load
     from . import tables
     from .data_argument import open_facts
@@ -154,12 +153,7 @@ def doubt(
     if not found.left_out:
         say("note: facts of this kind of model cannot be left out; their own scores are compared, which they raised")
     if output is not None:
-        _write(output, DOUBTFUL, [fact._asdict() for fact in found.doubtful])
+        write_table(output, DOUBTFUL, [fact._asdict() for fact in found.doubtful], factors)
     if output is None or as_json:
         document = add_labels(found.to_dict(), factors)
         print_result(as_json, document, lambda: [tables.doubtful(shown(found, factors))])
-
-
-def _write(output: Path, kinds: Mapping[str, type], rows: Sequence[Mapping[str, Any]]) -> None:
-    with table_writer(output, kinds) as write:
-        write({name: [row[name] for row in rows] for name in kinds})

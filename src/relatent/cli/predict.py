@@ -61,7 +61,7 @@ def predict(
     """
     from ..analysis.known_facts import KnownFacts
     from ..analysis.probabilities import describe_probabilities
-    from ..analysis.result_labels import add_labels, shown
+    from ..data.result_labels import add_labels, shown
     from ..model.factors import load
     from . import tables
     from .data_argument import open_facts, with_given_types

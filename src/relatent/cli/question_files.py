@@ -69,7 +69,7 @@ def _written(
 ) -> dict[str, int]:
     """Read, score and write block by block. A row that cannot be answered gets one row with a note."""
     counts = {"rows": 0, "results": 0, "without_result": 0}
-    with table_writer(output, {**kinds, "note": str}) as write, bar(f"reading {source}") as progress:
+    with table_writer(output, {**kinds, "note": str}, factors) as write, bar(f"reading {source}") as progress:
         choices = reading_choices()
         given = QuestionColumns(**{name: choices[name] for name in QuestionColumns._fields if name in choices})
         for block in question_blocks(source, given):

@@ -47,8 +47,8 @@ def reading_options(relation_option: str = "--relation") -> Callable[[Callable[.
     return add
 
 
-def annotation_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for types and labels of a command that fits a model."""
+def label_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for labels of a command that reads facts."""
     for option in (
         _option("--language", help="Preferred language of the labels of RDF files.  [default: of LANG, then en]"),
         _option(
@@ -56,10 +56,14 @@ def annotation_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="FILE",
             help="Labels of entities and relations: CSV or TSV with the columns id and label, JSON by id, or RDF.",
         ),
-        types_option,
     ):
         command = option(command)
     return command
+
+
+def annotation_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for types and labels of a command that fits a model."""
+    return types_option(label_options(command))  # type: ignore[no-any-return]
 
 
 def _option(*names: str, **attributes: Any) -> Callable[..., Any]:

@@ -7,9 +7,11 @@ from pathlib import Path
 import click
 
 from .output import print_result
-from .reading_options import data_argument, reading_options
+from .reading_options import data_argument, label_options, reading_options
 from .shared_options import json_option, seed_option, top_option
-from .table_file import check_table_target, table_output_option, table_writer
+from .table_file import check_table_target, table_output_option, write_table
+
+RULE_COLUMNS = {"body": str, "head": str, "support": int, "confidence": float}
 
 
 @click.command()
@@ -21,6 +23,7 @@ from .table_file import check_table_target, table_output_option, table_writer
 )
 @table_output_option
 @reading_options()
+@label_options
 @seed_option
 @json_option
 def rules(
@@ -39,18 +42,18 @@ def rules(
 
     Example: relatent rules people.tsv --top 10
     """
-    from ..analysis.rules import Rule
     from ..analysis.rules import rules as find
+    from ..data.result_labels import add_labels, shown
+    from ..json_values import to_json
     from . import tables
-    from .data_argument import open_facts
+    from .data_argument import open_facts, with_labels
 
     if output is not None:
         check_table_target(output)
-    found = find(
-        open_facts(data, split="train"), relations=heads or None, k=k, min_support=min_support, random_state=seed
-    )
-    if output is None:
-        print_result(as_json, {"rules": found}, lambda: [tables.rules(found)])
-        return
-    with table_writer(output, {"body": str, "head": str, "support": int, "confidence": float}) as write:
-        write({name: [getattr(rule, name) for rule in found] for name in Rule._fields})
+    facts = with_labels(open_facts(data, split="train"))
+    found = find(facts, relations=heads or None, k=k, min_support=min_support, random_state=seed)
+    if output is not None:
+        write_table(output, RULE_COLUMNS, [rule._asdict() for rule in found], facts)
+    if output is None or as_json:
+        document = {"rules": add_labels(to_json(found), facts)}
+        print_result(as_json, document, lambda: [tables.rules(shown(found, facts))])

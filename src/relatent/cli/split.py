@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from .output import print_result
-from .reading_options import data_argument, reading_options
+from .reading_options import data_argument, label_options, reading_options
 from .shared_options import FILE, json_option, seed_option
-from .table_file import FORMATS, table_writer
+from .table_file import FORMATS, table_writer, write_table
 
 if TYPE_CHECKING:
     from ..data.facts import Facts
@@ -31,6 +31,7 @@ SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
     help="Their format.",
 )
 @reading_options()
+@label_options
 @seed_option
 @json_option
 def split(
@@ -41,16 +42,18 @@ def split(
     Every entity and relation keeps a training fact, as far as the shares allow. Both directions of a fact of a
     symmetric relation are in one file.
 
+    If names have labels, labels.csv has them, for --labels.
+
     Example: relatent split people.tsv --test 0.1 --valid 0.1 -o parts
     """
     from ..data.split import split as divide
     from ..errors import InputError
     from . import tables
-    from .data_argument import open_facts
+    from .data_argument import open_facts, with_labels
 
     if valid is not None and test + valid >= 1:
         raise click.UsageError(f"--test {test} and --valid {valid} leave no training facts; give smaller shares")
-    facts = open_facts(data)
+    facts = with_labels(open_facts(data))
     train, held_out = divide(facts, test_size=test, random_state=seed)
     parts = {"train": train, "test": held_out}
     if valid is not None:
@@ -62,6 +65,10 @@ def split(
         raise InputError(f"{output}: the folder cannot be made: {error.strerror or error}") from error
     for name, part in parts.items():
         _write(part, output / f"{name}.{to}")
+    labels = [(name, names.label(i)) for names in (facts.entities, facts.relations) for i, name in enumerate(names)]
+    if any(label for _, label in labels):
+        rows = [{"id": name, "label": label} for name, label in labels if label]
+        write_table(output / "labels.csv", {"id": str, "label": str}, rows)
     counts = {name: len(part) for name, part in parts.items()}
     print_result(
         as_json, {"folder": str(output), "facts": counts}, lambda: [tables.values(str(output), counts.items())]

@@ -6,17 +6,20 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from .output import say
 from .shared_options import FILE
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from ..data.result_labels import Vocabulary
 
 FORMATS = (".csv", ".tsv", ".parquet", ".jsonl")
 STANDARD_OUTPUT = "-"
@@ -42,24 +45,43 @@ def check_table_target(output: Path) -> None:
     check_writable(output)
 
 
+def write_table(
+    output: Path, kinds: Mapping[str, type], rows: Sequence[Mapping[str, Any]], vocabulary: Vocabulary | None = None
+) -> None:
+    """Write rows to a file or to standard output, with the labels of their names, and say how many."""
+    with table_writer(output, kinds, vocabulary) as write:
+        write({name: [row[name] for row in rows] for name in kinds})
+    if str(output) != STANDARD_OUTPUT:
+        say(f"{len(rows):,} rows written to {output}")
+
+
 @contextmanager
-def table_writer(output: Path, kinds: Mapping[str, type]) -> Iterator[WriteBlock]:
+def table_writer(output: Path, kinds: Mapping[str, type], vocabulary: Vocabulary | None = None) -> Iterator[WriteBlock]:
     """A function that appends a block of rows, given as equally long columns, to the table.
 
-    `kinds`: the columns in order, each with the type of its values: str, int, float or bool; None is no value. A file
-    is written beside its target and renamed when all blocks are written.
+    `kinds`: the columns in order, each with the type of its values: str, int, float or bool; None is no value. If the
+    names of the `vocabulary` have labels, columns such as subject_label follow. A file is written beside its target
+    and renamed when all blocks are written.
     """
     import pyarrow as pa
 
     from ..atomic_write import replacing
+    from ..data.result_labels import has_labels, label_columns
     from ..errors import InputError
 
+    def labels(columns: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {} if vocabulary is None or not has_labels(vocabulary) else label_columns(columns, vocabulary)
+
+    def with_labels(write: WriteBlock) -> WriteBlock:
+        return lambda columns: write({**columns, **labels(columns)})
+
+    kinds = {**kinds, **dict.fromkeys(labels(dict.fromkeys(kinds, ())), str)}
     arrow = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
     schema = pa.schema([(name, arrow[kind]) for name, kind in kinds.items()])
     try:
         if str(output) == STANDARD_OUTPUT:
             with _blocks(sys.stdout.buffer, ".csv", schema) as write:
-                yield write
+                yield with_labels(write)
             sys.stdout.buffer.flush()
         else:
             with (
@@ -67,7 +89,7 @@ def table_writer(output: Path, kinds: Mapping[str, type]) -> Iterator[WriteBlock
                 part.open("wb") as file,
                 _blocks(file, output.suffix.lower(), schema) as write,
             ):
-                yield write
+                yield with_labels(write)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -94,8 +116,17 @@ def _blocks(file: BinaryIO, suffix: str, schema: pa.Schema) -> Iterator[WriteBlo
         )
     else:
         write = _text_rows(file, suffix)
-        write([[name] for name in schema.names])
-        yield lambda columns: write([_as_text(values) for values in batch(columns).to_pydict().values()])
+        header = [[[name] for name in schema.names]]
+
+        def write_block(columns: Mapping[str, Any]) -> None:
+            rows = batch(columns).to_pydict().values()
+            while header:  # with the first block: an error before it leaves nothing on standard output
+                write(header.pop())
+            write([_as_text(values) for values in rows])
+
+        yield write_block
+        while header:
+            write(header.pop())
 
 
 def _text_rows(file: BinaryIO, suffix: str) -> Callable[[list[list[Any]]], None]:

@@ -10,6 +10,7 @@ import numpy as np
 from ..arrays import Mask, Triples, Vector
 from ..result_tables import ResultList, result_record
 from .names import Names
+from .result_labels import NamesOfFacts, row_labels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +46,8 @@ class RelationCounts(NamedTuple):
 
 def named_facts(triples: Triples, entities: Names, relations: Names) -> ResultList[NamedFact]:
     """The facts by name, in order."""
-    return ResultList(NamedFact(entities[s], relations[k], entities[o]) for s, k, o in triples.tolist())
+    found = (NamedFact(entities[s], relations[k], entities[o]) for s, k, o in triples.tolist())
+    return ResultList(found, row_labels(NamesOfFacts(entities, relations)))
 
 
 def facts_frame(
@@ -68,4 +70,5 @@ def relation_counts(triples: Triples, relations: Names, symmetric: Mask) -> Resu
         rows = triples[starts[k] : starts[k + 1]]
         subjects, objects = (len(np.unique(rows[:, column])) for column in (0, 2))
         found.append(RelationCounts(name, len(rows), subjects, objects, bool(symmetric[k])))
-    return ResultList(sorted(found, key=lambda row: -row.facts))
+    labels = row_labels(NamesOfFacts(Names(0), relations))
+    return ResultList(sorted(found, key=lambda row: -row.facts), labels)

@@ -26,7 +26,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..analysis.result_labels import add_labels
+from ..data.result_labels import add_labels
 from ..json_values import parse_json, to_json
 from .api_page import api_page
 from .background import InProgress
