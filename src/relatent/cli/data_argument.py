@@ -60,11 +60,8 @@ def annotate(facts: Facts, workers: Workers = ALONE) -> Facts:
 def with_labels(facts: Facts) -> Facts:
     """The facts with the labels that the options of the command give; types as they are."""
     given = annotation_choices()
-    return (
-        facts
-        if "labels" not in given
-        else annotated(facts, facts.types or NONE, given["labels"], given.get("language"))
-    )
+    types = NONE if facts.types is None else None
+    return facts if "labels" not in given else annotated(facts, types, given["labels"], given.get("language"))
 
 
 def open_facts(source: str | Sequence[str], *, split: str = "all") -> Facts:
