@@ -6,6 +6,9 @@ STAMP := $(VENV)/.installed
 
 TORCH := $(VENV)/.torch
 
+# Modules are compiled by the first process that imports them, as pip leaves that out: later processes start 5 s sooner.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-torch test-browser test-fuzz test-lowest docs dist pictures fuzz lint types check check-machines check-no-avx check-avx512 table1 clean
 
 $(STAMP): pyproject.toml
@@ -20,10 +23,11 @@ $(TORCH): $(STAMP)
 demo: $(STAMP)
 	$(BIN)/python tools/demo.py
 
-# What runs on one core goes side by side; the kernels that `check-avx512` compiles are those of `check`.
+# What runs on one core goes side by side; the kernels that `check-avx512` compiles are those of `check`, which leaves
+# out the numerical tests that have been run by then.
 test: lint
 	$(MAKE) --jobs 2 types check-machines
-	$(MAKE) check
+	$(MAKE) check TESTS='not numerical'
 
 # What needs torch: GPU kernels, here in Triton's interpreter, and several processes that fit together. A plain `make test`
 # does not install it.
@@ -39,7 +43,7 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 check: $(STAMP)
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m '$(TESTS)'
 
 # Numerical tests again with the instructions of other CPUs: once on one thread without AVX in Numba's code and with
 # OpenBLAS's kernels for Haswell, and once with its kernels for AVX-512, or without AVX where the CPU has no AVX-512.

@@ -6,7 +6,7 @@ from relatent.cells.cell_sum import Parameters
 from relatent.distributed.workers import ALONE
 from relatent.fit import multistart
 from relatent.fit.penalised_likelihood import Layout
-from small_graphs import random_facts
+from small_graphs import blocks, random_facts
 
 
 class Bowl:
@@ -42,3 +42,11 @@ def test_only_tiny_problems_are_started_several_times(monkeypatch):
         started.clear()
         relatent.RescalLogit(2, 0.1, 0.1, init=init, method=method, max_iter=50, tol=0.01).fit(facts)
         assert len(started) == times
+
+
+def test_a_trial_that_gains_nothing_more_ends(monkeypatch):
+    steps, step = [], multistart.LbfgsSearch.step
+    monkeypatch.setattr(multistart.LbfgsSearch, "step", lambda self, state: steps.append(1) or step(self, state))
+    estimator = relatent.RescalLogit(3, 0.1, 0.1).fit(blocks(24, groups=3))
+    trials = len(steps) - estimator.n_iter_
+    assert 0 < trials < 0.6 * (1 + multistart.RANDOM_STARTS) * multistart.TRIAL_STEPS

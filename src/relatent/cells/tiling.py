@@ -25,6 +25,7 @@ from . import sigmoid
 from .cell_sum import CellMemory, Parameters, PartialGradient, Reduction, n_listed_cells
 
 ROWS, COLUMNS = 512, 512  # a float32 tile of 1 MB fits the second-level cache, and the three products run at full rate
+MIN_PARALLEL_CELLS = 1 << 14  # fewer are summed before a second thread has started
 SORTING_BYTES = 66  # per listed cell, while cells are sorted by tile
 
 
@@ -65,7 +66,7 @@ class TiledSum:
         facts = shard.facts
         self.n, self.k = facts.n_entities, facts.n_relations
         self.dtype = np.dtype(dtype)
-        n_threads = n_threads or numba.get_num_threads()
+        n_threads = n_threads or _threads_for(facts)
         self.blocks = row_blocks(shard.entity_range.stop - shard.entity_range.start, self.k, n_threads)
         self.blocks[:, 2:] += shard.entity_range.start
         self.parts = thread_parts(self.blocks, n_threads)
@@ -172,12 +173,16 @@ class TiledSum:
 
 def tiled_memory(facts: Facts, rank: int, dtype: Any, *, tiles: int) -> CellMemory:
     """Bytes of a tiled sum that holds so many tiles of scores per thread."""
-    item, n_threads, cells = np.dtype(dtype).itemsize, numba.get_num_threads(), n_listed_cells(facts)
+    item, n_threads, cells = np.dtype(dtype).itemsize, _threads_for(facts), n_listed_cells(facts)
     n, k = facts.n_entities, facts.n_relations
     starts = 16 * k * -(-n // COLUMNS) * -(-n // ROWS)  # of facts and of unobserved cells, 8 bytes per tile
     gradients = n_threads * item * (n * rank + k * rank * rank + k)
     held = (8 + 2 * item) * cells + tiles * n_threads * item * ROWS * COLUMNS + gradients
     return CellMemory(SORTING_BYTES * cells + starts, held + starts)
+
+
+def _threads_for(facts: Facts) -> int:
+    return numba.get_num_threads() if facts.n_cells > MIN_PARALLEL_CELLS else 1
 
 
 def _page_aligned(length: int, dtype: np.dtype[Any]) -> Vector:

@@ -21,6 +21,7 @@ MAX_TRIAL_FLOP = 1e6  # of one sum over all cells: beyond, an evaluation costs m
 RANDOM_STARTS = 5  # tried beside the start that was asked for
 TRIAL_STEPS = 80  # L-BFGS steps after which starts are compared
 MIN_GAIN = 1e-3  # relative: two starts on the way to one minimum differ by less, and rounding must not choose
+MIN_PROGRESS = 1e-2 * MIN_GAIN  # relative, in `LbfgsSearch.window` steps: a trial that gains less is at its end
 
 
 def is_tiny(layout: Layout) -> bool:
@@ -47,8 +48,13 @@ def _random_starts(layout: Layout, b: Vector, facts: Shard, random_state: int) -
 
 def _after_trial(search: LbfgsSearch, x: Vector) -> float:
     state = search.start(x)
-    for _ in range(TRIAL_STEPS):
+    before = state.objective
+    for step in range(1, TRIAL_STEPS + 1):
         state = search.step(state)
         if search.finished(state):
             break
+        if step % search.window == 0:
+            if before - state.objective < MIN_PROGRESS * abs(before):
+                break
+            before = state.objective
     return state.objective
