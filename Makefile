@@ -78,12 +78,16 @@ test-fuzz: $(STAMP)
 	$(BIN)/python -m pip install --quiet schemathesis
 	$(BIN)/python -m pytest tests/web/test_fuzz.py
 
-# Random files and requests, many of them: FUZZ_CASES for each target. What was found is kept in .hypothesis.
+# Random files and requests, many of them: FUZZ_CASES for each target, 20 times as many to compare readers. What was
+# found is kept in .hypothesis. Then damaged checkpoints, and file operations that fail.
 FUZZ_CASES ?= 5000
 
 fuzz: $(STAMP)
 	$(BIN)/python -m pip install --quiet schemathesis hypothesis
 	RELATENT_FUZZ_CASES=$(FUZZ_CASES) $(BIN)/python -m pytest -m fuzz tests/test_fuzz_files.py tests/web/test_fuzz.py
+	$(BIN)/python tests/data/read/compare_readers.py $$((20 * $(FUZZ_CASES)))
+	PYTHONPATH=tests $(BIN)/python tests/fit/damaged_checkpoints.py
+	PYTHONPATH=tests $(BIN)/python tests/fault_injection.py
 
 # The documentation site into build/site, strictly, and the tests that need what builds it (a real Jupyter kernel).
 docs: $(STAMP)

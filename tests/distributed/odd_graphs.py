@@ -1,4 +1,7 @@
-"""Small graphs of unusual shape, which several workers must fit as one process does."""
+"""Small graphs of unusual shape, which several workers must fit as one process does.
+
+`python odd_graphs.py` compares every method on every graph, with two and with four workers.
+"""
 
 from __future__ import annotations
 
@@ -63,12 +66,65 @@ OTHERS = (  # from a random start: eigenvectors of such graphs are not unique
     relatent.RescalLogit(**SETTINGS, init="random", method="sampled"),
     relatent.Rescal(loss="softmax", init="random", **SETTINGS),
 )
+MORE = (
+    *(relatent.Rescal(loss=loss, init="random", **SETTINGS) for loss in ("squared", "hinge", "categorical")),
+    relatent.Rescal(loss=relatent.Softmax(relation_weight=0.5, batch_size=4), init="random", **SETTINGS),
+    relatent.RescalLogit(**SETTINGS, init="random", method="exact", optimiser=relatent.Adam(0.05)),
+    relatent.RescalLogit(**SETTINGS, init="random", method="sampled", zeros="typed"),
+)
 
 
-def odd_fits():
-    """Name, estimator and facts of each fit: least squares of every graph, and the others in turn."""
+def odd_fits(everything=False):
+    """Name, estimator and facts of each fit: least squares of every graph, and the others in turn, or all of them."""
     for number, (name, facts) in enumerate(graphs()):
         yield f"als, {name}", relatent.RescalALS(**SETTINGS), facts
-        for place, estimator in enumerate(OTHERS):
-            if facts.attributes is None and (number == 0 or number % len(OTHERS) == place):
+        for place, estimator in enumerate(OTHERS + MORE if everything else OTHERS):
+            if facts.attributes is None and (everything or number == 0 or number % len(OTHERS) == place):
                 yield f"{place}, {name}", estimator, facts
+
+
+def objectives(workers=None):
+    """The objectives of every fit, by name, or the error that stopped it."""
+    found = {}
+    for name, estimator, facts in odd_fits(everything=True):
+        given = facts if workers is None else part(facts, workers.rank, workers.size)
+        fitted = sklearn.base.clone(estimator).fit(given, **({} if workers is None else {"workers": workers}))
+        found[name] = fitted.trace_.objective
+    return found
+
+
+def main():
+    alone, launcher.PATIENCE = objectives(), 1800.0
+    for size in (2, 4):
+        with tempfile.TemporaryDirectory() as folder:
+            for code, _, err in launcher.run(size, __file__, Path(folder) / "objectives.npz"):
+                assert code == 0, err
+            together = np.load(Path(folder) / "objectives.npz")
+        for name, wanted in alone.items():
+            np.testing.assert_allclose(together[name], wanted, rtol=1e-6, atol=1e-6, err_msg=name)
+        print(
+            f"{size} workers: {len(alone)} fits of {len(list(graphs()))} graphs, each with the objective of one process"
+        )
+
+
+def work(path):
+    with Workers.join(timeout=60) as workers:
+        found = objectives(workers)
+        if workers.rank == 0:
+            np.savez(path, **found)
+
+
+if __name__ == "__main__":
+    import sys
+    import tempfile
+    import warnings
+    from pathlib import Path
+
+    import launcher
+    import sklearn.base
+    from fits import part
+
+    from relatent.distributed.workers import Workers
+
+    warnings.simplefilter("ignore")
+    work(sys.argv[1]) if len(sys.argv) > 1 else main()

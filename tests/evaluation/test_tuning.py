@@ -190,7 +190,7 @@ def now(monkeypatch):
 
     slow(Als)
     slow(AdamSearch)
-    monkeypatch.setattr(tuning.clock, "time", lambda: now[0])
+    monkeypatch.setattr(tuning.clock, "monotonic", lambda: now[0])
     return now
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from ..csv_rows import csv_writer
 from .output import say
 from .shared_options import FILE
 
@@ -135,7 +136,7 @@ def _text_rows(file: BinaryIO, suffix: str) -> Callable[[list[list[Any]]], None]
 
     text = io.StringIO(newline="")
     tsv: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None}
-    rows = csv.writer(text, lineterminator="\n", **(tsv if suffix == ".tsv" else {}))
+    rows = csv_writer(text, **(tsv if suffix == ".tsv" else {}))
 
     def write(columns: list[list[Any]]) -> None:
         try:

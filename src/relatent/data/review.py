@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..atomic_write import check_writable, replacing
+from ..csv_rows import csv_writer
 from ..errors import DataError
 from .cell_keys import cell_keys, is_in_sorted
 from .facts import Facts
@@ -69,7 +70,7 @@ class ReviewFile:
             if verdict is not None:
                 verdicts[cell] = verdict
             with replacing(self.path) as part, part.open("w", encoding="utf-8", newline="") as file:
-                rows = csv.writer(file, lineterminator="\n")
+                rows = csv_writer(file)
                 rows.writerow(COLUMNS)
                 rows.writerows((*key, value) for key, value in verdicts.items())
             self.verdicts = verdicts

@@ -58,7 +58,7 @@ class FitTimer:
 
     def __call__(self, done: int, total: int, note: str) -> None:
         """Report a step; raise StopFitError if the next one would end too late."""
-        now, self.steps = clock.time(), done
+        now, self.steps = clock.monotonic(), done
         if done == 1:
             self._first = now
         seconds_per_step = (now - self._first) / max(1, done - 1)
@@ -148,7 +148,7 @@ def run_trial(place: int, task: TrialTask, judge: Judge) -> tuple[int, int, Tria
     """One fit and its score on a fold; None if there is no time for it. A fit that time ends is judged as it is."""
     if multiprocessing.parent_process() is not None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the process that started this one
-    started = clock.time()
+    started = clock.monotonic()
     if task.ends is not None and started + task.min_seconds >= task.ends:
         return place, task.fold, None
     candidate, timer = task.candidate, FitTimer(task.ends)
@@ -166,4 +166,4 @@ def run_trial(place: int, task: TrialTask, judge: Judge) -> tuple[int, int, Tria
         score, note = Score(float("nan"), ()), " ".join(str(problem).split())
     of_all_facts = estimator if judge.is_validation and task.complete and not note else None
     steps_done = timer.steps if timer.out_of_time else None
-    return place, task.fold, TrialOutcome(score, clock.time() - started, note, steps_done, of_all_facts)
+    return place, task.fold, TrialOutcome(score, clock.monotonic() - started, note, steps_done, of_all_facts)

@@ -90,7 +90,7 @@ def tune(
     >>> found.chosen_candidate.model, found.factors_.rank > 0
     ('als', True)
     """
-    began, seed = clock.time(), to_seed(random_state)
+    began, seed = clock.monotonic(), to_seed(random_state)
     facts = read_if_table(facts)
     chosen_models = models_to_try(facts, time, metric, models, trials)
     metric = metric or default_metric(facts)
@@ -166,7 +166,7 @@ class _TuningSearch:
 
     def fit_default(self) -> None:
         """The fit without options to all facts, of fewer steps if time is short; compiling does not count."""
-        started, estimator = clock.time(), self.default.candidate.estimator(self.random_state)
+        started, estimator = clock.monotonic(), self.default.candidate.estimator(self.random_state)
         with compile_time() as compiled:
             try:
                 fitted = fit_in_time(estimator, self.judge.facts, self.ends, self._report_step, compiled=compiled)
@@ -174,11 +174,11 @@ class _TuningSearch:
                 if "factors_" in vars(estimator):  # also after Ctrl-C
                     self.models[id(self.default)] = estimator
         self.began += compiled()
-        self.whole_seconds = clock.time() - started - compiled()
+        self.whole_seconds = clock.monotonic() - started - compiled()
         if fitted.shortened:
             self.default.steps = estimator.n_iter_
         if self.judge.is_validation:
-            outcome = TrialOutcome(self.judge.score(estimator.factors_, 0), clock.time() - started)
+            outcome = TrialOutcome(self.judge.score(estimator.factors_, 0), clock.monotonic() - started)
             self._record(self.default, 3, 0, outcome)
 
     # --- rounds
@@ -196,7 +196,7 @@ class _TuningSearch:
         """When each round ends; none if there is no time to compare complete fits and to fit the best."""
         if self.ends is None:
             return [None] * len(ROUNDS)
-        now, reserved = clock.time(), 0.0
+        now, reserved = clock.monotonic(), 0.0
         if self.refits and not self.judge.is_validation:
             reserved = REFIT_MARGIN * self.whole_seconds
         window = self.ends - reserved - now
@@ -288,7 +288,7 @@ class _TuningSearch:
     def result(self, *, fit: bool) -> Tuned:
         """The trials, best first, and the model of the chosen one."""
         protocol = self.judge.protocol(max(len(trial.scores) for trial in self.trials))
-        seconds = clock.time() - self.began
+        seconds = clock.monotonic() - self.began
         found = Tuned(
             self.ranked(), self.judge.metric, protocol, self.random_state, seconds, self.stopped, default=self.default
         )
@@ -303,7 +303,7 @@ class _TuningSearch:
             found.estimator_ = model
             return
         needed = f"the time left did not suffice to fit {trial.candidate} to all facts"
-        left = None if self.ends is None else self.ends - clock.time()
+        left = None if self.ends is None else self.ends - clock.monotonic()
         if default_model is not None and left is not None and left < trial.longest / self.jobs:
             found.estimator_, found.fallback = default_model, needed
             return
@@ -328,7 +328,7 @@ class _TuningSearch:
 
     def _report_seconds(self, note: str) -> None:
         total = int(self.time or 0)
-        self.progress(min(int(clock.time() - self.began), total), max(1, total), note)
+        self.progress(min(int(clock.monotonic() - self.began), total), max(1, total), note)
 
 
 def _max_fits(n: int) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -31,16 +33,18 @@ def export(factors: Factors, folder: str | Path) -> list[Path]:
             {"name": list(factors.relations), "bias": factors.bias, "matrix": _list_column(matrices)}
         ),
     }
-    written = []
-    for name, table in tables.items():
-        written.append(folder / f"{name}.parquet")
-        with replacing(written[-1]) as part:
-            pq.write_table(table, part)
-    for name in ("A", "R", "bias"):
-        written.append(folder / f"{name}.npy")
-        with replacing(written[-1]) as part, open(part, "wb") as file:
-            np.save(file, getattr(factors, name), allow_pickle=False)
-    return written
+    arrays = {name: getattr(factors, name) for name in ("A", "R", "bias")}
+    writers: dict[str, Callable[[BinaryIO], None]] = {
+        **{f"{name}.parquet": partial(pq.write_table, table) for name, table in tables.items()},
+        **{f"{name}.npy": partial(np.save, arr=array, allow_pickle=False) for name, array in arrays.items()},
+    }
+    for name, write in writers.items():
+        try:
+            with replacing(folder / name) as part, open(part, "wb") as file:
+                write(file)
+        except OSError as error:
+            raise InputError(f"{folder / name} could not be written: {error.strerror or error}") from error
+    return [folder / name for name in writers]
 
 
 def _list_column(rows: Matrix) -> Any:

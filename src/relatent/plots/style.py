@@ -48,7 +48,7 @@ def write_figure(path: str | Path, draw: Callable[[], Figure]) -> None:
                 text.set_text(printable(text.get_text()))
             figure.savefig(part, format=file_format, dpi=150, metadata=metadata)
     except OSError as error:
-        raise InputError(f"{target}: the figure could not be written: {error}") from error
+        raise InputError(f"{target}: the figure could not be written: {error.strerror or error}") from error
 
 
 def style_axes(axes: Axes, x: str, y: str, title: str = "") -> None:
