@@ -20,7 +20,16 @@ LAYERS = {
     for level, names in enumerate(
         (
             ("errors",),
-            ("arrays", "atomic_write", "compile_cache", "deprecation", "json_values", "progress", "random_state"),
+            (
+                "arrays",
+                "atomic_write",
+                "compile_cache",
+                "deprecation",
+                "csv_rows",
+                "json_values",
+                "progress",
+                "random_state",
+            ),
             ("result_tables", "tensor_file"),
             ("backend", "distributed"),
             ("data",),
