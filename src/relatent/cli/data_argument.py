@@ -47,8 +47,10 @@ def open_whole(source: str | Sequence[str], workers: Workers, *, split: str = "a
 
 
 def annotate(facts: Facts, workers: Workers = ALONE) -> Facts:
-    """The facts with the types and labels that the options of the command give."""
+    """The facts with the types, labels and attributes that the options of the command give."""
     given = annotation_choices()
+    if workers.size > 1 and reading_choices().get("attributes"):
+        raise InputError("--attributes needs a FILE if several processes read the facts")
     if workers.size > 1 and given.get("types", INFER) == INFER:  # each worker has a part of the facts only
         if "types" in given:
             raise InputError("--types infer needs all facts in one process; give a file of types, or leave it out")

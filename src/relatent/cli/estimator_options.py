@@ -132,6 +132,11 @@ SETTINGS = (
     ),
     _setting("--l2-entities", type=float, none=CHOSEN, help="L2 penalty λ_A on the entity vectors."),
     _setting("--l2-relations", type=float, none=CHOSEN, help="L2 penalty λ_R on the relation matrices."),
+    _setting(
+        "--attribute-weight",
+        type=float,
+        help="How strongly entity vectors are drawn to what attributes predict (logit, rescal).",
+    ),
     _setting("--l2-attributes", type=float, help="L2 penalty λ_V on the attribute vectors."),
     _setting("--max-iter", type=int, none=CHOSEN, help="Maximum number of steps."),
     _setting("--tol", type=float, help="Relative change of the objective at which the fit stops."),

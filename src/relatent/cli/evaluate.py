@@ -19,7 +19,7 @@ from .estimator_options import (
     settings_options,
 )
 from .output import print_result, say
-from .reading_options import data_argument, reading_options, types_option
+from .reading_options import attributes_option, data_argument, reading_options, types_option
 from .shared_options import FILE, json_option, model_argument, seed_option
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @model_option
 @settings_options
 @reading_options()
+@attributes_option
 @click.option("--folds", default=10, show_default=True, type=click.IntRange(min=2), help="Number of folds.")
 @click.option(
     "--heldout",
@@ -90,7 +91,7 @@ def cross_validate(
     from ..evaluation.cross_validation import cross_validate as run
     from ..progress import bar
     from . import tables
-    from .data_argument import open_facts
+    from .data_argument import annotate, open_facts
 
     if reliability is not None:
         from ..plots.style import check_figure_path
@@ -98,7 +99,7 @@ def cross_validate(
         check_figure_path(reliability)
     estimator = make_estimator(model, settings, seed, calibrate, missing=missing)
     grid = search_grid(search, "estimator__" if calibrate or missing else "")
-    facts = open_facts(data)
+    facts = annotate(open_facts(data))
     with bar(f"cross-validating {model}") as progress:
         report = run(
             estimator,

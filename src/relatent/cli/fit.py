@@ -158,6 +158,7 @@ def _summary(factors: Factors, output: Path) -> dict[str, Any]:
             "facts": factors.about["data"]["facts"],
             "entities": len(factors.entities),
             "relations": len(factors.relations),
+            **({} if factors.attributes is None else {"attributes": len(factors.attributes.columns)}),
             **({} if factors.types is None else {"types": len(factors.types.names)}),
             **({"labels": n_labels} if (n_labels := _n_labels(factors)) else {}),
         },

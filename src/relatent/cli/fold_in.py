@@ -8,7 +8,7 @@ import click
 
 from ..model.fold_in_defaults import FOLD_IN_OTHERS
 from .output import print_result, save_model
-from .reading_options import data_argument, reading_options
+from .reading_options import annotation_choices, attributes_option, data_argument, reading_options
 from .shared_options import json_option, model_argument, model_output_option, seed_option
 
 
@@ -27,15 +27,17 @@ from .shared_options import json_option, model_argument, model_output_option, se
     help="Weight of the cells that DATA does not list, as false: 1 if all true facts are listed, near 0 if few are.",
 )
 @reading_options()
+@attributes_option
 @seed_option
 @json_option
 def fold_in(
     model: Path, data: tuple[str, ...], output: Path, entities: tuple[str, ...], others: float, seed: int, as_json: bool
 ) -> None:
-    """Add new entities to a model from a few facts about each, without fitting it again.
+    """Add new entities to a model from a few facts about each, or attributes, without fitting it again.
 
     Example: relatent fold-in kinships.relatent newcomers.tsv -o larger.relatent
     """
+    from ..data.read.annotations import attribute_table
     from ..model.factors import load
     from ..model.model_file import check_target
     from . import tables
@@ -43,7 +45,11 @@ def fold_in(
 
     check_target(output)
     factors = load(model)
-    larger = factors.fold_in(open_facts(data), entities=entities or None, others=others, random_state=seed)
+    given = annotation_choices().get("attributes")
+    attributes = None if given is None else attribute_table(given)
+    larger = factors.fold_in(
+        open_facts(data), entities=entities or None, others=others, random_state=seed, attributes=attributes
+    )
     save_model(larger, output)
     added = larger.about["folded_in"][len(factors.about.get("folded_in", [])) :]
     n = len(larger.entities)

@@ -12,7 +12,8 @@ _META = "relatent.reading"
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "bar": "|"}
 _ROLES = ("subject", "relation", "object", "weight", "count")
 
-_ANNOTATIONS = ("types", "labels", "language")
+_ANNOTATIONS = ("types", "labels", "language", "attributes")
+LITERALS = "literals of DATA"  # --attributes without a file
 
 data_argument = click.argument("data", nargs=-1, required=True, metavar="DATA...")
 
@@ -62,8 +63,8 @@ def label_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def annotation_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for types and labels of a command that fits a model."""
-    return types_option(label_options(command))  # type: ignore[no-any-return]
+    """Add the options for types, labels and attributes of a command that fits a model."""
+    return types_option(label_options(attributes_option(command)))  # type: ignore[no-any-return]
 
 
 def _option(*names: str, **attributes: Any) -> Callable[..., Any]:
@@ -76,8 +77,8 @@ def _remember(context: click.Context, parameter: click.Parameter, value: Any) ->
 
 
 def annotation_choices() -> dict[str, Any]:
-    """Types and labels given to the current command, as arguments of `annotated`."""
-    return {name: value for name, value in _given().items() if name in _ANNOTATIONS}
+    """Types, labels and attributes given to the current command, as arguments of `annotated`."""
+    return {name: value for name, value in _given().items() if name in _ANNOTATIONS and value != LITERALS}
 
 
 def _given() -> dict[str, Any]:
@@ -85,6 +86,14 @@ def _given() -> dict[str, Any]:
     return dict(context.meta.get(_META, {})) if context is not None else {}
 
 
+attributes_option = _option(
+    "--attributes",
+    metavar="[FILE]",
+    is_flag=False,
+    flag_value=LITERALS,
+    help="Attributes of entities to learn from: a table with a column of entities (CSV, TSV, Parquet, JSON), or RDF; "
+    "without FILE, the literals of RDF files and the further columns of tables in DATA. Give it after DATA.",
+)
 types_option = _option(
     "--types",
     metavar="FILE",
@@ -96,6 +105,8 @@ types_option = _option(
 def reading_choices() -> dict[str, Any]:
     """The options given to the current command, as arguments of `relatent.read`, without types and labels."""
     given = {name: value for name, value in _given().items() if name not in ("types", "labels")}
+    if "attributes" in given:
+        given["attributes"] = given["attributes"] == LITERALS
     if "columns" in given:
         given["columns"] = _columns(given["columns"])
     if "sep" in given:
@@ -118,6 +129,7 @@ def _position(column: str) -> str | int:
 
 def as_options(message: str) -> str:
     """A message of a reader, with arguments of `relatent.read` written as options of the command line."""
+    message = message.replace("attributes=True", "--attributes")
     message = re.sub(r"\b(header|strip)=(True|False)", lambda m: f"--{'' if m[2] == 'True' else 'no-'}{m[1]}", message)
     message = re.sub(r"\b(sep|format|encoding|relation)=('[^']*')", r"--\1 \2", message)
     message = re.sub(r"\b(sql|relation|columns)=(?=[ ,;.]|$)", r"--\1", message)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from .output import print_result, save_model, say
-from .reading_options import reading_options
+from .reading_options import annotation_choices, attributes_option, reading_options
 from .shared_options import json_option, model_argument, model_output_option
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     help="The facts that the model was fitted to (repeatable); by default the data named in that fit, if it is found.",
 )
 @reading_options()
+@attributes_option
 @json_option
 def update(model: Path, new_facts: tuple[str, ...], output: Path, known: tuple[str, ...], as_json: bool) -> None:
     """Continue the fit of a model with new facts, entities and relations, in a fraction of the time of a new fit.
@@ -36,6 +38,7 @@ def update(model: Path, new_facts: tuple[str, ...], output: Path, known: tuple[s
 
     Example: relatent update people.relatent today.tsv --known people.tsv -o people.relatent
     """
+    from ..data.read.annotations import attribute_table
     from ..evaluation.update import update as continue_fit
     from ..model.factors import load
     from ..model.model_file import check_target
@@ -47,6 +50,8 @@ def update(model: Path, new_facts: tuple[str, ...], output: Path, known: tuple[s
     factors = load(model)
     old = open_facts(known, split="train") if known else _fitted_facts(factors, model)
     new = open_facts(new_facts)
+    if (attributes := annotation_choices().get("attributes")) is not None:
+        new = replace(new, attribute_table=attribute_table(attributes))
     if not set(new.relations) & set(factors.relations):
         say(
             f"note: the model has none of the relations of the new facts ({', '.join(new.relations[:5])}); if they are "

@@ -148,6 +148,21 @@ def checked_attributes(attributes: Attributes | None, n: int) -> Matrix | None:
     return d
 
 
+def rows_at(matrix: Matrix, places: Ids, n: int) -> Matrix:
+    """n rows: row i of the matrix at places[i], unless that is negative, and NaN where there is none."""
+    rows = np.full((n, matrix.shape[1]), np.nan)
+    rows[places[places >= 0]] = matrix[places >= 0]
+    return rows
+
+
+def check_size(n_entities: int, n_relations: int) -> None:
+    """Raise if a vocabulary is too large."""
+    if n_entities >= 2**31 or n_entities**2 * max(n_relations, 1) >= 2**63:
+        raise DataError(
+            f"{n_entities} entities and {n_relations} relations are more than 32-bit ids or 64-bit cell keys can hold"
+        )
+
+
 def check_ids(cells: Triples, n_entities: int, n_relations: int) -> None:
     """Raise if an id of a cell is outside the vocabulary."""
     for column, count, what in ((0, n_entities, "subject"), (1, n_relations, "relation"), (2, n_entities, "object")):

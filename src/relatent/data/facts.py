@@ -20,14 +20,17 @@ from .array_checks import (
     Attributes,
     cell_columns,
     check_ids,
+    check_size,
     checked_attributes,
     checked_times,
     checked_weights,
     id_or_name_column,
     merge_duplicates,
+    rows_at,
     stack,
     vocabulary,
 )
+from .attribute_table import AttributeTable
 from .cell_keys import cell_keys, cells_of, is_in_sorted, sorted_unique
 from .facts_summary import NamedFact, RelationCounts, facts_frame, named_facts, relation_counts
 from .names import Names
@@ -57,6 +60,7 @@ class Facts(Result):
     attributes: Matrix | None = None  # (N, M) numeric attributes of entities, NaN where unknown
     times: Vector | None = None  # (n,) how often each fact was seen; None means once; only count models use it
     types: TypeSets | None = None  # types of the entities; a model offers no answers of a wrong type
+    attribute_table: AttributeTable | None = None  # the values that `attributes` encodes, if they were read
 
     def __post_init__(self) -> None:
         if self.unobserved is None:
@@ -135,10 +139,7 @@ class Facts(Result):
     ) -> Facts:
         """Facts from an (n, 3) array of ids of an existing vocabulary."""
         n = len(entities)
-        if n >= 2**31 or n * n * max(len(relations), 1) >= 2**63:
-            raise DataError(
-                f"{n} entities and {len(relations)} relations are more than 32-bit ids or 64-bit cell keys can hold"
-            )
+        check_size(n, len(relations))
         check_ids(triples, n, len(relations))
         keys, w, seen = merge_duplicates(
             cell_keys(triples, n), checked_weights(weights, len(triples)), checked_times(times, len(triples))
@@ -235,9 +236,8 @@ class Facts(Result):
 
     def matrix(self, k: int, dtype: Any = np.float64) -> sp.csr_matrix:
         """X_k, the N × N adjacency matrix of relation k."""
-        rows, n = slice(self.starts[k], self.starts[k + 1]), self.n_entities
-        ones = np.ones(rows.stop - rows.start, dtype)
-        return sp.csr_matrix((ones, (self.subjects[rows], self.objects[rows])), shape=(n, n))
+        s, _, o = self.triples[self.starts[k] : self.starts[k + 1]].T
+        return sp.csr_matrix((np.ones(len(s), dtype), (s, o)), shape=(self.n_entities, self.n_entities))
 
     def contains(self, cells: Triples) -> Mask:
         """For each cell (subject, relation, object) whether it is a fact."""
@@ -263,13 +263,11 @@ class Facts(Result):
 
         A fact whose mirrored cell is unobserved does not count against symmetry.
         """
-        mirrors = self.triples[:, ::-1]
+        mirrors, k = self.triples[:, ::-1], self.triples[:, 1]
         mirrored = self.contains(mirrors) | self.is_unobserved(mirrors)
         off_diagonal = self.subjects != self.objects
-        k = self.triples[:, 1]
-        is_one_way = np.bincount(k[~mirrored], minlength=self.n_relations) > 0
-        has_off_diagonal = np.bincount(k[off_diagonal], minlength=self.n_relations) > 0
-        return has_off_diagonal & ~is_one_way
+        one_way, proper = (np.bincount(k[chosen], minlength=self.n_relations) for chosen in (~mirrored, off_diagonal))
+        return (proper > 0) & (one_way == 0)
 
     def named(self, cells: Triples | None = None) -> list[tuple[str, str, str]]:
         """The facts, or the given cells, by name.
@@ -302,8 +300,7 @@ class Facts(Result):
         >>> Facts.from_arrays(["Ann"], ["likes"], ["Bob"]).to_pandas().columns.tolist()
         ['subject', 'relation', 'object']
         """
-        extra = {"weight": self.weights, "count": self.times}
-        return facts_frame(self.triples, self.entities, self.relations, extra)
+        return facts_frame(self.triples, self.entities, self.relations, {"weight": self.weights, "count": self.times})
 
     def _repr_html_(self) -> str:
         return html_table(repr(self), self.head(MAX_ROWS), len(self))
@@ -321,13 +318,14 @@ class Facts(Result):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short digest of facts, weights, unobserved cells, attributes and counts (not of the names)."""
+        """A short digest of facts, weights, unobserved cells, counts and the matrix of attributes (not of names)."""
         return self.fingerprint_of(self.checksums)
 
     def fingerprint_of(self, checksums: NDArray[np.uint64]) -> str:
         """The fingerprint of facts with these checksums over this vocabulary and with these attributes."""
         digest = hashlib.sha256(f"{self.n_entities} {self.n_relations}".encode() + checksums.tobytes())
-        digest.update(b"-" if self.attributes is None else np.ascontiguousarray(self.attributes).data)
+        no_matrix = self.attributes is None or self.attribute_table is not None  # a table is no part of the facts
+        digest.update(b"-" if no_matrix else np.ascontiguousarray(self.attributes).data)
         return digest.hexdigest()[:16]
 
     @property
@@ -369,21 +367,19 @@ class Facts(Result):
             stack(entity[cells[:, 0]], relation[cells[:, 1]], entity[cells[:, 2]])
             for cells in (self.triples, self.unobserved)
         )
-        attributes = None
-        if self.attributes is not None:
-            attributes = np.full((len(entities), self.attributes.shape[1]), np.nan)
-            attributes[entity[entity >= 0]] = self.attributes[entity >= 0]
+        given = None if self.attribute_table is not None else self.attributes
         kept = (cells >= 0).all(axis=1)
-        return Facts.from_ids(
+        facts = Facts.from_ids(
             cells[kept],
             entities,
             relations,
             weights=None if self.weights is None else self.weights[kept],
             unobserved=unobserved[(unobserved >= 0).all(axis=1)],
-            attributes=attributes,
+            attributes=None if given is None else rows_at(given, entity, len(entities)),
             times=None if self.times is None else self.times[kept],
             types=None if self.types is None else self.types.over(entities, self.entities),
         )
+        return facts if self.attribute_table is None else facts.with_attributes(self.attribute_table)
 
     def with_types(self, types: Mapping[str, str | Iterable[str]] | TypeSets | None) -> Facts:
         """The same facts with these types of entities, by name; None: without types."""
@@ -395,6 +391,10 @@ class Facts(Result):
         entities, relations = (names.with_labels(labels) for names in (self.entities, self.relations))
         return replace(self, entities=entities, relations=relations, types=types)
 
+    def with_attributes(self, table: AttributeTable) -> Facts:
+        """The same facts with the attributes of a table; values of other entities stay in `attribute_table`."""
+        return replace(self, attributes=table.encoded_for(self.entities), attribute_table=table)
+
     def without_attributes(self) -> Facts:
         """The same facts without entity attributes."""
-        return replace(self, attributes=None)
+        return replace(self, attributes=None, attribute_table=None)

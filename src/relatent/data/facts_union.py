@@ -8,6 +8,7 @@ import numpy as np
 
 from ..arrays import Matrix, Vector
 from ..errors import DataError
+from .attribute_table import AttributeTable
 from .cell_keys import is_first
 from .facts import Facts
 from .labels import Labels
@@ -24,8 +25,8 @@ def union(sources: Sequence[Facts], *, entities: Names | None = None, relations:
       unobserved in one source and a fact in none is unobserved.
     - A fact keeps its largest weight. A fact of a source without weights has weight 1.
     - The times a fact was seen add up. A fact of a source without times was seen once.
-    - An attribute of an entity has the value of the first source that knows it. The sources must have the same number
-      of attributes.
+    - An attribute of an entity has the value of the first source that knows it. Sources with attributes given as a
+      matrix must have the same number of them.
     - An entity has the types that any source gives it.
     """
     if not sources:
@@ -37,16 +38,18 @@ def union(sources: Sequence[Facts], *, entities: Names | None = None, relations:
         np.concatenate([part.triples for part in aligned]), aligned[0].entities, aligned[0].relations
     )
     unobserved = np.concatenate([part.unobserved for part in aligned])
-    return Facts.from_ids(
+    tables = [part.attribute_table for part in aligned if part.attribute_table is not None]
+    joined = Facts.from_ids(
         facts.triples,
         facts.entities,
         facts.relations,
         weights=_merged(aligned, [part.weights for part in aligned], np.maximum),
         unobserved=unobserved[~facts.contains(unobserved)],
-        attributes=_merged_attributes(aligned),
+        attributes=None if tables else _merged_attributes(aligned),
         times=_merged(aligned, [part.times for part in aligned], np.add),
         types=TypeSets.union([part.types for part in aligned if part.types is not None]),
     )
+    return joined.with_attributes(AttributeTable.union(tables)) if tables else joined
 
 
 def over_one_vocabulary(

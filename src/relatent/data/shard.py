@@ -196,7 +196,7 @@ def move_to_owners(facts: Facts, workers: Workers, *, by: int = 0) -> Facts:
             times=seen,
             types=facts.types,
         )
-    return owned
+    return replace(owned, attribute_table=facts.attribute_table)
 
 
 def _owners(ids: Ids, edges: NDArray[np.int64]) -> Ids:

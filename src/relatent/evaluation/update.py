@@ -75,6 +75,11 @@ def update(
         for before, what in ((factors.entities, "entities"), (factors.relations, "relations"))
     ]
     facts = union([known, new_facts], entities=names[0], relations=names[1])
+    if facts.attributes is None and factors.attributes is not None:
+        raise InputError(
+            f"the model was fitted with attributes ({', '.join(factors.attributes.names)}); give those, too: "
+            "read(…, attributes=…), or --attributes"
+        )
     if facts.types is None and factors.types is not None:
         facts = facts.with_types(factors.types.extended(facts.n_entities).sets)
     started, scales = _unscaled(factors)

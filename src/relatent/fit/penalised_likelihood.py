@@ -17,6 +17,7 @@ from ..cells.cell_sum import CellMemory, CellSum, Parameters, Reduction, Sampled
 from ..data.facts import Facts
 from ..distributed.workers import ALONE, Workers
 from ..model.structure import FULL, is_compact, parameter_shape
+from .attribute_prior import AttributePrior
 from .penalties import BoundPenalty
 
 
@@ -80,9 +81,11 @@ class PenalisedLikelihood:
         workers: Workers = ALONE,
         over_facts: bool = False,
         sample: SampledSum | None = None,
+        attributes: AttributePrior | None = None,
     ):
         self.cells, self.layout, self.penalty, self.bias, self.backend = cells, layout, penalty, bias, backend
         self.workers, self.sample = workers, sample
+        self.attributes = attributes if workers.rank == 0 else None  # all workers have the same ones
         self._adds_penalty = over_facts or workers.rank == 0  # a penalty that is no sum over facts is added once
 
     @property
@@ -116,6 +119,8 @@ class PenalisedLikelihood:
         loss, dA, dR, db = self.cells(A, R, b, value=value)
         if self._adds_penalty:
             loss += self.penalty(A, R, dA, dR)
+        if self.attributes is not None:
+            loss += self.attributes(A, dA)
         if not is_compact(self.layout.structure):
             dR = self.layout.structure.gradient(dR, self.layout.views(x).R)
         return Reduction(loss, dA, dR, db if self.bias else self.backend.zeros(db.shape, db))

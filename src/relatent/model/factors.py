@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Ids, Matrix, Slices, Vector
 from ..backend.compact_matrices import times
+from ..data.attribute_table import AttributeTable
 from ..data.facts import Facts
 from ..data.names import Names
 from ..errors import InputError
@@ -29,6 +30,7 @@ from ..result_tables import Result, html_table
 from . import fold_in as folding
 from . import model_file
 from .about import origin
+from .entity_attributes import EntityAttributes
 from .entity_prior import EntityPrior, entity_prior
 from .entity_regression import noise_variance
 from .entity_types import EntityTypes
@@ -80,6 +82,7 @@ class Factors(Result):
     penalty: ObjectiveTerm | None = None
     types: EntityTypes | None = None  # of the entities; answers of a wrong type are not offered
     rules: RuleScores | None = None  # weighted rules, which add to θ; such a model may have no vectors: rank 0
+    attributes: EntityAttributes | None = None  # what attributes say about vectors, if the facts had some
 
     def __post_init__(self) -> None:
         for what in ("entities", "relations"):
@@ -89,15 +92,11 @@ class Factors(Result):
             object.__setattr__(self, "loss", ObjectiveTerm(CATEGORICAL))
         object.__setattr__(self, "exclusive", self.loss is not None and self.loss.name == CATEGORICAL)
         n, k, r = len(self.entities), len(self.relations), self.A.shape[-1]
-        for what, array, shape in (
-            ("A", self.A, (n, r)),
-            ("R", self.relation_matrices, (k, r, r)),
-            ("bias", self.bias, (k,)),
-        ):
+        shapes = {"A": (self.A, (n, r)), "R": (self.relation_matrices, (k, r, r)), "bias": (self.bias, (k,))}
+        for what, (array, shape) in shapes.items():
             if array.shape != shape:
-                raise InputError(
-                    f"{what} must have shape {shape} for {n} entities and {k} relations, got {array.shape}"
-                )
+                sizes = f"{n} entities and {k} relations"
+                raise InputError(f"{what} must have shape {shape} for {sizes}, got {array.shape}")
         if self.types is not None and self.types.n_entities != n:
             raise InputError(f"there must be types for {n} entities, got {self.types.n_entities}; see types.extended")
         if isinstance(self.link, UnlistedLink) and len(self.link.scores) != k:
@@ -287,6 +286,7 @@ class Factors(Result):
         others: float = FOLD_IN_OTHERS,
         l2_entities: float | None = None,
         random_state: int = 0,
+        attributes: Mapping[str, Mapping[str, Any]] | AttributeTable | None = None,
     ) -> Factors:
         """New factors with vectors for the new entities of `facts`, without another fit.
 
@@ -307,6 +307,9 @@ class Factors(Result):
             Replace the penalty of the fit and the prior by this weight times |a|².
         random_state : int
             Seed of the sample of zeros, where there are too many to sum.
+        attributes : {entity: {attribute: value}} or None
+            Attributes of those entities, if the model was fitted with attributes; they replace the prior, and an
+            entity needs no facts then. None: those of the facts.
 
         >>> import relatent
         >>> model = relatent.RescalALS(rank=20).fit(relatent.load_dataset("kinships")).factors_
@@ -314,7 +317,8 @@ class Factors(Result):
         >>> len(model.fold_in(newcomer).entities) - len(model.entities)
         1
         """
-        A, names, folded = folding.fold_in(self, facts, entities, others, l2_entities, random_state)
+        table = AttributeTable.of(attributes) if isinstance(attributes, Mapping) else attributes
+        A, names, folded = folding.fold_in(self, facts, entities, others, l2_entities, random_state, table)
         about = {**self.about, "folded_in": [*self.about.get("folded_in", []), *folded]}
         types = None if self.types is None else self.types.extended(len(names))
         return replace(self, A=A, R=self.relation_matrices, entities=names, about=about, types=types)

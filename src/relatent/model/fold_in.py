@@ -9,9 +9,11 @@ import numpy as np
 
 from ..arrays import Ids, Matrix
 from ..backend.blas_threads import one_blas_thread
+from ..data.attribute_table import AttributeTable
 from ..data.facts import Facts
 from ..data.names import Names
 from ..errors import InputError
+from .entity_attributes import EntityAttributes
 from .entity_prior import EntityPrior, entity_prior
 from .entity_regression import Model, PenaltyOnEntity, cells_of_entities, loss_name, noise_variance, solver
 from .objective_description import ObjectiveTerm
@@ -38,6 +40,10 @@ class NamedModel(Model, Protocol):
     def noise_variance(self) -> float:
         """The residual variance of least squares."""
 
+    @property
+    def attributes(self) -> EntityAttributes | None:
+        """What attributes say about entity vectors."""
+
 
 class FoldedIn(NamedTuple):
     """The vectors of all entities, old and new, and the names of those folded in."""
@@ -54,6 +60,7 @@ def fold_in(
     others: float,
     l2_entities: float | None,
     random_state: int,
+    table: AttributeTable | None = None,
 ) -> FoldedIn:
     """Find the vectors of new entities; `Factors.fold_in` describes the arguments."""
     if not isinstance(facts, Facts):
@@ -61,12 +68,17 @@ def fold_in(
     if not 0 <= others <= 1:
         raise InputError(f"others must be between 0 and 1, got {others}")
     loss_name(model)
-    names = _chosen(model, facts, entities)
+    table = facts.attribute_table if table is None else table
+    if table is not None and model.attributes is None:
+        raise InputError("the model was fitted without attributes, so they cannot be used; leave them out")
+    names = _chosen(model, facts, entities, set() if table is None else table.entities)
     model.relations.ids(list(facts.relations))  # raises if the model does not know one of them
     grown = model.entities.extended([name for name in names if name not in model.entities])
     chosen = grown.ids(names)
     with one_blas_thread():  # several threads for matrices this small wait for each other on a busy machine
-        solve = solver(model, others, _penalty(model, chosen[chosen < len(model.A)], l2_entities), random_state)
+        usual = _penalty(model, chosen[chosen < len(model.A)], l2_entities)
+        solve = solver(model, others, usual, random_state)
+        by_attributes = _penalties_by_attributes(model, usual, table, names) if l2_entities is None else {}
         cells = cells_of_entities(facts.over(grown, model.relations), chosen)
         A = np.zeros((len(grown), model.A.shape[1]), model.A.dtype)
         A[: len(model.A)] = model.A
@@ -74,7 +86,8 @@ def fold_in(
         share_facts = any(np.isin(listed.partner, chosen).any() for listed in cells)
         for _ in range(ROUNDS if share_facts else 1):
             solve.sum_all_cells(A)
-            for i, listed in zip(chosen.tolist(), cells, strict=True):
+            for i, name, listed in zip(chosen.tolist(), names, cells, strict=True):
+                solve.penalty = by_attributes.get(name, usual)
                 A[i] = solve(A, i, listed)
     return FoldedIn(A, grown, names)
 
@@ -91,10 +104,22 @@ def _penalty(model: NamedModel, refolded: Ids, l2_entities: float | None) -> Pen
     return PenaltyOnEntity(model.relation_matrices, model.penalty, prior, scale)
 
 
-def _chosen(model: NamedModel, facts: Facts, entities: Sequence[str] | None) -> list[str]:
+def _penalties_by_attributes(
+    model: NamedModel, usual: PenaltyOnEntity, table: AttributeTable | None, names: list[str]
+) -> dict[str, PenaltyOnEntity]:
+    """The penalty on each entity with known attributes: what they predict in place of the prior of all entities."""
+    if table is None or model.attributes is None:
+        return {}
+    priors = zip(names, model.attributes.priors(table, names), strict=True)
+    matrices, fitted, scale = model.relation_matrices, model.penalty, usual.scale
+    return {name: PenaltyOnEntity(matrices, fitted, prior, scale) for name, prior in priors if prior is not None}
+
+
+def _chosen(model: NamedModel, facts: Facts, entities: Sequence[str] | None, described: set[str]) -> list[str]:
     """The names of the entities to fold in: those given, or all that the model does not know."""
     touched = np.unique(np.concatenate([facts.triples[:, [0, 2]].ravel(), facts.unobserved[:, [0, 2]].ravel()]))
     mentioned = [facts.entities[i] for i in touched.tolist()]
+    mentioned += sorted(described.difference(mentioned))
     unknown = [name for name in mentioned if name not in model.entities]
     if entities is None:
         if not unknown:

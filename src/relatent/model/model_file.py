@@ -34,8 +34,9 @@ from ..tensor_file import (
     starts_like_tensors,
     write_tensors,
 )
-from . import stored_names, stored_rules, stored_types
+from . import stored_attributes, stored_names, stored_rules, stored_types
 from .about import readable_about
+from .entity_attributes import EntityAttributes
 from .entity_types import EntityTypes
 from .links import LINKS, Link
 from .objective_description import CATEGORICAL, ObjectiveTerm
@@ -48,7 +49,8 @@ FORMAT = "relatent"
 VERSION = 7  # the highest version this relatent reads; a file has the lowest version that can express its contents
 MODEL_TENSORS = ("A", "R", "bias", "entity_names", "entity_offsets", "relation_names", "relation_offsets")
 LABEL_TENSORS = tuple(f"{what}_labels{part}" for what in ("entity", "relation", "type") for part in ("", "_offsets"))
-TENSORS = (*MODEL_TENSORS, *stored_types.TENSORS, *LABEL_TENSORS, *stored_rules.TENSORS)  # in the order of the digest
+OPTIONAL_TENSORS = (*stored_types.TENSORS, *LABEL_TENSORS, *stored_rules.TENSORS, *stored_attributes.TENSORS)
+TENSORS = (*MODEL_TENSORS, *OPTIONAL_TENSORS)  # in the order of the digest
 MAX_SCORE = 1e15  # of factors, and of scores that they may give: products and squares of these are finite in float32
 
 Arrays = dict[str, NDArray[Any]]
@@ -68,6 +70,7 @@ class ModelContents(NamedTuple):
     penalty: ObjectiveTerm | None
     types: EntityTypes | None
     rules: RuleScores | None
+    attributes: EntityAttributes | None
 
 
 # --- writing
@@ -123,6 +126,7 @@ def _arrays_of(contents: ModelContents) -> Arrays:
     arrays |= stored_names.to_tensors(contents.relations, "relation")
     arrays |= {} if contents.types is None else stored_types.to_tensors(contents.types)
     arrays |= {} if contents.rules is None else stored_rules.to_tensors(contents.rules)
+    arrays |= {} if contents.attributes is None else stored_attributes.to_tensors(contents.attributes)
     return {name: arrays[name] for name in TENSORS if name in arrays}
 
 
@@ -139,7 +143,7 @@ def _document_text(contents: ModelContents, arrays: Arrays) -> str:
     version = {FULL: 3 if has_terms else 1, COMPLEX: 4}.get(structure, 5)
     prefixes = dict(contents.entities.labels.prefixes)
     version = 6 if prefixes or set(arrays) - set(MODEL_TENSORS) else version
-    version = version if contents.rules is None else 7
+    version = version if contents.rules is None and contents.attributes is None else 7
     document = {
         "sha256": NO_DIGEST,
         "format": FORMAT,
@@ -154,6 +158,8 @@ def _document_text(contents: ModelContents, arrays: Arrays) -> str:
     if version >= 5:
         whole = structure == FULL
         document["structure"] = None if whole else {"name": structure.name, "parameters": asdict(structure)}
+    if contents.attributes is not None:
+        document["attributes"] = stored_attributes.to_document(contents.attributes)
     if prefixes:
         document["prefixes"] = prefixes
     try:
@@ -194,6 +200,7 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
             *_terms(file.document),
             stored_types.from_tensors(arrays, prefixes),
             stored_rules.from_tensors(arrays, file.shape("A")[0], file.shape("bias")[0]),
+            stored_attributes.from_tensors(arrays, file.document),
         )
         for name in ("A", "R", "bias"):
             if n_wrong := n_not_finite(arrays[name]):
@@ -212,7 +219,7 @@ def inspect(path: str | Path, *, verify: bool = False) -> dict[str, Any]:
         loss, penalty = _terms(file.document)
         if verify:
             file.compare(digest(file.unsigned, file.arrays().values()))
-        n, rank = file.shape("A")
+        (n, rank), columns = file.shape("A"), stored_attributes.columns_of(file.document)
         return {
             "format": FORMAT,
             "format_version": file.document["format_version"],
@@ -226,6 +233,7 @@ def inspect(path: str | Path, *, verify: bool = False) -> dict[str, Any]:
             "loss": _term_document(loss),
             "penalty": _term_document(penalty),
             "exclusive": loss is not None and loss.name == CATEGORICAL,
+            **({"attributes": {c.name: c.kind for c in columns}} if columns else {}),
             "about": readable_about(file.document["about"]),
             "bytes": os.path.getsize(path),
             "sha256": file.document["sha256"],
@@ -311,6 +319,7 @@ def _check_tensors(file: _ModelFile) -> None:
     fixed = {"R": parameters, "bias": (k,), "entity_offsets": (n + 1,), "relation_offsets": (k + 1,)}
     fixed |= {"entity_types_offsets": (n + 1,), "role_types_offsets": (2 * k + 1,)}
     fixed |= {"entity_labels_offsets": (n + 1,), "relation_labels_offsets": (k + 1,)}
+    fixed |= stored_attributes.shapes(file.document, rank)
     for name, shape in shapes.items():
         dtype = file.content.tensors[name].dtype
         fits = shape == fixed.get(name, shape[:1] if name not in ("A", "R") else shape) and dtype in _allowed(name)

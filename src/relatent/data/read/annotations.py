@@ -1,13 +1,14 @@
-"""Types and labels that belong to facts: from a file or a mapping, from the facts, or none."""
+"""Types, labels and attributes that belong to facts: from a file or a mapping, from the facts, or none."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ...errors import DataError
+from ..attribute_table import AttributeTable
 from ..facts import Facts
 from ..type_sets import TypeSets
 from ..types_in_facts import rdf_types, role_types
@@ -17,6 +18,7 @@ INFER, NONE = "infer", "none"
 
 TypesSource: TypeAlias = str | os.PathLike[str] | Mapping[str, str | Iterable[str]]
 LabelsSource: TypeAlias = str | os.PathLike[str] | Mapping[str, str]
+AttributesSource: TypeAlias = Any  # bool, path, mapping {entity: {attribute: value}} or table
 
 
 def annotated(
@@ -24,12 +26,16 @@ def annotated(
     types: TypesSource | None = None,
     labels: LabelsSource | None = None,
     language: str | None = None,
+    attributes: AttributesSource = None,
 ) -> Facts:
-    """The facts with these types and labels.
+    """The facts with these types, labels and attributes.
 
     types: a file, a mapping, "infer" for the roles of the entities, "none", or None for those of rdf:type facts.
     labels: a file or a mapping, beside the labels that the facts have already; language: of labels in an RDF file.
+    attributes: a file, a mapping or a table, beside those that the readers found.
     """
+    if attributes is not None and not isinstance(attributes, bool):
+        facts = _with_attributes(facts, attribute_table(attributes, language))
     found = _types(facts, types)
     if found is not facts.types:
         facts = facts.with_types(found)
@@ -41,6 +47,29 @@ def annotated(
     if not any(name in names for name in labels for names in (facts.entities, facts.relations, type_names)):
         raise DataError(f"no label is of a name of the facts; the first name is {next(iter(labels), None)!r}")
     return facts.with_labels(labels)
+
+
+def attribute_table(source: AttributesSource, language: str | None = None) -> AttributeTable:
+    """The attributes in a file, a mapping or a table."""
+    if isinstance(source, Mapping) and all(isinstance(values, Mapping) for values in source.values()):
+        return AttributeTable.of(source)
+    from .attribute_file import read_attribute_file, rows_of_table
+
+    if isinstance(source, (str, os.PathLike)):
+        return read_attribute_file(Path(source), language)
+    return AttributeTable.of_rows(rows_of_table(source, "table of attributes"))
+
+
+def _with_attributes(facts: Facts, table: AttributeTable) -> Facts:
+    """The facts with the attributes of a table, and those that they have; DataError if the table has none for them."""
+    if not any(entity in facts.entities for entity in table.entities):
+        first = next(iter(sorted(table.entities)), None)
+        raise DataError(f"no attribute is of an entity of the facts; the first entity with a value is {first!r}")
+    known = [table, *([] if facts.attribute_table is None else [facts.attribute_table])]
+    found = facts.with_attributes(AttributeTable.union(known))
+    if found.attributes is None:
+        raise DataError(f"the values of the attributes ({', '.join(table.values)}) do not differ; leave attributes out")
+    return found
 
 
 def _types(facts: Facts, types: TypesSource | None) -> TypeSets | None:

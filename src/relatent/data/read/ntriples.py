@@ -44,7 +44,7 @@ class NotPlainError(Exception):
 
 
 def scan(file: File, report: Progress, literals: Literals | None = None) -> tuple[FactBuilder, int]:
-    """The facts between entities, and the number of triples with a literal as object; `literals` collects labels."""
+    """The facts between entities, and the number of triples with a literal as object; `literals` collects them."""
     builder, suffixes, n_literals = FactBuilder(), StringTable(), 0
     with file.read_ahead(BLOCK_BYTES) as stream:
         for block in _whole_lines(stream, file):
@@ -101,14 +101,16 @@ def _add_block(block: bytes, builder: FactBuilder, suffixes: StringTable, collec
 
 
 def _collect(block: bytes, spans: NDArray[np.int64], relation_ids: Ids, collected: Literals) -> None:
-    """Add the labels among the lines with a literal."""
-    distinct, first = np.unique(relation_ids, return_index=True)
+    """Add what is wanted of the lines with a literal."""
+    distinct, first, counts = np.unique(relation_ids, return_index=True, return_counts=True)
     names = [block[spans[2, i] : spans[3, i]].decode() for i in first.tolist()]
-    wanted = distinct[[collected.wants(name) for name in names]] if names else distinct
-    for start, stop, _, after_relation, suffix, end in spans[:, np.isin(relation_ids, wanted)].T.tolist():
+    wanted = [collected.wants(name, count) for name, count in zip(names, counts.tolist(), strict=True)]
+    chosen = spans[:, np.isin(relation_ids, distinct[np.array(wanted, bool)])]
+    for start, stop, before_relation, after_relation, suffix, end in chosen.T.tolist():
+        relation = block[before_relation:after_relation].decode()
         text = block[after_relation + 1 : suffix].strip()[1:-1].decode()
         tag = block[suffix:end].decode()
-        collected.add(block[start:stop].decode(), text, tag[1:] if tag.startswith("@") else None)
+        collected.add(block[start:stop].decode(), relation, text, tag[1:] if tag.startswith("@") else None)
 
 
 def _check_utf8(block: bytes) -> None:
@@ -129,7 +131,7 @@ def _add_other_lines(lines: list[bytes], builder: FactBuilder, collected: Litera
         if type(quad.object) is pyoxigraph.Literal:
             n_literals += 1
             if collected is not None and collected.wants(quad.predicate.value):
-                collected.add(_name(quad.subject), quad.object.value, quad.object.language)
+                collected.add(_name(quad.subject), quad.predicate.value, quad.object.value, quad.object.language)
         elif all(type(term) in (pyoxigraph.NamedNode, pyoxigraph.BlankNode) for term in terms):
             names += [_name(term).encode() for term in terms]
         else:

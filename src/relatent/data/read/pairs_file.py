@@ -53,10 +53,10 @@ def read_pairs(path: Path, what: str, language: str | None = None) -> dict[str, 
 
 
 def _rdf_pairs(file: File, what: str, language: str | None) -> dict[str, list[str]]:
-    from .rdf import labels_of
+    from .rdf import literals_of
 
     if what == "label":
-        return {name: [text] for name, text in labels_of(file, language).items()}
+        return {name: [text] for name, text in literals_of(file, language).labels.items()}
     facts = read_file(file, Reading())
     found: dict[str, list[str]] = {}
     if (types := rdf_types(facts)) is not None:

@@ -33,18 +33,23 @@ FORMAT_NAMES = {
 }
 
 TRIPLES_PER_BLOCK = 10_000  # between two reports
+MAX_SHOWN_LITERALS = 10  # relations
 
 
 def read_rdf(file: File, reading: Reading) -> Facts:
-    """Facts between entities, with the labels of the file; other triples with a literal as object are left out."""
+    """Facts between entities, with the labels and attributes in the file; other literals are left out."""
     check_options(file, reading)
     reading.understood["format"] = FORMAT_NAMES[file.format]
     read = read_with_scanner if file.format == "ntriples" else read_with_pyoxigraph
-    literals = Literals(reading.language)
+    literals = Literals(reading.language, attributes=reading.attributes)
     facts, n_literals = read(file, reading.report, literals)
     note_literals(file, reading, n_literals - literals.n_labels, no_facts=facts is None)
     assert facts is not None
     facts = literals.attached_to(facts)
+    if literals.counts:
+        shown = ", ".join(f"{relation} ({n:,})" for relation, n in literals.counts.most_common(MAX_SHOWN_LITERALS))
+        n_more = len(literals.counts) - MAX_SHOWN_LITERALS
+        reading.understood["literals"] = shown + (f" and {n_more} more relations" if n_more > 0 else "")
     if literals.n_labels:
         reading.understood["labels"] = f"{literals.n_labels:,} triples ({literals.language} preferred); not facts"
     reading.understood["first_rows"] = [list(fact) for fact in facts.named(facts.triples[:N_SHOWN_ROWS])]
@@ -63,21 +68,24 @@ def note_literals(file: File, reading: Reading, n_literals: int, *, no_facts: bo
     if no_facts:
         reason = f"; every object is a literal (triples: {n_literals})" if n_literals else ""
         raise DataError(f"{file.path}: contains no facts{reason}")
-    if n_literals:
-        reading.notes.append(f"left out {n_literals} facts whose object is a literal; objects must be entities")
+    if n_literals and not reading.attributes:
+        reading.notes.append(
+            f"left out {n_literals} facts whose object is a literal; objects must be entities, and attributes=True "
+            "makes literals attributes of their subjects"
+        )
 
 
-def labels_of(file: File, language: str | None) -> dict[str, str]:
-    """The labels in an RDF file, by name."""
-    literals = Literals(language)
+def literals_of(file: File, language: str | None, *, attributes: bool = False) -> Literals:
+    """The labels in an RDF file, and all other literals if attributes are asked for."""
+    literals = Literals(language, attributes=attributes)
     read_with_pyoxigraph(file, silent, literals)
-    return literals.labels
+    return literals
 
 
 def read_with_scanner(file: File, report: Progress, literals: Literals | None = None) -> tuple[Facts | None, int]:
     """The facts of an N-Triples file, None if there are none, and the number of triples with a literal as object.
 
-    `literals` collects the labels.
+    `literals` collects the literals.
     """
     try:
         builder, n_literals = scan(file, report, literals)
@@ -112,7 +120,8 @@ def read_with_pyoxigraph(file: File, report: Progress, literals: Literals | None
                 if type(quad.object) is pyoxigraph.Literal:
                     n_literals += 1
                     if literals is not None and literals.wants(quad.predicate.value):
-                        literals.add(name_of(quad.subject), quad.object.value, quad.object.language)
+                        text, language = quad.object.value, quad.object.language
+                        literals.add(name_of(quad.subject), quad.predicate.value, text, language)
                     continue
                 subjects.append(name_of(quad.subject))
                 relations.append(name_of(quad.predicate))

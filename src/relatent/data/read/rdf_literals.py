@@ -1,11 +1,13 @@
-"""Triples with a literal as object: labels of entities and relations are kept, the others counted."""
+"""Triples with a literal as object: labels of entities and relations, attributes of entities if asked for."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ..attribute_table import AttributeTable
 from ..facts import Facts
 from ..labels import Labels
 from ..names import Names
@@ -14,24 +16,37 @@ LABEL_RELATIONS = ("http://www.w3.org/2000/01/rdf-schema#label", "http://www.w3.
 
 
 class Literals:
-    """The labels found so far, one per name: in the preferred language, else without a language, else in English."""
+    """The labels found so far, one per name: in the preferred language, else without a language, else in English.
 
-    def __init__(self, language: str | None = None):
+    With `attributes` all other literals are kept too, as values of their subjects, except those in other languages.
+    """
+
+    def __init__(self, language: str | None = None, *, attributes: bool = False):
         self.language = (language or default_language()).lower()
         self.prefixes: Mapping[str, str] = {}
+        self.attributes = attributes
         self.clear()
 
     def clear(self) -> None:
-        """Forget the labels."""
+        """Forget all literals."""
         self.n_labels = 0  # triples that are labels, used or not
+        self.counts: Counter[str] = Counter()  # literals that are no labels, by relation
+        self.values: list[tuple[str, str, str]] = []  # subject, relation, text
         self._found: dict[str, tuple[int, str]] = {}
 
-    def wants(self, relation: str) -> bool:
-        """Whether the literals of a relation are labels."""
-        return relation in LABEL_RELATIONS
+    def wants(self, relation: str, count: int = 1) -> bool:
+        """Whether the literals of a relation are to be added; counts those that are no labels."""
+        if relation in LABEL_RELATIONS:
+            return True
+        self.counts[relation] += count
+        return self.attributes
 
-    def add(self, subject: str, text: str, language: str | None) -> None:
-        """Add a label of a name; among equally good ones the first stays."""
+    def add(self, subject: str, relation: str, text: str, language: str | None) -> None:
+        """Add a value, or a label of a name; among equally good labels the first stays."""
+        if relation not in LABEL_RELATIONS:
+            if self._rank(language) < 2:
+                self.values.append((subject, relation, text))
+            return
         self.n_labels += 1
         rank = self._rank(language)
         if text and (subject not in self._found or rank < self._found[subject][0]):
@@ -49,10 +64,11 @@ class Literals:
         return {name: text for name, (_, text) in self._found.items()}
 
     def attached_to(self, facts: Facts) -> Facts:
-        """The facts with these labels and prefixes."""
+        """The facts with these labels, prefixes and attributes."""
         labels = self.labels
         entities, relations = (self._attached(names, labels) for names in (facts.entities, facts.relations))
-        return replace(facts, entities=entities, relations=relations)
+        facts = replace(facts, entities=entities, relations=relations)
+        return facts.with_attributes(AttributeTable.of_rows(self.values)) if self.attributes else facts
 
     def _attached(self, names: Names, labels: Mapping[str, str]) -> Names:
         known = names.with_labels(Labels((), dict(self.prefixes)))

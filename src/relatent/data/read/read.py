@@ -14,7 +14,7 @@ from ...errors import DataError, DataWarning
 from ...progress import Progress, reporting
 from ..facts import Facts
 from ..facts_union import union
-from .annotations import INFER, NONE, LabelsSource, TypesSource, annotated
+from .annotations import INFER, NONE, AttributesSource, LabelsSource, TypesSource, annotated
 from .file_formats import STDIN, identify, read_file
 from .reading import Reading
 
@@ -33,6 +33,7 @@ def read(
     types: TypesSource | None = None,
     labels: LabelsSource | None = None,
     language: str | None = None,
+    attributes: AttributesSource = None,
     progress: bool | Progress | None = None,
     workers: Workers | None = None,
 ) -> Facts:
@@ -40,7 +41,7 @@ def read(
 
     Names are taken literally, but blanks around them are removed: there is no missing-value marker, and quotes in TSV
     files are part of the name. Ids of entities and relations follow the sorted names. RDF triples whose object is a
-    literal are left out. A `DataWarning` says what was left out, and what was decided that the caller may want to
+    literal are left out unless they are labels or attributes. A `DataWarning` says what was left out, and what was decided that the caller may want to
     change; `relatent info FILE` shows how a file is understood.
 
     Parameters
@@ -84,6 +85,11 @@ def read(
         not facts.
     language : str, optional
         The preferred language of rdfs:label triples; by default that of the environment (LANG), then English.
+    attributes : bool, path, mapping or table, optional
+        Attributes of entities, from which models learn: True for the literals of RDF and the columns of a table that
+        have no role, both attributes of the subject; a table or file with a column of entities and one column per
+        attribute (CSV, TSV, Parquet, JSON lines), RDF, or {entity: {attribute: value}}. Numbers and dates become
+        quantile bins, texts become words. A value that is not there is unobserved.
     progress : bool or function (done, total, note), optional
         True shows a progress bar on standard error. A function is called after each block with the bytes read of the
         file as stored on disk (for a table: the rows), their total, and a note with the number of facts.
@@ -97,14 +103,14 @@ def read(
     [('Ann', 'likes', 'Bob'), ('Bob', 'likes', 'Cid')]
     """
     if isinstance(source, Facts):
-        return annotated(source, types, labels)
+        return annotated(source, types, labels, attributes=attributes)
     workers = workers or ALONE
     options: dict[str, Any] = {"columns": columns, "header": header, "sep": sep, "relation": relation}
-    options |= {"encoding": encoding, "strip": strip, "language": language}
+    options |= {"encoding": encoding, "strip": strip, "language": language, "attributes": attributes is True}
     files = _files(source, format)
     if len(files) > 1 and workers.size == 1:
         parts = [read(file, **options, format=format, progress=progress) for file in files]
-        return annotated(union(parts), types, labels)
+        return annotated(union(parts), types, labels, language, attributes)
     title = f"reading {name_of(files[0])}" if files else "reading the table"
     is_file = bool(files) and not _is_url(files[0])
     with reporting(progress if workers.rank == 0 else None, title, in_bytes=is_file) as report:
@@ -120,11 +126,33 @@ def read(
             warnings.warn(note, DataWarning, stacklevel=2)
     if workers.size > 1 and types in (None, INFER):  # each worker has a part of the facts only
         types = NONE
-    return annotated(facts, types, labels)
+    return annotated(facts, types, labels, language, attributes)
 
 
 def read_one(source: Any, reading: Reading, format_: str | None = None, sql: str | None = None) -> Facts:
     """Facts of one source; `reading` has the choices, and is filled with how the source was understood."""
+    facts = _facts_of_one(source, reading, format_, sql)
+    if reading.attributes and facts.attribute_table is None:
+        facts = _with_extra_columns(facts, source, reading, format_, is_query=sql is not None)
+    if reading.attributes and facts.attributes is None:
+        reading.notes.append("there are no literals or further columns whose values differ, so there are no attributes")
+    return facts
+
+
+def _with_extra_columns(facts: Facts, source: Any, reading: Reading, format_: str | None, is_query: bool) -> Facts:
+    """The facts of a table with the columns that have no role as attributes of the subjects."""
+    is_path = isinstance(source, (str, os.PathLike))
+    if "subject" not in reading.role_columns or is_query or _is_url(source) or str(source) == STDIN:
+        return facts
+    from .attribute_file import TABLE_FORMATS, extra_columns
+
+    table = identify(Path(source), format_) if is_path else source
+    if is_path and table.format not in TABLE_FORMATS:
+        return facts
+    return facts.with_attributes(extra_columns(table, reading.role_columns, name_of(source) if is_path else "table"))
+
+
+def _facts_of_one(source: Any, reading: Reading, format_: str | None, sql: str | None) -> Facts:
     if isinstance(source, str) and source.startswith("sparql+"):
         from .sparql import read_sparql
 

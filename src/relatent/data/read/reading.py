@@ -26,8 +26,10 @@ class Reading:
     encoding: str | None = None
     strip: bool = True
     language: str | None = None  # of labels in RDF
+    attributes: bool = False  # literals and extra columns are attributes
     report: Progress = silent
     understood: dict[str, Any] = field(default_factory=dict)
+    role_columns: dict[str, str] = field(default_factory=dict)  # of a table with column names: the column of each role
     notes: list[str] = field(default_factory=list)  # decisions that the caller may want to change
     n_stripped: int = 0  # names that had blanks around them
 
@@ -42,6 +44,7 @@ class Reading:
         encoding: str | None = None,
         strip: bool = True,
         language: str | None = None,
+        attributes: bool = False,
         report: Progress = silent,
     ) -> Reading:
         """The choices after a check."""
@@ -51,7 +54,8 @@ class Reading:
             raise DataError(f"relation must be the name of the relation of an edge list, got {relation!r}")
         if encoding is not None:
             _check_encoding(encoding)
-        return cls(checked_columns(columns), header, sep, relation, encoding, strip, language, report)
+        choices = (checked_columns(columns), header, sep, relation, encoding, strip, language, attributes, report)
+        return cls(*choices)
 
     def set_roles(self, roles: ColumnRoles, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Note which columns have which roles, and the first rows."""
@@ -59,6 +63,8 @@ class Reading:
             self.notes.append(roles.note)
         for role, position in zip(roles.names, roles.positions, strict=True):
             self.understood[role] = f"column {names[position]!r}" if names else f"column {position + 1}"
+            if names:
+                self.role_columns[role] = names[position]
         if roles.edge_relation is not None:
             self.understood["relation"] = f"{roles.edge_relation!r} for every row (an edge list)"
         self.understood["first_rows"] = [[row[position] for position in roles.positions] for row in rows[:N_SHOWN_ROWS]]

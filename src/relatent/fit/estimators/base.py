@@ -21,6 +21,7 @@ from ...data.shard import Shard
 from ...deprecation import renamed_method
 from ...distributed.workers import ALONE, Workers
 from ...errors import InputError, VanishedWarning
+from ...model.entity_attributes import EntityAttributes
 from ...model.entity_types import EntityTypes
 from ...model.factors import Factors
 from ...model.links import Link
@@ -180,8 +181,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             about["learned"] = learned
         arrays = (A, R.astype(A.dtype), b.astype(A.dtype))
         types = None if shard.facts.types is None else EntityTypes.of(shard, shard.facts.types)
+        known = {"types": types, "attributes": EntityAttributes.of(arrays[0], shard.facts)}
         names = (shard.entities, shard.relations)
-        self.factors_ = Factors(*arrays, *names, link, about, loss=loss, penalty=penalty, types=types, rules=rules)
+        self.factors_ = Factors(*arrays, *names, link, about, loss=loss, penalty=penalty, rules=rules, **known)
         if trace.stopped:
             raise KeyboardInterrupt(trace.verdict)
 
@@ -218,6 +220,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         if given is None:
             return None
         parts = [__version__, type(self).__name__, self._settings(), shard.fingerprint]
+        if shard.facts.attributes is not None:
+            parts.append(digest(shard.facts.attributes))
         init = getattr(self, "init", None)
         if isinstance(init, Factors):
             parts.append(digest(init.A, init.relation_matrices.parameters, init.bias))

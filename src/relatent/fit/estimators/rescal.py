@@ -37,6 +37,7 @@ from ...random_state import RandomState
 from .. import automatic_settings as automatic
 from .. import init as start
 from .. import optimisers, penalties, relation_losses
+from ..attribute_prior import AttributePrior
 from ..automatic_settings import ChosenSettings, DataSummary, resolve_rank
 from ..early_stopping import Watch
 from ..loop import run
@@ -48,7 +49,7 @@ from ..penalised_likelihood import ExpandedSum, Layout, PenalisedLikelihood
 from ..penalties import Penalty
 from ..relation_scales import HELDOUT_SHARE, RelationScales, learn_scales, rescaled
 from .als import ALS_SWEEPS, least_squares_start
-from .base import FitArguments, held_out
+from .base import FitArguments, check_penalty, held_out
 from .rescal_base import RescalBase, blank
 
 VALIDATION_INTERVAL = 5  # steps
@@ -70,7 +71,7 @@ class Rescal(RescalBase):
         dictionary has the losses of single cells by relation, "logistic" for all others
     relation_weights : how much the loss of each relation counts, by name; 1 for all others
     l2_entities, l2_relations, bias, method, max_iter, tol, init, device, dtype, zeros, patience, penalty, optimiser,
-        structure, rescale_relations, random_state : as in `RescalLogit`
+        structure, rescale_relations, attribute_weight, random_state : as in `RescalLogit`
 
     >>> import relatent
     >>> facts = relatent.Facts.from_arrays(["Ann", "Bob"], ["likes", "likes"], ["Bob", "Ann"])
@@ -100,6 +101,7 @@ class Rescal(RescalBase):
     structure: str | Structure = None  # type: ignore[assignment]
     rescale_relations: bool = None  # type: ignore[assignment]
     relation_weights: Mapping[str, float] | None = None
+    attribute_weight: float = 0.7
 
     def _choose(self, data: DataSummary) -> ChosenSettings:
         return automatic.for_likelihood(self.get_params(deep=False), data, self._resolved_loss())
@@ -190,6 +192,7 @@ class Rescal(RescalBase):
         for name in ("bias", "rescale_relations"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise InputError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        check_penalty("attribute_weight", self.attribute_weight)
         self._check_method(loss)
         resolve_structure(self.structure, facts.n_relations, self._size(facts)[0])
         if self.optimiser is not None:
@@ -245,7 +248,8 @@ class Rescal(RescalBase):
         numbers = facts.n_entities * rank + of_relations
         cells = loss.memory(facts, rank, dtype, sampled=method == "sampled")
         fit = cells.held + optimisers.solver_memory(self._optimiser(method), numbers, dtype.itemsize)
-        return max(begin, cells.building, fit + penalties.memory(self._penalty(), facts, rank, dtype, structure))
+        fit += penalties.memory(self._penalty(), facts, rank, dtype, structure)
+        return max(begin, cells.building, fit + AttributePrior.memory(facts, rank, dtype.itemsize))
 
     # --- the parts of a fit
 
@@ -290,7 +294,13 @@ class Rescal(RescalBase):
             workers=shard.workers,
             over_facts=penalty.over_facts,
             sample=sample,
+            attributes=self._attribute_prior(shard, backend),
         )
+
+    def _attribute_prior(self, shard: Shard, backend: Backend) -> AttributePrior | None:
+        if shard.facts.attributes is None or not self.attribute_weight:
+            return None
+        return AttributePrior(shard.facts, self.attribute_weight, backend)
 
     def _exact_sum(self, loss: ResolvedLoss, shard: Shard, backend: Backend, layout: Layout) -> CellSum:
         cells = loss.cell_sum(shard, backend, typed=self.zeros == "typed")

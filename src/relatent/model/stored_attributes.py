@@ -1,0 +1,57 @@
+"""The attributes of a model as tensors and JSON of its file, and back with every check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.attribute_table import AttributeColumns
+from ..tensor_file import RefusedFileError, n_not_finite
+from .entity_attributes import EntityAttributes, n_features
+
+Arrays = dict[str, NDArray[Any]]
+TENSORS = ("attribute_weights", "attribute_precision")
+
+
+def to_tensors(attributes: EntityAttributes) -> Arrays:
+    """The weights and the precision."""
+    arrays = (attributes.weights, attributes.precision)
+    return {name: np.ascontiguousarray(array) for name, array in zip(TENSORS, arrays, strict=True)}
+
+
+def to_document(attributes: EntityAttributes) -> list[dict[str, Any]]:
+    """The columns of each attribute as JSON values."""
+    return [asdict(column) for column in attributes.columns]
+
+
+def columns_of(document: Mapping[str, Any]) -> tuple[AttributeColumns, ...]:
+    """The columns of each attribute; none if the model has no attributes."""
+    try:
+        columns = tuple(AttributeColumns(**given) for given in document.get("attributes", ()))
+        kinds = {"name": str, "kind": str, "n_hashed": int, "edges": list, "words": list}
+        is_valid = all(isinstance(getattr(c, field), kind) for c in columns for field, kind in kinds.items())
+        rising = all(list(values) == sorted(set(values)) for c in columns for values in (c.edges, c.words))
+        if is_valid and rising and all(0 < c.width < 2**31 for c in columns):
+            return columns
+    except TypeError:
+        pass
+    raise RefusedFileError("is damaged: its attributes cannot be read; get a fresh copy")
+
+
+def shapes(document: Mapping[str, Any], rank: int) -> dict[str, tuple[int, ...]]:
+    """The shapes that the tensors must have."""
+    return dict(zip(TENSORS, ((n_features(columns_of(document)), rank), (rank, rank)), strict=True))
+
+
+def from_tensors(arrays: Arrays, document: Mapping[str, Any]) -> EntityAttributes | None:
+    """The attributes, None if there are none; the shapes have been checked."""
+    columns, found = columns_of(document), [arrays[name] for name in TENSORS if name in arrays]
+    if not columns and not found:
+        return None
+    if not columns or len(found) < len(TENSORS) or any(map(n_not_finite, found)):
+        raise RefusedFileError("is damaged: a part of its attributes is missing or not finite; get a fresh copy")
+    return EntityAttributes(columns, *found)

@@ -1,0 +1,74 @@
+"""`--attributes`: of fit, fold-in, update and info."""
+
+import json
+
+import pytest
+
+from attribute_graphs import customers
+from commands import run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("attributes")
+    graph = customers(3, n_users=40, n_products=20)
+    (folder / "f.csv").write_text("subject,relation,object\n" + "".join(",".join(row) + "\n" for row in graph.rows))
+    lines = [f"{name},{values.get('born', '')},{values['about']}\n" for name, values in graph.table.items()]
+    (folder / "a.csv").write_text("entity,born,about\n" + "".join(lines))
+    triples = [f":{s} :{r} :{o} .\n" for s, r, o in graph.rows]
+    literals = [f':{name} :{a} "{v}" .\n' for name, values in graph.table.items() for a, v in values.items()]
+    (folder / "f.ttl").write_text("@prefix : <x:> .\n" + "".join(triples + literals))
+    (folder / "new.csv").write_text("entity,born,about\neve,1950-01-01,chess film\n")
+    return folder
+
+
+ALS = ("--model", "als", "--rank", 3, "--max-iter", 5, "--json")
+
+
+def fitted(capsys, *arguments):
+    code, out, err = run(capsys, "fit", *arguments, *ALS)
+    assert code == 0, err
+    return json.loads(out)["data"]
+
+
+def test_fit_learns_from_a_file_and_from_literals(capsys, folder):
+    assert fitted(capsys, folder / "f.csv", "--attributes", folder / "a.csv", "-o", folder / "m.relatent")[
+        "attributes"
+    ] == 2
+    assert fitted(capsys, folder / "f.ttl", "-o", folder / "l.relatent", "--attributes")["attributes"] == 4
+    assert "attributes" not in fitted(capsys, folder / "f.csv", "-o", folder / "p.relatent")
+    code, out, _ = run(capsys, "info", folder / "m.relatent", "--json")
+    assert json.loads(out)["attributes"] == {"about": "words", "born": "date"}
+
+
+def test_fold_in_takes_a_newcomer_without_facts(capsys, folder):
+    fitted(capsys, folder / "f.csv", "--attributes", folder / "a.csv", "-o", folder / "m.relatent")
+    arguments = (folder / "m.relatent", folder / "f.csv", "-o", folder / "n.relatent")
+    code, out, err = run(capsys, "fold-in", *arguments, "--attributes", folder / "new.csv", "--json")
+    assert code == 0, err
+    assert json.loads(out)["folded_in"] == ["eve"]
+
+
+def test_update_needs_the_attributes(capsys, folder):
+    fitted(capsys, folder / "f.csv", "--attributes", folder / "a.csv", "-o", folder / "m.relatent")
+    (folder / "more.csv").write_text("subject,relation,object\neve,bought,product_1\n")
+    arguments = (folder / "m.relatent", folder / "more.csv", "--known", folder / "f.csv", "-o", folder / "u.relatent")
+    code, _, err = run(capsys, "update", *arguments)
+    assert code == 1
+    assert "error: the model was fitted with attributes (about, born)" in err
+    code, _, err = run(capsys, "update", *arguments, "--attributes", folder / "a.csv")
+    assert code == 0, err
+
+
+def test_info_says_what_literals_there_are(capsys, folder):
+    code, out, _ = run(capsys, "info", folder / "f.ttl", "--json")
+    reading = json.loads(out)["reading"]
+    assert reading["literals"].startswith("x:about (60), ")
+    assert "--attributes makes literals attributes of their subjects" in reading["notes"][0]
+
+
+def test_cross_validate_takes_attributes(capsys, folder):
+    arguments = (folder / "f.csv", "--attributes", folder / "a.csv", "--folds", 2, "--jobs", 1, *ALS)
+    code, out, err = run(capsys, "cross-validate", *arguments)
+    assert code == 0, err
+    assert 0 < json.loads(out)["auc_pr"] < 1
