@@ -173,7 +173,8 @@ class PenaltyOnEntity:
         weight = _number(self.penalty, "weight")
         if self.penalty.name == "n3":
             return np.zeros((r, r)), weight * float(weights.sum())
-        totals = np.bincount(2 * cells.relation + cells.role, weights, minlength=2 * len(self.R))
+        codes = 2 * cells.relation + cells.role
+        totals = np.bincount(codes, weights, minlength=2 * len(self.R)).astype(np.float64)  # of no cells: integers
         totals[totals > 0] **= self.penalty.parameters.get("frequency_power", 1.0)
         Q: Matrix = float(totals.sum()) * np.eye(r)
         for code in np.flatnonzero(totals):
