@@ -32,12 +32,13 @@ def fitted(capsys, *arguments):
 
 
 def test_fit_learns_from_a_file_and_from_literals(capsys, folder):
-    assert fitted(capsys, folder / "f.csv", "--attributes", folder / "a.csv", "-o", folder / "m.relatent")[
-        "attributes"
-    ] == 2
+    assert (
+        fitted(capsys, folder / "f.csv", "--attributes", folder / "a.csv", "-o", folder / "m.relatent")["attributes"]
+        == 2
+    )
     assert fitted(capsys, folder / "f.ttl", "-o", folder / "l.relatent", "--attributes")["attributes"] == 4
     assert "attributes" not in fitted(capsys, folder / "f.csv", "-o", folder / "p.relatent")
-    code, out, _ = run(capsys, "info", folder / "m.relatent", "--json")
+    _, out, _ = run(capsys, "info", folder / "m.relatent", "--json")
     assert json.loads(out)["attributes"] == {"about": "words", "born": "date"}
 
 
@@ -61,7 +62,7 @@ def test_update_needs_the_attributes(capsys, folder):
 
 
 def test_info_says_what_literals_there_are(capsys, folder):
-    code, out, _ = run(capsys, "info", folder / "f.ttl", "--json")
+    _, out, _ = run(capsys, "info", folder / "f.ttl", "--json")
     reading = json.loads(out)["reading"]
     assert reading["literals"].startswith("x:about (60), ")
     assert "--attributes makes literals attributes of their subjects" in reading["notes"][0]

@@ -24,7 +24,7 @@ def test_numbers_become_bins_and_missing_values_stay_unobserved():
 
 def test_bins_hold_equally_many():
     names = Names([str(i) for i in range(80)])
-    (columns,), matrix = encoded({name: {"x": float(name) ** 3} for name in names}, names)
+    _, matrix = encoded({name: {"x": float(name) ** 3} for name in names}, names)
     assert matrix.sum(axis=0).tolist() == [10.0] * 8
     assert (np.diff(matrix.argmax(axis=1)) >= 0).all()
 

@@ -11,7 +11,9 @@ from relatent.fit.attribute_prior import AttributePrior
 from relatent.model.entity_attributes import RIDGE, AttributeFeatures
 
 FACTS = relatent.read([("a", "r", "b"), ("b", "r", "c"), ("c", "r", "d"), ("d", "r", "e")])
-TABLE = AttributeTable.of({"a": {"x": 1, "y": "red"}, "b": {"x": 2}, "c": {"x": 3, "y": "red blue"}, "d": {"y": "blue"}})
+TABLE = AttributeTable.of(
+    {"a": {"x": 1, "y": "red"}, "b": {"x": 2}, "c": {"x": 3, "y": "red blue"}, "d": {"y": "blue"}}
+)
 MATRIX = np.array([[1.0, 2], [3, np.nan], [np.nan, 5], [4, 4], [np.nan, np.nan]])
 
 

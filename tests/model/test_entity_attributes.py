@@ -16,7 +16,7 @@ NEWCOMERS = [f"user_{i}" for i in range(0, 150, 10)]
 @pytest.fixture(scope="module")
 def world():
     graph = customers(12, n_users=150, n_products=60)
-    is_new = {name: True for name in NEWCOMERS}
+    is_new = dict.fromkeys(NEWCOMERS, True)
     known = relatent.read([row for row in graph.rows if row[0] not in is_new], attributes=graph.table)
     new = relatent.read([row for row in graph.rows if row[0] in is_new])
     with warnings.catch_warnings():

@@ -267,7 +267,7 @@ class Facts(Result):
         mirrored = self.contains(mirrors) | self.is_unobserved(mirrors)
         off_diagonal = self.subjects != self.objects
         one_way, proper = (np.bincount(k[chosen], minlength=self.n_relations) for chosen in (~mirrored, off_diagonal))
-        return (proper > 0) & (one_way == 0)
+        return np.asarray((proper > 0) & (one_way == 0))
 
     def named(self, cells: Triples | None = None) -> list[tuple[str, str, str]]:
         """The facts, or the given cells, by name.

@@ -35,12 +35,14 @@ class AttributeFeatures(NamedTuple):
         known = ~np.isnan(facts.attributes)
         if facts.attribute_table is None:
             scale = np.nanstd(facts.attributes, axis=0, where=known)
-            standard = (facts.attributes - np.nanmean(facts.attributes, axis=0, where=known)) / np.where(scale, scale, 1)
+            standard = (facts.attributes - np.nanmean(facts.attributes, axis=0, where=known)) / np.where(
+                scale, scale, 1
+            )
             starts = np.unique(known, axis=1, return_index=True)[1]
             X = np.hstack([np.where(known, standard, 0) / np.sqrt(known.shape[1]), known[:, starts]])
         else:
             X = _features(facts.attributes, _starts(facts.attribute_table.columns(facts.entities)))
-        return cls(X, np.linalg.inv(X.T @ X + RIDGE * np.eye(X.shape[1])), known.any(axis=1))
+        return cls(X, np.linalg.inv(X.T @ X + RIDGE * np.eye(X.shape[1])), np.asarray(known.any(axis=1)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,7 +78,7 @@ class EntityAttributes:
         values = table.encoded(self.columns, entities)
         means = _features(values, _starts(self.columns)) @ self.weights.astype(np.float64)
         precision = self.precision.astype(np.float64)
-        has_any = ~np.isnan(values).all(axis=1)
+        has_any: Mask = np.asarray(~np.isnan(values).all(axis=1))
         return [
             EntityPrior(mean[None], np.zeros(1), precision) if known else None
             for mean, known in zip(means, has_any.tolist(), strict=True)

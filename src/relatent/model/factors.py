@@ -92,11 +92,10 @@ class Factors(Result):
             object.__setattr__(self, "loss", ObjectiveTerm(CATEGORICAL))
         object.__setattr__(self, "exclusive", self.loss is not None and self.loss.name == CATEGORICAL)
         n, k, r = len(self.entities), len(self.relations), self.A.shape[-1]
-        shapes = {"A": (self.A, (n, r)), "R": (self.relation_matrices, (k, r, r)), "bias": (self.bias, (k,))}
-        for what, (array, shape) in shapes.items():
-            if array.shape != shape:
-                sizes = f"{n} entities and {k} relations"
-                raise InputError(f"{what} must have shape {shape} for {sizes}, got {array.shape}")
+        for what, shape in (("A", (n, r)), ("relation_matrices", (k, r, r)), ("bias", (k,))):
+            if (found := getattr(self, what).shape) != shape:
+                name, sizes = what.replace("relation_matrices", "R"), f"{n} entities and {k} relations"
+                raise InputError(f"{name} must have shape {shape} for {sizes}, got {found}")
         if self.types is not None and self.types.n_entities != n:
             raise InputError(f"there must be types for {n} entities, got {self.types.n_entities}; see types.extended")
         if isinstance(self.link, UnlistedLink) and len(self.link.scores) != k:

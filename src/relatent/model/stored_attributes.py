@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -34,12 +34,16 @@ def columns_of(document: Mapping[str, Any]) -> tuple[AttributeColumns, ...]:
         columns = tuple(AttributeColumns(**given) for given in document.get("attributes", ()))
         kinds = {"name": str, "kind": str, "n_hashed": int, "edges": list, "words": list}
         is_valid = all(isinstance(getattr(c, field), kind) for c in columns for field, kind in kinds.items())
-        rising = all(list(values) == sorted(set(values)) for c in columns for values in (c.edges, c.words))
+        rising = all(_is_rising(c.edges) and _is_rising(c.words) for c in columns)
         if is_valid and rising and all(0 < c.width < 2**31 for c in columns):
             return columns
     except TypeError:
         pass
     raise RefusedFileError("is damaged: its attributes cannot be read; get a fresh copy")
+
+
+def _is_rising(values: Sequence[Any]) -> bool:
+    return list(values) == sorted(set(values))
 
 
 def shapes(document: Mapping[str, Any], rank: int) -> dict[str, tuple[int, ...]]:

@@ -92,10 +92,10 @@ def _has_named_keys(graph: Any) -> bool:
 
 
 def read_rdflib(graph: Any, reading: Reading) -> Facts:
-    """Facts of an rdflib graph or data set, without literals."""
+    """Facts of an rdflib graph or data set; literals are labels, attributes if asked for, or left out."""
     from rdflib import BNode, Literal, URIRef
 
-    n_literals, literals = 0, Literals(reading.language)
+    n_literals, literals = 0, Literals(reading.language, attributes=reading.attributes)
 
     def name(term: Any) -> str:
         if not isinstance(term, (BNode, URIRef)):
@@ -108,13 +108,12 @@ def read_rdflib(graph: Any, reading: Reading) -> Facts:
             if isinstance(o, Literal):
                 n_literals += 1
                 if literals.wants(str(p)):
-                    literals.add(name(s), str(o), o.language)
+                    literals.add(name(s), str(p), str(o), o.language)
             else:
                 yield name(s), name(p), name(o)
 
     chosen = Reading(columns={"subject": 0, "relation": 1, "object": 2}, strip=False, report=reading.report)
     facts = facts_from_rows(rows(), chosen, "graph")
     reading.understood |= {"format": "RDF graph", "first_rows": chosen.understood["first_rows"]}
-    if n_left_out := n_literals - literals.n_labels:
-        reading.notes.append(f"left out {n_left_out} facts whose object is a literal; objects must be entities")
+    literals.describe(reading, n_literals - literals.n_labels)
     return literals.attached_to(facts)

@@ -33,7 +33,6 @@ FORMAT_NAMES = {
 }
 
 TRIPLES_PER_BLOCK = 10_000  # between two reports
-MAX_SHOWN_LITERALS = 10  # relations
 
 
 def read_rdf(file: File, reading: Reading) -> Facts:
@@ -43,13 +42,9 @@ def read_rdf(file: File, reading: Reading) -> Facts:
     read = read_with_scanner if file.format == "ntriples" else read_with_pyoxigraph
     literals = Literals(reading.language, attributes=reading.attributes)
     facts, n_literals = read(file, reading.report, literals)
-    note_literals(file, reading, n_literals - literals.n_labels, no_facts=facts is None)
+    note_literals(file, reading, n_literals - literals.n_labels, no_facts=facts is None, literals=literals)
     assert facts is not None
     facts = literals.attached_to(facts)
-    if literals.counts:
-        shown = ", ".join(f"{relation} ({n:,})" for relation, n in literals.counts.most_common(MAX_SHOWN_LITERALS))
-        n_more = len(literals.counts) - MAX_SHOWN_LITERALS
-        reading.understood["literals"] = shown + (f" and {n_more} more relations" if n_more > 0 else "")
     if literals.n_labels:
         reading.understood["labels"] = f"{literals.n_labels:,} triples ({literals.language} preferred); not facts"
     reading.understood["first_rows"] = [list(fact) for fact in facts.named(facts.triples[:N_SHOWN_ROWS])]
@@ -63,16 +58,14 @@ def check_options(file: File, reading: Reading) -> None:
             raise DataError(f"{file.path}: RDF has no {name} to choose; leave {name}= out")
 
 
-def note_literals(file: File, reading: Reading, n_literals: int, *, no_facts: bool) -> None:
+def note_literals(
+    file: File, reading: Reading, n_literals: int, *, no_facts: bool, literals: Literals | None = None
+) -> None:
     """Raise if there are no facts; note it if triples with a literal that is no label were left out."""
     if no_facts:
         reason = f"; every object is a literal (triples: {n_literals})" if n_literals else ""
         raise DataError(f"{file.path}: contains no facts{reason}")
-    if n_literals and not reading.attributes:
-        reading.notes.append(
-            f"left out {n_literals} facts whose object is a literal; objects must be entities, and attributes=True "
-            "makes literals attributes of their subjects"
-        )
+    (literals or Literals()).describe(reading, n_literals)
 
 
 def literals_of(file: File, language: str | None, *, attributes: bool = False) -> Literals:

@@ -11,8 +11,11 @@ from ..attribute_table import AttributeTable
 from ..facts import Facts
 from ..labels import Labels
 from ..names import Names
+from .reading import Reading
 
 LABEL_RELATIONS = ("http://www.w3.org/2000/01/rdf-schema#label", "http://www.w3.org/2004/02/skos/core#prefLabel")
+
+MAX_SHOWN_RELATIONS = 10
 
 
 class Literals:
@@ -62,6 +65,18 @@ class Literals:
     def labels(self) -> dict[str, str]:
         """The labels by name."""
         return {name: text for name, (_, text) in self._found.items()}
+
+    def describe(self, reading: Reading, n_literals: int) -> None:
+        """Note which literals there are, and how many that are no labels were left out."""
+        if self.counts:
+            shown = ", ".join(f"{relation} ({n:,})" for relation, n in self.counts.most_common(MAX_SHOWN_RELATIONS))
+            n_more = len(self.counts) - MAX_SHOWN_RELATIONS
+            reading.understood["literals"] = shown + (f" and {n_more} more relations" if n_more > 0 else "")
+        if n_literals and not reading.attributes:
+            reading.notes.append(
+                f"left out {n_literals} facts whose object is a literal; objects must be entities, and attributes=True "
+                "makes literals attributes of their subjects"
+            )
 
     def attached_to(self, facts: Facts) -> Facts:
         """The facts with these labels, prefixes and attributes."""

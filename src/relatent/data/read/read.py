@@ -41,7 +41,8 @@ def read(
 
     Names are taken literally, but blanks around them are removed: there is no missing-value marker, and quotes in TSV
     files are part of the name. Ids of entities and relations follow the sorted names. RDF triples whose object is a
-    literal are left out unless they are labels or attributes. A `DataWarning` says what was left out, and what was decided that the caller may want to
+    literal are left out unless they are labels or attributes.
+    A `DataWarning` says what was left out, and what was decided that the caller may want to
     change; `relatent info FILE` shows how a file is understood.
 
     Parameters

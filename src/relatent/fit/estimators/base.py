@@ -181,7 +181,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             about["learned"] = learned
         arrays = (A, R.astype(A.dtype), b.astype(A.dtype))
         types = None if shard.facts.types is None else EntityTypes.of(shard, shard.facts.types)
-        known = {"types": types, "attributes": EntityAttributes.of(arrays[0], shard.facts)}
+        known: dict[str, Any] = {"types": types, "attributes": EntityAttributes.of(arrays[0], shard.facts)}
         names = (shard.entities, shard.relations)
         self.factors_ = Factors(*arrays, *names, link, about, loss=loss, penalty=penalty, rules=rules, **known)
         if trace.stopped:

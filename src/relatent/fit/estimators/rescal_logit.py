@@ -40,8 +40,8 @@ class RescalLogit(Rescal):
     rescale_relations : whether a slope and an intercept per relation make scores of different relations comparable, and
         their probabilities those of unlisted cells if a tenth of the true facts is missing. They are learned from a
         tenth of the facts, held out of a second, shorter fit
-    attribute_weight : how strongly the vectors of entities are drawn to what their attributes predict, if the facts have
-        attributes; 0: they are not used
+    attribute_weight : how strongly the vectors of entities are drawn to what their attributes predict, if the facts
+        have attributes; 0: they are not used
     random_state : seed of the start and of the sample
 
     >>> import relatent
