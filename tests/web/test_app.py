@@ -108,7 +108,9 @@ def test_middleware_can_be_added(explorer):
 # --- pages and static files
 
 
-@pytest.mark.parametrize("path", ["/", "/entity?name=Red", "/ask", "/map", "/group?number=1", "/model", "/new"])
+@pytest.mark.parametrize(
+    "path", ["/", "/entity?name=Red", "/ask", "/map", "/group?number=1", "/duplicates", "/model", "/new"]
+)
 def test_every_page_has_a_url(client, path):
     response = client.get(path)
     assert response.status_code == 200

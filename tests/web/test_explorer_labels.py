@@ -6,7 +6,7 @@ import relatent
 from relatent.analysis.known_facts import KnownFacts
 from relatent.data.result_labels import add_labels
 from relatent.json_values import to_json
-from relatent.web.errors import NotFoundError
+from relatent.web.errors import AmbiguousNameError
 from relatent.web.explorer import Explorer
 
 LABELS = {"Q1": "Ann", "Q2": "Bob", "Q3": "Ulm", "Q4": "Ulm", "P1": "lives in"}
@@ -30,10 +30,10 @@ def test_search_finds_names_and_labels(explorer):
 
 def test_questions_take_labels_and_refuse_ambiguous_ones(explorer):
     assert explorer.ask(subject="Ann", relation="lives in").answers == explorer.ask(subject="Q1", relation="P1").answers
-    with pytest.raises(NotFoundError) as caught:
+    with pytest.raises(AmbiguousNameError) as caught:
         explorer.ask(relation="lives in", object="Ulm")
-    assert "Q3" in str(vars(caught.value))
-    assert "Q4" in str(vars(caught.value))
+    assert caught.value.message == "'Ulm' is the label of 2 names: Q3, Q4"
+    assert (caught.value.status, caught.value.code, caught.value.close) == (422, "ambiguous_entity", ["Q3", "Q4"])
 
 
 def test_answers_have_labels_beside_names_and_right_types_only(explorer):

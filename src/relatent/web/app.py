@@ -37,7 +37,7 @@ from .openapi import Endpoint, openapi_document
 from .request_pool import RequestPool
 
 STATIC = Path(__file__).parent / "static"
-PAGES = ("/", "/entity", "/ask", "/map", "/group", "/model", "/new")
+PAGES = ("/", "/entity", "/ask", "/map", "/group", "/duplicates", "/model", "/new")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MAX_BODY_BYTES = 64 << 10
 TOKEN_COOKIE = "relatent_token"

@@ -13,6 +13,7 @@ from .errors import ParameterError
 from .explorer import Explorer
 from .openapi import MAX_NAME_CHARACTERS, Arguments, Endpoint, Parameter
 from .response_types import (
+    DuplicatesPage,
     EntityPage,
     FactProbability,
     GroupList,
@@ -95,6 +96,12 @@ NEW_ENTITY: dict[str, Any] = {
 }
 
 
+ITEM = NEW_ENTITY["properties"]["facts"]["items"]
+EXPLAINED_NEW_FACT: dict[str, Any] = {
+    **NEW_ENTITY,
+    "required": [*NEW_ENTITY["required"], "fact"],
+    "properties": {**NEW_ENTITY["properties"], "fact": {**ITEM, "description": "The fact to explain."}},
+}
 DECISION: dict[str, Any] = {
     "type": "object",
     "required": ["subject", "relation", "object", "verdict"],
@@ -119,9 +126,15 @@ def read_decision(body: Any) -> Arguments:
     return {**{place: _text(body[place], place) for place in ("subject", "relation", "object")}, "verdict": verdict}
 
 
-def read_new_entity(body: Any) -> Arguments:
+def read_explained_new_fact(body: Any) -> Arguments:
+    """The body of a request to explain a fact of a new entity, checked against its schema."""
+    _check_keys(body, EXPLAINED_NEW_FACT, "the body")
+    return {**read_new_entity(body, EXPLAINED_NEW_FACT), "fact": _new_fact(body["fact"], "fact")}
+
+
+def read_new_entity(body: Any, schema: dict[str, Any] = NEW_ENTITY) -> Arguments:
     """The body of a fold-in request, checked against its schema."""
-    _check_keys(body, NEW_ENTITY, "the body")
+    _check_keys(body, schema, "the body")
     name, facts = _text(body["name"], "name"), body["facts"]
     remedy = f"give 1 to {MAX_NEW_FACTS} facts"
     if not isinstance(facts, list):
@@ -129,17 +142,19 @@ def read_new_entity(body: Any) -> Arguments:
     if not 1 <= len(facts) <= MAX_NEW_FACTS:
         limit = f"at most {MAX_NEW_FACTS} facts" if facts else "at least one fact"
         raise ParameterError(f"facts must have {limit}, got {len(facts)}", remedy)
-    new_facts = []
-    for number, fact in enumerate(facts, 1):
-        _check_keys(fact, NEW_ENTITY["properties"]["facts"]["items"], f"fact {number}")
-        if fact["role"] not in ROLES:
-            message = f"fact {number}: role must be subject or object, got {str(fact['role'])[:80]!r}"
-            raise ParameterError(message, "give subject or object")
-        relation, partner = (_text(fact[key], f"fact {number}: {key}") for key in ("relation", "partner"))
-        new_facts.append(NewFact(relation, fact["role"], partner))
+    new_facts = [_new_fact(fact, f"fact {number}") for number, fact in enumerate(facts, 1)]
     others = _number(body.get("others", FOLD_IN_OTHERS), "others", 0, 1)
     tops = [int(_number(body[key], key, 1, MAX_PREDICTIONS, whole=True)) for key in ("top", "limit") if key in body]
     return {"name": name, "facts": new_facts, "others": others, "k": tops[0] if tops else 5}
+
+
+def _new_fact(fact: Any, what: str) -> NewFact:
+    _check_keys(fact, ITEM, what)
+    if fact["role"] not in ROLES:
+        message = f"{what}: role must be subject or object, got {str(fact['role'])[:80]!r}"
+        raise ParameterError(message, "give subject or object")
+    relation, partner = (_text(fact[key], f"{what}: {key}") for key in ("relation", "partner"))
+    return NewFact(relation, fact["role"], partner)
 
 
 def _check_keys(value: Any, schema: dict[str, Any], what: str) -> None:
@@ -247,6 +262,25 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         body=NEW_ENTITY,
         read_body=read_new_entity,
         slow=True,
+    ),
+    Endpoint(
+        "/api/fold-in/explain",
+        "Why a fact of an entity that is not in the model is likely or unlikely.",
+        Explorer.explain_new,
+        Explanation,
+        statuses=(404, 409),
+        body=EXPLAINED_NEW_FACT,
+        read_body=read_explained_new_fact,
+        slow=True,
+    ),
+    Endpoint(
+        "/api/duplicates",
+        "Pairs of entities that may be the same, the likeliest first.",
+        lambda explorer, start, count: explorer.duplicates.page(start, count),
+        DuplicatesPage,
+        _page("pair", 25),
+        (409,),
+        in_background=True,
     ),
     Endpoint(
         "/api/missing",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..errors import InputError, RelatentError
 
+MAX_NAMES = 10  # listed in a message
 SEE_API = "see /api for all endpoints"
 
 
@@ -23,6 +24,14 @@ class NotFoundError(ApiError):
     def __init__(self, kind: str, name: str, close: Sequence[str] = (), remedy: str = "see /api/search"):
         remedy = f"did you mean {' or '.join(close)}?" if close else f"{remedy}; {SEE_API}"
         super().__init__(404, f"unknown_{kind}", f"unknown {kind} {name!r}", remedy, close)
+
+
+class AmbiguousNameError(ApiError):
+    """422: a label of several names."""
+
+    def __init__(self, kind: str, label: str, names: Sequence[str]):
+        message = f"{label!r} is the label of {len(names)} names: {', '.join(names[:MAX_NAMES])}"
+        super().__init__(422, f"ambiguous_{kind}", message, "give one of these names", names)
 
 
 class UnavailableError(ApiError):

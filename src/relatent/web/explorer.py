@@ -20,7 +20,8 @@ from ..model.factors import Factors
 from ..model.fold_in_defaults import FOLD_IN_OTHERS
 from ..progress import Progress
 from .background import BackgroundResult, InProgress
-from .errors import NotFoundError, ParameterError, UnavailableError
+from .errors import AmbiguousNameError, NotFoundError, ParameterError, UnavailableError
+from .explorer_duplicates import ExplorerDuplicates
 from .explorer_map import ExplorerMap
 from .explorer_missing import ExplorerMissing
 from .name_index import NameIndex
@@ -78,6 +79,7 @@ class Explorer:
         self._fold_in_lock = threading.Lock()  # each call copies A
         self.map = ExplorerMap(factors, heavy_work)
         self.missing = ExplorerMissing(factors, known, review, heavy_work)
+        self.duplicates = ExplorerDuplicates(factors, known, heavy_work)
         self._quality: BackgroundResult[ModelQuality] = BackgroundResult(self._measure, heavy_work)
 
     # --- names
@@ -147,7 +149,7 @@ class Explorer:
         self._check(subject, relation, object)
         if self.known is None:
             raise UnavailableError("the server has no known facts to explain by", "start it with --known DATA")
-        if not can_fold(self.factors):
+        if not self._can_explain:
             raise UnavailableError("this kind of model gives no explanations", USE_RESCAL)
         return explain(self.factors, subject, relation, object, self.known, k=k)
 
@@ -158,22 +160,34 @@ class Explorer:
 
     def fold_in(self, name: str, facts: list[NewFact], others: float = FOLD_IN_OTHERS, k: int = 5) -> NewEntityPage:
         """Predicted facts of an entity that is not in the model, from a few facts about it; nothing is stored."""
+        with self._fold_in_lock:
+            grown, given = self._with_new_entity(name, facts, others)
+            sections = entity_sections(grown, KnownFacts(given, grown), name, k=k + 1)
+        similar = nearest(self.factors, self.map.profiles.wait(), self.map.rows(grown.A[-1:])[0], N_SIMILAR_TO_NEW)
+        return NewEntityPage(name, len(sections), [_without(name, section, k) for section in sections], similar)
+
+    def explain_new(
+        self, name: str, facts: list[NewFact], fact: NewFact, others: float = FOLD_IN_OTHERS, k: int = 5
+    ) -> Explanation:
+        """Why a fact of an entity that is not in the model is likely or unlikely."""
+        if self.known is None:
+            raise UnavailableError("the server has no known facts to explain by", "start it with --known DATA")
+        self._check(None, fact.relation, fact.partner)
+        with self._fold_in_lock:
+            grown, given = self._with_new_entity(name, facts, others)
+            known = KnownFacts([self.known.facts, given], grown)
+            return explain(grown, *_cell(name, fact), known, k=k)
+
+    def _with_new_entity(self, name: str, facts: list[NewFact], others: float) -> tuple[Factors, Facts]:
+        """The model with a new entity, and the facts about it."""
         if not can_fold(self.factors):
             raise UnavailableError("this kind of model cannot add entities", USE_RESCAL)
         if name in self.factors.entities:
             raise ParameterError(f"the model already has an entity {name!r}", "choose another name")
         for fact in facts:
             self._check(None, fact.relation, fact.partner)
-        triples = [
-            (name, fact.relation, fact.partner) if fact.role == "subject" else (fact.partner, fact.relation, name)
-            for fact in facts
-        ]
-        given = Facts.from_arrays(*map(list, zip(*triples, strict=True)))
-        with self._fold_in_lock:
-            grown = self.factors.fold_in(given, entities=[name], others=others)
-            sections = entity_sections(grown, KnownFacts(given, grown), name, k=k + 1)
-        similar = nearest(self.factors, self.map.profiles.wait(), self.map.rows(grown.A[-1:])[0], N_SIMILAR_TO_NEW)
-        return NewEntityPage(name, len(sections), [_without(name, section, k) for section in sections], similar)
+        given = Facts.from_arrays(*map(list, zip(*(_cell(name, fact) for fact in facts), strict=True)))
+        return self.factors.fold_in(given, entities=[name], others=others), given
 
     def group(
         self, number: int | None = None, entity: str | None = None, start: int = 0, count: int = 100
@@ -216,7 +230,7 @@ class Explorer:
             learned_from=about.get("data", {}).get("facts"),
             known=None if self.known is None else FactSource(self.known_name, len(self.known)),
             test=None if self.test is None else FactSource(self.test_name, len(self.test)),
-            can_explain=self.known is not None and can_fold(f),
+            can_explain=self._can_explain,
             can_fold_in=can_fold(f),
             examples=self._examples(),
         )
@@ -235,6 +249,10 @@ class Explorer:
 
     # --- helpers
 
+    @property
+    def _can_explain(self) -> bool:
+        return self.known is not None and (can_fold(self.factors) or self.factors.rules is not None)
+
     def _id(self, name: str) -> int:
         self._check(name, None, None)
         return self.factors.entities.id(name)
@@ -251,8 +269,9 @@ class Explorer:
             try:
                 names.id(name)  # a label
             except UnknownNameError:
-                same_label = [names[i] for i in names.labels.ids(name)]
-                raise NotFoundError(kind, name, same_label or index.close(name)) from None
+                if same_label := [names[i] for i in names.labels.ids(name)]:
+                    raise AmbiguousNameError(kind, name, same_label) from None
+                raise NotFoundError(kind, name, index.close(name)) from None
 
     def _n_facts(self, entity: int) -> int:
         return 0 if self.known is None else int(self.known.degrees[entity])
@@ -282,3 +301,8 @@ class Explorer:
 def _without(name: str, section: EntitySection, k: int) -> EntitySection:
     """The section without the new entity as an answer about itself: folding in does not model such facts."""
     return section._replace(predicted=[answer for answer in section.predicted if answer.name != name][:k])
+
+
+def _cell(name: str, fact: NewFact) -> tuple[str, str, str]:
+    """The fact of a new entity as subject, relation and object."""
+    return (name, fact.relation, fact.partner) if fact.role == "subject" else (fact.partner, fact.relation, name)

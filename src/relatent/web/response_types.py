@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..analysis.answers import EntitySection
+from ..analysis.duplicates_result import DuplicatePair
 from ..analysis.groups import TypicalFact
 from ..analysis.quality import ModelQuality
 from ..analysis.similarity import SimilarEntity
@@ -88,6 +89,15 @@ class ReviewedFact(NamedTuple):
     relation: str
     object: str
     verdict: str | None  # "accepted" or "rejected"; null if a decision was taken back
+
+
+class DuplicatesPage(NamedTuple):
+    """Pairs of entities that may be the same, the likeliest first."""
+
+    start: int
+    count: int  # asked for
+    total: int
+    pairs: list[DuplicatePair]
 
 
 class SimilarEntities(NamedTuple):

@@ -1,7 +1,10 @@
 """Phones, dark mode and the keyboard."""
 
+from itertools import pairwise
+
 import pytest
 from browser_pages import TIMEOUT_MS, opened, section
+from test_browser_map import position_of
 
 PATHS = (
     "/",
@@ -9,6 +12,7 @@ PATHS = (
     "/ask?subject=president+2&relation=party",
     "/map",
     "/group?number=0",
+    "/duplicates",
     "/model",
     "/new",
     "/api",
@@ -24,6 +28,41 @@ def test_a_phone_needs_no_horizontal_scrolling(chromium, url, path):
         page.wait_for_load_state("networkidle")
         expect(page.locator("main .loading")).to_have_count(0, timeout=TIMEOUT_MS)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("path", [*PATHS[:-1], "/entity?name=nobody", "/nowhere"])
+def test_headings_are_in_order(page, url, path):
+    from playwright.sync_api import expect
+
+    page.goto(url + path)
+    page.wait_for_load_state("networkidle")
+    expect(page.locator("main .loading")).to_have_count(0, timeout=TIMEOUT_MS)
+    levels = page.evaluate(
+        "[...document.querySelectorAll('h1, h2, h3, h4')].map((heading) => Number(heading.tagName[1]))"
+    )
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels)), levels
+
+
+def test_a_slash_goes_to_the_search_of_the_first_page(page, url):
+    page.goto(url)
+    page.get_by_role("heading", name="Explore the model").wait_for()
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("/")
+    page.keyboard.type("vice 7")
+    assert page.locator("main input").input_value() == "vice 7"
+
+
+def test_the_map_of_a_phone_is_drawn_and_answers_to_a_tap(chromium, url, explorer):
+    with opened(chromium, viewport={"width": 360, "height": 740}, has_touch=True) as page:
+        page.goto(f"{url}/map?method=pca")
+        page.locator(".plane[data-coloured][data-method=pca]").wait_for()
+        box = page.locator(".plane canvas").first.bounding_box()
+        assert box["width"] >= 300
+        assert box["height"] >= 200
+        page.locator(".plane canvas").first.tap(position=position_of(page, explorer, "Red"))
+        page.get_by_text("Red", exact=True).first.wait_for()
 
 
 def brightness(page):

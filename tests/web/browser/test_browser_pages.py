@@ -132,6 +132,29 @@ def test_a_new_entity_is_described_by_facts(page, url):
     page.get_by_role("heading", name="Predictions for Eve").wait_for()
     assert section(page, "party").locator("li .name").first.text_content() == "1.Red"  # its rank, and its name
     assert page.locator("aside li").count() == 10
+    page.reload()  # the description is in the URL
+    page.get_by_role("heading", name="Predictions for Eve").wait_for()
+    assert page.get_by_label("Name").input_value() == "Eve"
+    section(page, "party").get_by_role("button", name="Why Eve party Red?").click()
+    section(page, "party").locator(".why").get_by_text("Eve party Red").wait_for()
+    section(page, "party").locator(".why .reasons li").first.wait_for()
+
+
+def test_an_explanation_has_the_rules_that_predict_the_fact(page, url):
+    page.goto(f"{url}/ask?subject=president+3&relation=party&object=Red")
+    rules = page.locator(".paths li")
+    rules.first.wait_for()
+    assert "vicePresident(x,z) ∧ party(z,y) ⇒ party(x,y)" in " ".join(rules.all_text_contents())
+
+
+def test_duplicates_have_a_page(page, url):
+    page.goto(url)
+    page.get_by_role("link", name="Duplicates", exact=True).click()
+    page.get_by_role("heading", level=1, name="Duplicates").wait_for()
+    page.locator("ol.rows li").first.wait_for()
+    assert page.locator("ol.rows li a").count() == 50
+    page.get_by_role("link", name="next").click()
+    page.get_by_text("26 to 50 of").wait_for()
 
 
 def test_incomplete_facts_and_unknown_names_are_reported_in_the_form(page, url):

@@ -11,6 +11,7 @@ const VIEWS = {
   "/ask": () => import("./ask.js"),
   "/map": () => import("./map.js"),
   "/group": () => import("./group.js"),
+  "/duplicates": () => import("./duplicates.js"),
   "/new": () => import("./new_entity.js"),
   "/model": () => import("./model.js"),
 };

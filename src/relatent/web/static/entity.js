@@ -17,19 +17,21 @@ export default function entity({ name = "" }, { signal, model }) {
     h("section", { class: "card" }, h("h2", {}, "Similar entities"), similar),
     h("section", { class: "card" }, h("h2", {}, "Group"), group));
 
-  load(body, Promise.all([get("entity", { name }, signal), model]), ([page, { can_explain, can_fold_in, calibrated, has_probabilities, probabilities, known }]) => {
+  load(body, Promise.all([get("entity", { name }, signal), model]), ([page, { can_explain, can_fold_in, calibrated, has_probabilities, probabilities, known, sizes }]) => {
     heading.textContent = label(page.name);
     heading.title = page.name;
     if (known) nFacts.textContent = count(page.facts, "known fact");
-    side.hidden = false;
-    load(similar, get("similar", { name, top: 8 }, signal), (result) => similarList(result.similar));
-    showGroup();
+    if (sizes.rank) { // a model of rules has no vectors to compare
+      side.hidden = false;
+      load(similar, get("similar", { name, top: 8 }, signal), (result) => similarList(result.similar));
+      showGroup();
+    }
     return [
       ...entitySections(name, page.sections, { explain: can_explain, total: page.n_sections }),
       h("p", { class: "note" }, calibrated || !has_probabilities
         ? sentence(probabilities)
         : ["Probabilities are not calibrated; see ", h("a", { href: "/model" }, "how reliable they are"), "."]),
-      !can_fold_in && h("p", { class: "note" }, NO_EXPLANATIONS),
+      !can_fold_in && !can_explain && h("p", { class: "note" }, NO_EXPLANATIONS),
     ].filter(Boolean);
   });
 

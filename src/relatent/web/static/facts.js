@@ -7,6 +7,7 @@ import { askHref, count, entityHref, percent, signed, times } from "./format.js"
 
 const MIN_PROBABILITY = 0.05; // of a prediction that shows a section without known facts
 const LIFT = "times the base rate of the relation: facts per observed cell";
+const MAX_VIA = 3; // entities on the way that are named
 const KNOWN_SHOWN = 6; // further known facts are collapsed
 
 export function meter(share) {
@@ -14,14 +15,14 @@ export function meter(share) {
 }
 
 /** One answer: rank, name, bar, probability and lift, or the score of a model without probabilities. */
-export function answerRow(answer, { href = entityHref(answer.name), explain = null } = {}) {
+export function answerRow(answer, { href = entityHref(answer.name), explain = null, ask = undefined } = {}) {
   return h("li", { class: answer.known ? "known" : "" },
     h("span", { class: "name" },
       answer.known ? h("span", { class: "tick", title: "known" }, "✓") : h("span", { class: "rank muted", title: "rank among answers that are not known" }, `${answer.rank}.`),
       answer.known && h("span", { class: "visually-hidden" }, "known: "),
       h("a", { href, title: answer.name }, label(answer.name))),
     ...chance(answer),
-    explain ? whyButton(explain) : h("span"));
+    explain ? whyButton(explain, ask) : h("span"));
 }
 
 /** Bar, probability and lift; without a probability, the score. */
@@ -33,7 +34,8 @@ export function chance({ probability, score, lift }) {
     h("span", { class: "number muted small", title: LIFT }, times(lift))];
 }
 
-export function whyButton(fact) {
+/** A button that shows the explanation of a fact; ask: how to get it. */
+export function whyButton(fact, ask = () => get("explain", fact)) {
   const button = h("button", {
     class: "link", type: "button", "aria-expanded": "false",
     "aria-label": `Why ${label(fact.subject)} ${relationLabel(fact.relation)} ${label(fact.object)}?`,
@@ -44,14 +46,14 @@ export function whyButton(fact) {
       if (shown) return shown.remove();
       const container = h("div", { class: "why" });
       line.append(container);
-      load(container, get("explain", fact), explanation);
+      load(container, ask(fact), explanation);
     },
   }, "why?");
   return button;
 }
 
-/** An explanation: a sentence, the known facts behind the score, and its components. */
-export function explanation({ sentence, subject, object, score, bias, reasons, components }) {
+/** An explanation: a sentence, the known facts behind the score, the rules that predict it, and its components. */
+export function explanation({ sentence, subject, object, score, bias, reasons, components, paths }) {
   const maxInfluence = Math.max(...reasons.map(({ influence }) => Math.abs(influence)), 1e-9);
   const maxContribution = Math.max(...components.map(({ contribution }) => Math.abs(contribution)), 1e-9);
   const entityName = (name) => (name === subject || name === object ? label(name) : h("a", { href: entityHref(name) }, label(name)));
@@ -63,7 +65,14 @@ export function explanation({ sentence, subject, object, score, bias, reasons, c
         h("span", { class: "name" }, entityName(reason.subject), " ", h("span", { class: "muted" }, relationLabel(reason.relation)), " ", entityName(reason.object)),
         meter(Math.abs(reason.influence) / maxInfluence),
         h("span", { class: "number" }, signed(reason.influence)))))),
-    h("details", {},
+    paths.length > 0 && h("div", {},
+      h("p", { class: "caption" }, "Rules of the known facts that predict it, with their confidence and the facts that they predict"),
+      h("ul", { class: "rows reasons paths" }, paths.map(({ body, head, via, confidence, support }) => h("li", {},
+        h("span", { class: "name" }, `${label(body)} ⇒ ${label(head)}`,
+          via.length > 0 && [h("span", { class: "muted" }, " by "), via.slice(0, MAX_VIA).flatMap((name, i) => [i ? ", " : "", entityName(name)])]),
+        meter(confidence),
+        h("span", { class: "number", title: `confidence; support ${support}` }, `${percent(confidence)} of ${count(Math.round(support / confidence), "pair")}`))))),
+    components.length > 0 && h("details", {},
       h("summary", {}, `Components of the score ${signed(score)} (relation bias ${signed(bias)})`),
       h("ul", { class: "rows reasons" }, components.map(({ contribution, subjects, objects }) => h("li", { class: contribution < 0 ? "less" : "" },
         h("span", { class: "name small" }, h("span", { class: "muted" }, "subjects such as "), names(subjects),
@@ -77,15 +86,15 @@ function names(list) {
 }
 
 /** The sections of an entity; those of a kind of which it has no known and no likely facts are collapsed, except the first minShown. */
-export function entitySections(name, sections, { explain, link = true, total = sections.length, minShown = 1 }) {
+export function entitySections(name, sections, { explain, ask, link = true, heading = "h2", total = sections.length, minShown = 1 }) {
   const isShown = (section, position) => position < minShown || section.n_known || (section.predicted[0]?.probability ?? 0) >= MIN_PROBABILITY;
   const shown = sections.filter(isShown);
   const collapsed = sections.filter((section) => !shown.includes(section));
-  const elements = shown.map((section) => sectionCard(name, section, explain, link));
+  const elements = shown.map((section) => sectionCard(name, section, { explain, ask, link, heading }));
   if (collapsed.length) {
     const details = h("details", {}, h("summary", {}, `${count(collapsed.length, "more section")}: ${label(name)} has no known facts of these kinds`));
     details.addEventListener("toggle", () => details.childElementCount > 1
-      || details.append(h("div", { class: "stack" }, collapsed.map((section) => sectionCard(name, section, explain, link)))));
+      || details.append(h("div", { class: "stack" }, collapsed.map((section) => sectionCard(name, section, { explain, ask, link, heading })))));
     elements.push(details);
   }
   if (total > sections.length) {
@@ -94,15 +103,15 @@ export function entitySections(name, sections, { explain, link = true, total = s
   return elements;
 }
 
-function sectionCard(name, { relation, role, n_known, known, predicted }, explain, link) {
+function sectionCard(name, { relation, role, n_known, known, predicted }, { explain, ask, link, heading }) {
   const isSubject = role === "subject";
   const factWith = (other) => (isSubject ? { subject: name, relation, object: other } : { subject: other, relation, object: name });
-  const rows = (answers) => h("ul", { class: "rows" }, answers.map((answer) => answerRow(answer, { explain: explain ? factWith(answer.name) : null })));
+  const rows = (answers) => h("ul", { class: "rows" }, answers.map((answer) => answerRow(answer, { explain: explain ? factWith(answer.name) : null, ask })));
   const blank = h("span", { class: "blank" }, "?"), own = h("span", {}, label(name)), verb = h("b", {}, relationLabel(relation));
   const rest = known.slice(KNOWN_SHOWN);
   const more = n_known > known.length ? `${rest.length} more of ${n_known}` : `${rest.length} more`;
   return h("section", { class: "card", "data-relation": relation, "data-role": role },
-    h("h3", { class: "statement" }, isSubject ? [own, " ", verb, " ", blank] : [blank, " ", verb, " ", own]),
+    h(heading, { class: "statement" }, isSubject ? [own, " ", verb, " ", blank] : [blank, " ", verb, " ", own]),
     n_known > 0 && [
       h("p", { class: "caption" }, "Known"),
       rows(known.slice(0, KNOWN_SHOWN)),

@@ -29,6 +29,7 @@ export default function home(parameters, { model, go, signal }) {
         tile("/ask", "Ask", "Give two of subject, relation and object; get the third."),
         tile("/map", "Map", "See which entities are similar."),
         tile("/new", "New entity", "Describe an entity by a few facts; get predictions."),
+        tile("/duplicates", "Duplicates", "See which entities may be the same."),
         tile("/model", "Model", "See how it was fitted and how good it is.")),
     ],
   };

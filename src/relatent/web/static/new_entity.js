@@ -1,4 +1,4 @@
-// An entity that is not in the model: described by a few facts; the predictions are not stored.
+// An entity that is not in the model: described by a few facts, which are in the URL; nothing is stored.
 
 import { among, combobox } from "./combobox.js";
 import { announce, h, load } from "./dom.js";
@@ -8,21 +8,22 @@ import { NO_NEW_ENTITIES } from "./format.js";
 
 const MIN_SECTIONS = 6; // shown even if no fact of their kind is known
 
-export default function newEntity(parameters, { signal, model }) {
+export default function newEntity(parameters, { signal, model, go }) {
+  const given = factsOf(parameters.facts);
   let relations = [];
   get("relations", {}, signal).then((list) => { relations = list.relations; }, () => {});
-  const name = h("input", { type: "text", required: true, maxlength: "200", placeholder: "Eve", autocomplete: "off" });
+  const name = h("input", { type: "text", required: true, maxlength: "200", placeholder: "Eve", autocomplete: "off", value: parameters.name ?? "" });
   const list = h("div"), answers = h("div", { "aria-live": "polite" }), problem = h("p", { class: "error", hidden: true, role: "alert" });
   const others = h("select", {},
     h("option", { value: "0.1" }, "incomplete: others may be true"),
-    h("option", { value: "1" }, "complete: all others are false"));
+    h("option", { value: "1", selected: parameters.others === "1" }, "complete: all others are false"));
   const readers = new Set(); // one function per row of the form
 
-  function addRow() {
+  function addRow(fact = {}) {
     const role = h("select", { "aria-label": "Role of the new entity" },
-      h("option", { value: "subject" }, "it is the subject"), h("option", { value: "object" }, "it is the object"));
-    const relation = combobox({ kind: "relation", placeholder: "relation", local: (text) => among(relations)(text), label: "Relation" });
-    const partner = combobox({ placeholder: "other entity", label: "Other entity" });
+      h("option", { value: "subject" }, "it is the subject"), h("option", { value: "object", selected: fact.role === "object" }, "it is the object"));
+    const relation = combobox({ kind: "relation", placeholder: "relation", local: (text) => among(relations)(text), label: "Relation", value: fact.relation });
+    const partner = combobox({ placeholder: "other entity", label: "Other entity", value: fact.partner });
     const read = () => ({ role: role.value, relation: relation.value, partner: partner.value });
     const row = h("div", { class: "fact" }, role, relation.box, partner.box,
       h("button", { type: "button", class: "quiet", "aria-label": "Remove this fact", onclick() { row.remove(); readers.delete(read); if (!readers.size) addRow(); } }, "✕"));
@@ -44,13 +45,22 @@ export default function newEntity(parameters, { signal, model }) {
     problem.hidden = facts.length > 0 && !isIncomplete;
     problem.textContent = isIncomplete ? "Each fact needs a relation and another entity." : "Give at least one fact.";
     if (!problem.hidden) return;
-    const body = { name: name.value.trim(), facts, others: Number(others.value) };
-    load(answers, post("fold-in", body, signal), (page) => {
+    const question = { name: name.value.trim(), others: others.value, facts: JSON.stringify(facts.map(({ role, relation, partner }) => [role, relation, partner])) };
+    go(`/new?${new URLSearchParams(question)}`);
+  }
+
+  function predict() {
+    const body = { name: parameters.name, facts: given, others: Number(others.value) };
+    const ask = ({ subject, relation, object }) => {
+      const role = subject === body.name ? "subject" : "object";
+      return post("fold-in/explain", { ...body, fact: { relation, role, partner: role === "subject" ? object : subject } }, signal);
+    };
+    load(answers, Promise.all([post("fold-in", body, signal), model]), ([page, { can_explain }]) => {
       announce(`Predictions for ${page.name}`);
       return [
         h("header", { class: "head" }, h("h2", {}, `Predictions for ${page.name}`)),
         h("div", { class: "two" },
-          h("div", { class: "stack" }, entitySections(page.name, page.sections, { explain: false, link: false, minShown: MIN_SECTIONS })),
+          h("div", { class: "stack" }, entitySections(page.name, page.sections, { explain: can_explain, ask, link: false, heading: "h3", minShown: MIN_SECTIONS })),
           h("aside", {}, h("section", { class: "card" }, h("h2", {}, "Similar entities"), similarList(page.similar)))),
       ];
     });
@@ -63,8 +73,8 @@ export default function newEntity(parameters, { signal, model }) {
     h("div", { class: "actions" },
       h("button", { class: "main", type: "submit" }, "Predict"),
       h("button", { type: "button", onclick: () => addRow().input.focus() }, "Add a fact")));
-  addRow();
-  addRow();
+  for (const fact of given.length ? given : [{}, {}]) addRow(fact);
+  if (parameters.name && given.length) predict();
   model.then(({ can_fold_in }) => {
     if (!can_fold_in) form.replaceChildren(h("p", { class: "note" }, NO_NEW_ENTITIES));
   }, () => {});
@@ -73,4 +83,13 @@ export default function newEntity(parameters, { signal, model }) {
     title: "New entity",
     content: [h("header", { class: "head" }, h("h1", {}, "New entity"), h("p", { class: "muted" }, about)), h("div", { class: "stack" }, form, answers)],
   };
+}
+
+/** The facts of the URL: a JSON list of [role, relation, partner]; none if it is something else. */
+function factsOf(text) {
+  try {
+    return JSON.parse(text ?? "[]").map(([role, relation, partner]) => ({ role, relation, partner }));
+  } catch {
+    return [];
+  }
 }
