@@ -30,7 +30,7 @@ class ExplorerDuplicates:
         found = self._found.poll()
         if isinstance(found, InProgress):
             return found
-        return DuplicatesPage(start, count, len(found.pairs), found.pairs[start : start + count])
+        return DuplicatesPage(start, len(found.pairs), found.pairs[start : start + count])
 
     def _compute(self, progress: Progress) -> Duplicates:
         assert self.known is not None

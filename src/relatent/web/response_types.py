@@ -95,7 +95,6 @@ class DuplicatesPage(NamedTuple):
     """Pairs of entities that may be the same, the likeliest first."""
 
     start: int
-    count: int  # asked for
     total: int
     pairs: list[DuplicatePair]
 

@@ -6,11 +6,13 @@ import { meter } from "./facts.js";
 import { count, entityHref, percent } from "./format.js";
 import { label } from "./labels.js";
 
+const ROWS = 25; // per page
+
 export default function duplicates({ start = "0" }, { signal }) {
   const first = Number.parseInt(start, 10) || 0;
   const list = h("div"), status = h("p", { class: "muted small" });
   const report = ({ done, total, note }) => { status.textContent = total ? `${note}: ${done} of ${total}` : note; };
-  load(list, wait("duplicates", { start: first }, signal, report), (page) => {
+  load(list, wait("duplicates", { start: first, count: ROWS }, signal, report), (page) => {
     status.textContent = "";
     const link = (text, to, possible) => possible && h("a", { href: `/duplicates?start=${to}` }, text);
     const after = first + page.pairs.length;
@@ -18,7 +20,7 @@ export default function duplicates({ start = "0" }, { signal }) {
       ? h("p", { class: "muted" }, "No two entities look the same.")
       : [
         h("ol", { class: "rows" }, page.pairs.map(pair)),
-        h("p", { class: "small" }, link("previous", Math.max(0, first - page.count), first > 0),
+        h("p", { class: "small" }, link("previous", Math.max(0, first - ROWS), first > 0),
           ` ${first + 1} to ${after} of ${count(page.total, "pair")} `, link("next", after, after < page.total)),
       ];
   });
