@@ -16,6 +16,14 @@ def crowd(n=80, seed=0):
     return Facts.from_arrays(s, rng.integers(0, 4, len(s)), o, entity_names=[f"e{i:02d}" for i in range(n)])
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_rounds():
+    """Four rounds of splitting and fitting, as large data has them, in place of the ten of small data."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MAX_ROUNDS", module.MIN_ROUNDS)
+        yield
+
+
 @pytest.fixture(scope="module")
 def doubled():
     """Three entities exist twice, with half of their facts in common."""

@@ -115,7 +115,9 @@ def test_the_best_cells_are_those_of_sorting_all(model: str, types: str, monkeyp
 @pytest.mark.filterwarnings("ignore::relatent.PoorFitWarning")
 @pytest.mark.parametrize("kind", ["films", "taxonomy"])
 def test_the_first_1000_of_a_fitted_model_are_those_of_sorting_all(kind: str) -> None:
-    facts = sparse_graph(kind, 0)
+    whole = sparse_graph(kind, 0)
+    half = (whole.triples[:, [0, 2]] < whole.n_entities // 2).all(axis=1)  # sorting all cells takes four times longer
+    facts = relatent.read(whole.named(whole.triples[half]))
     factors = relatent.RescalALS(10, 0.5, 0.5, max_iter=5, tol=0.5).fit(facts).factors_
     assert found_cells(factors, facts, 1000) == sorted_cells(factors, facts, 1000, "all")
 

@@ -42,7 +42,8 @@ def test_an_unknown_setting_in_a_search_is_a_one_line_error(capsys, family):
 
 def test_cross_validate_draws_the_reliability_diagram_and_searches_settings_of_a_calibrated_model(capsys, tmp_path):
     figure = tmp_path / "reliability.svg"
-    arguments = ("--folds", 3, "--rank", 2, "--calibrate", "platt", "--search", "l2=0.1,1", "--reliability", figure)
+    arguments = ("--folds", 3, "--rank", 2, "--tol", 0.01, "--calibrate", "platt")
+    arguments += ("--search", "l2=0.1,1", "--reliability", figure)
     code, out, err = run(capsys, "cross-validate", "presidents", *arguments, "--json")
     assert code == 0, err
     assert figure.read_text().lstrip().startswith("<?xml")

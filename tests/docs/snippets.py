@@ -46,8 +46,8 @@ def snippets(page: Path) -> list[Snippet]:
 
 
 def with_short_searches(text: str) -> str:
-    """The text with 5 seconds for each search: that it runs is tested here, not what it finds in the time."""
-    return re.sub(r"(--time |\btime=)\d+", r"\g<1>5", text)
+    """The text with 2 seconds for each search: that it runs is tested here, not what it finds in the time."""
+    return re.sub(r"(--time |\btime=)\d+", r"\g<1>2", text)
 
 
 def commands(text: str) -> list[str]:
