@@ -98,6 +98,18 @@ def test_a_start_that_is_no_name_is_refused(hostile, init):
             model.fit(relatent.read(hostile[0]))
 
 
+@pytest.mark.parametrize(
+    "model", [relatent.RescalALS, relatent.RescalLogit, relatent.Rescal, relatent.NonnegativeRescal]
+)
+def test_a_setting_of_any_type_is_accepted_or_refused_in_one_line(model):
+    facts = relatent.load_dataset("presidents")
+    for name in model().get_params():
+        for value in (np.zeros(3), np.array(["a"]), 10**400, object(), b"x"):
+            with pytest.raises(relatent.InputError) as refused:
+                model(**{"rank": 2, "max_iter": 1, name: value}).fit(facts)
+            assert "\n" not in str(refused.value)
+
+
 ODD_RECORDS = [
     {"settings": 5},
     {"fit": "x"},

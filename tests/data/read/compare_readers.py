@@ -66,7 +66,7 @@ def table(rng: random.Random, quoted: bool) -> tuple[bytes, bool]:
 def csv_rows(content: bytes, sep: str, quoted: bool) -> Rows | None:
     """What the csv module reads; None if it refuses the file, or if it is no table of three or more columns."""
     options = {} if quoted else {"quoting": csv.QUOTE_NONE}
-    text = io.StringIO(content.decode("utf-8-sig", "surrogateescape"), newline="")
+    text = io.StringIO(content.decode(errors="surrogateescape").lstrip("\ufeff"), newline="")
     try:
         rows = [row for row in csv.reader(text, delimiter=sep, strict=True, **options) if row]
     except csv.Error:

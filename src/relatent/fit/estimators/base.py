@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -91,6 +92,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         for name in self._unsupported:
             if given[name] is not None:
                 raise InputError(f"{type(self).__name__}.fit does not support {name}; leave it out")
+        self._check_types()
         facts = _checked_facts(facts, group)
         shard = Shard.of(facts, group)
         chosen = self._with_chosen_settings(shard)
@@ -192,6 +194,19 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             message = f"all factors have shrunk to zero: {VanishedWarning.REMEDY}"
             warnings.warn(message, VanishedWarning, stacklevel=4)
 
+    def _check_types(self) -> None:
+        """Raise InputError for a parameter of a type that no choice of settings can deal with."""
+        for name, value in self.get_params(deep=False).items():
+            got = type(value).__name__
+            if name == "init" and not isinstance(value, (str, Factors, type(None))):
+                raise InputError(f"init must be a name or Factors, got {got}")
+            if name == "relation_weights" and not isinstance(value, (Mapping, type(None))):
+                raise InputError(f"relation_weights must be a dict {{relation: weight}}, got {got}")
+            if isinstance(value, np.ndarray):
+                raise InputError(f"{name} must be one value, got an array of shape {value.shape}")
+            if isinstance(value, int) and abs(value) >= 1 << 63:
+                raise InputError(f"{name} must be below 2^63, got a number of {len(f'{value:x}')} hexadecimal digits")
+
     def _check_inputs(self, facts: Facts, workers: Workers) -> None:
         with workers.raise_together():
             self._check_settings(facts)
@@ -203,8 +218,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         for name, value in self.get_params(deep=False).items():
             if value is None:
                 continue
-            if name == "init" and not isinstance(value, (str, Factors)):
-                raise InputError(f"init must be a name or Factors, got {type(value).__name__}")
             if name in COUNT_PARAMETERS:
                 check_count(name, value)
             if name.startswith(("l1_", "l2_")) or name == "tol":
