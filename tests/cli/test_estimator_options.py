@@ -150,7 +150,7 @@ def test_options_change_the_settings_of_a_preset(capsys, tmp_path):
     settings = json.loads(out)["settings"]
     assert code == 0
     assert settings["loss"] == "Softmax(relation_weight=0.0, degree_weight=0.9, batch_size=1024, reciprocal=False)"
-    assert settings["penalty"] == "Dura(weight=0.2, frequency_power=1.0)"
+    assert settings["penalty"] == "Dura(weight=0.25, frequency_power=0.5)"
     assert (settings["rank"], settings["max_iter"], settings["init"]) == (5, 2, "small")
 
 

@@ -8,7 +8,8 @@ import pytest
 import relatent
 from relatent import Adam, Dura, Facts, PoorFitWarning, RescalALS, RescalLogit, evaluate, load_dataset, split
 from relatent.errors import InputError
-from relatent.fit.automatic_settings import DataSummary, l2_for, resolve_rank
+from relatent.fit.automatic_settings import DataSummary, for_likelihood, l2_for, resolve_rank
+from relatent.fit.losses import resolve as resolve_loss
 from sparse_graphs import sparse_graph
 
 QUICK = {"max_iter": 3}
@@ -31,6 +32,17 @@ def test_sparse_and_dense_data_get_different_settings(films: Facts) -> None:
     assert dense.values["method"] == "exact"
     assert "sparse" in sparse.reason
     assert "dense" in dense.reason
+
+
+def test_many_facts_per_entity_of_many_relations_are_counted_by_their_root() -> None:
+    def penalty(entities: int, relations: int, facts: int) -> Dura:
+        given = RescalLogit().get_params(deep=False)
+        data = DataSummary(entities, relations, facts)
+        return for_likelihood(given, data, resolve_loss("logistic")).values["penalty"]  # type: ignore[no-any-return]
+
+    assert penalty(2034, 42, 32_888) == Dura(0.074, frequency_power=0.5)
+    assert penalty(2034, 8, 32_888) == penalty(2034, 19, 32_888) == Dura(0.025)
+    assert penalty(2034, 42, 8_000) == Dura(0.1)
 
 
 def test_what_is_given_is_kept_and_the_rest_is_chosen(films: Facts) -> None:

@@ -32,7 +32,7 @@ class SearchSpace:
     penalty: tuple[float, float]  # smallest and largest λ, or weight of DURA
     rank: tuple[int, int] = (4, 100)
     bias: bool = True  # whether to search with and without
-    dura: bool = False  # the penalty is DURA
+    dura: Dura | None = None  # the penalty is DURA, like this one but for its weight
     rate: tuple[float, float] | None = None  # smallest and largest learning rate of Adam; None: not searched
     fixed: Mapping[str, Any] = field(default_factory=dict)  # settings that are not searched
     first_round_steps: int = 40  # iterations of the fits in the first round
@@ -50,7 +50,11 @@ class SearchSpace:
         rank = round(_log_interpolate(min(self.rank[0], max_rank), max_rank, u_rank))
         rank -= rank % 2 if self.fixed.get("structure") == "complex" and rank > 1 else 0
         weight = _two_digits(_log_interpolate(*self.penalty, u_penalty))
-        penalty = {"penalty": Dura(weight)} if self.dura else {"l2_entities": weight, "l2_relations": weight}
+        penalty = (
+            {"penalty": replace(self.dura, weight=weight)}
+            if self.dura
+            else {"l2_entities": weight, "l2_relations": weight}
+        )
         rate = {"optimiser": Adam(_two_digits(_log_interpolate(*self.rate, u_other)))} if self.rate else {}
         return {**self.fixed, "rank": rank, **penalty, **rate, **({"bias": u_other < 0.5} if self.bias else {})}
 
@@ -71,7 +75,7 @@ SPACES = {
         (0.005, 0.5),
         (16, 128),
         bias=False,
-        dura=True,  # softmax ranks well with DURA and Adam (docs/guide.md), not with λ
+        dura=Dura(),  # softmax ranks well with DURA and Adam (docs/guide.md), not with λ
         fixed={"penalty": Dura(0.05), "optimiser": Adam(0.03), "init": "small", "max_iter": 60, "bias": False},
         ranking_only=True,
     ),
@@ -82,7 +86,7 @@ COMPLEX_LOGIT = SearchSpace(
     (0.001, 0.6),
     (16, 512),
     bias=False,
-    dura=True,
+    dura=Dura(),
     rate=(0.03, 0.2),
     fixed={"structure": "complex", "init": "small", "max_iter": SPARSE_ROUNDS, "bias": True},
 )
@@ -146,6 +150,7 @@ def spaces_of(model: str, facts: Facts) -> list[SearchSpace]:
     is_complex = chosen["structure"] == "complex"
     own, other = (COMPLEX_LOGIT, SPACES[model]) if is_complex else (SPACES[model], COMPLEX_LOGIT)
     near = own.around(chosen["rank"], chosen["penalty"].weight if is_complex else chosen["l2_entities"])
+    near = replace(near, dura=chosen.get("penalty"))
     return [near, near, other]
 
 

@@ -37,6 +37,8 @@ ENTITIES_PER_COMPONENT = 3  # at least
 DURA_PER_DEGREE, LARGE_DURA_PER_DEGREE = 0.8, 1.5  # the weight of DURA times the facts per entity
 LARGE_DATA = 100_000  # facts
 DURA_LIMITS = (0.005, 0.1)
+HIGH_DEGREE = 16  # facts per entity, from which on a larger rank pays
+ROOT_DURA = 3.0  # times the weight where DURA counts √n of n facts
 COMPLEX_RATE, LARGE_RATE, FULL_RATE = 0.1, 0.05, 0.05  # learning rates of Adam; at rank 512, .1 diverges
 RESCALED_FACTS = (500, 10_000_000)  # fewer hold out too few; with more, a second fit takes too long
 MAX_ENTITY_NUMBERS = 4e7  # of A
@@ -144,10 +146,12 @@ def _sparse(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> dic
     is_large = data.facts >= LARGE_DATA
     per_degree = LARGE_DURA_PER_DEGREE if is_large else DURA_PER_DEGREE
     complex_rate = LARGE_RATE if is_large else COMPLEX_RATE
+    weight = np.clip(per_degree / data.degree, *DURA_LIMITS)
+    many_facts = data.degree >= HIGH_DEGREE and data.relations >= MIN_DENSE_RELATIONS and loss.can_be_sampled
     return {
         "structure": structure,
         "rank": _sparse_rank(data),
-        "penalty": Dura(_rounded(np.clip(per_degree / data.degree, *DURA_LIMITS))),
+        "penalty": Dura(_rounded(ROOT_DURA * weight), frequency_power=0.5) if many_facts else Dura(_rounded(weight)),
         "optimiser": Adam(FULL_RATE if structure == "full" else complex_rate),
         "method": method_for(data, given, loss),
         "init": "small",
@@ -165,7 +169,7 @@ def _may_be_complex(given: dict[str, Any], loss: ResolvedLoss) -> bool:
 
 def _sparse_rank(data: DataSummary) -> int:
     """More components where entities have many facts; even, and far fewer than entities."""
-    wanted = 128 if data.degree < 16 else 256 if data.facts < LARGE_DATA else 512
+    wanted = 128 if data.degree < HIGH_DEGREE else 256 if data.facts < LARGE_DATA else 512
     room = min(MAX_ENTITY_NUMBERS / data.entities, np.sqrt(MAX_RELATION_NUMBERS / max(data.relations, 1)))
     rank = next((rank for rank in SPARSE_RANKS if rank <= min(wanted, room)), SPARSE_RANKS[-1])
     limit = data.entities // ENTITIES_PER_COMPONENT
