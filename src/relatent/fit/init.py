@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from ..errors import InputError
 from ..model.factors import Factors
 from ..model.structure import FULL, Blocks, is_compact, nearest_parameters, parameter_shape
 
-_ARPACK_TAKES_RNG = "rng" in inspect.signature(scipy.sparse.linalg.eigsh).parameters  # SciPy 1.17 on
 MAX_DENSE_ENTITIES = 600  # up to this number a dense eigendecomposition is as fast as ARPACK
 MAX_ARPACK_ENTITIES = 20_000  # of more entities ARPACK takes longer than the sweeps that follow
 TIE_BREAK = 1e-9  # relative to the largest entry: far above rounding, far below the accuracy of a start
@@ -62,9 +60,8 @@ def _exact_eigenvectors(S: Any, rank: int, random_state: int) -> Matrix:
         noise = rng.standard_normal((n, n)) * (TIE_BREAK * (abs(S).max() or 1.0))
         values, vectors = scipy.linalg.eigh(S.toarray() + noise + noise.T)
     else:
-        v0 = rng.random(n)
-        seeded = {"rng": rng} if _ARPACK_TAKES_RNG else {}  # it restarts at random if S has few distinct eigenvalues
-        values, vectors = scipy.sparse.linalg.eigsh(S, k=rank, v0=v0, **seeded)
+        # ARPACK restarts at random if S has few distinct eigenvalues.
+        values, vectors = scipy.sparse.linalg.eigsh(S, k=rank, v0=rng.random(n), rng=rng)
     return vectors[:, np.argsort(-np.abs(values), kind="stable")[:rank]]  # type: ignore[no-any-return]
 
 

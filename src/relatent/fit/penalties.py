@@ -177,7 +177,8 @@ class Dura:
         """Bytes of the rows that occur in facts, or of the entities of each relation."""
         if structure != COMPLEX:
             return rows_memory(facts, rank, dtype.itemsize)
-        return 50 * len(facts) + 3 * dtype.itemsize * facts.n_entities * rank
+        pairs = min(2 * len(facts), facts.n_entities * facts.n_relations)  # of an entity and a relation
+        return 24 * pairs + 3 * dtype.itemsize * facts.n_entities * rank
 
 
 @dataclass(frozen=True)
