@@ -124,7 +124,7 @@ def _header(file: BinaryIO, size: int) -> tuple[dict[str, str], dict[str, Tensor
         raise RefusedFileError("is empty; write it again")
     start = file.read(9)
     if len(start) == 9 and not starts_like_tensors(start):
-        raise RefusedFileError("is not a relatent model; give a file written by Factors.save")
+        raise RefusedFileError("is not a relatent model; give a file written by Factors.save or relatent fit")
     length = int.from_bytes(start[:8], "little")
     if size < 9 or length > size - 8:
         raise RefusedFileError("is truncated: it ends inside its header; get a fresh copy")

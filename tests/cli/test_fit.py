@@ -110,6 +110,21 @@ def test_an_unknown_data_set_is_a_one_line_error(capsys, tmp_path):
     assert "neither a file nor a data set of the catalog (presidents, kinships" in err
 
 
+def test_a_mistyped_name_gets_the_nearest_data_set_or_file(capsys, family, tmp_path, monkeypatch):
+    monkeypatch.chdir(family.parent)
+    for given, wanted in (("kinship", "kinships"), (family.name[:-1], family.name)):
+        code, _, err = run(capsys, "fit", given, "-o", tmp_path / "m.relatent")
+        assert code == 1
+        assert f"; did you mean '{wanted}'?" in err
+
+
+def test_a_model_is_no_data(capsys, tmp_path):
+    (tmp_path / "m.relatent").write_bytes(b"anything")
+    code, _, err = run(capsys, "fit", tmp_path / "m.relatent", "-o", tmp_path / "n.relatent")
+    assert code == 1
+    assert err.endswith("m.relatent: a relatent model, expected facts; give the data that it was fitted to\n")
+
+
 def test_a_rank_above_the_number_of_entities_is_refused(capsys, family, tmp_path):
     code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 4)
     assert code == 1

@@ -91,8 +91,17 @@ def test_files_that_are_no_questions_are_refused_in_one_line(capsys, tmp_path, p
     assert not (tmp_path / "x.csv").exists()
 
 
+def test_answers_go_to_standard_output_unless_a_file_is_given(capsys, tmp_path, people_model):
+    questions, target = tmp_path / "questions.csv", tmp_path / "answers.csv"
+    questions.write_text("subject,relation\nAnn,born in\n")
+    run(capsys, "predict", people_model, "--questions", questions, "-o", target)
+    code, out, _ = run(capsys, "predict", people_model, "--questions", questions)
+    assert code == 0
+    assert out.splitlines() == target.read_text().splitlines()
+
+
 def test_wrong_usage(capsys, tmp_path, people, people_model):
-    assert run(capsys, "predict", people_model, "--questions", people)[0] == 2
+    assert run(capsys, "predict", people_model, "-o", tmp_path / "x.csv", "-s", "Ann", "-r", "born in")[0] == 2
     assert run(capsys, "score", people_model, people, "--json")[0] == 2
     assert run(capsys, "score", people_model, people, "-o", tmp_path / "x.xls")[0] == 2
 

@@ -284,7 +284,7 @@ def forged(path: Path, arrays: dict | None = None, **changes: object) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": "other"}, "is not a relatent model; give a file written by Factors.save"),
+        ({"format": "other"}, "is not a relatent model; give a file written by Factors.save or relatent fit"),
         ({"format_version": 8}, "has format version 8, this relatent reads up to 7; upgrade relatent"),
         ({"format_version": 5, "loss": None, "penalty": None}, "has a structure this relatent does not know"),
         (

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import difflib
 import glob
+import itertools
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,6 +28,7 @@ from ..progress import bar
 from .reading_options import annotation_choices, as_options, reading_choices
 
 SPLITS = ("train", "valid", "test")
+MAX_FILES = 1000  # of a folder, among which a mistyped name is looked for
 NEGATIVES = ("valid-negatives", "test-negatives")  # statements verified to be false
 
 
@@ -66,6 +70,14 @@ def with_labels(facts: Facts) -> Facts:
     return facts if "labels" not in given else annotated(facts, types, given["labels"], given.get("language"))
 
 
+def _files_beside(source: str) -> list[str]:
+    """The files of the folder in which a file was expected, named as it was."""
+    folder = Path(source).parent
+    with contextlib.suppress(OSError, ValueError):
+        return [str(folder / path.name) for path in itertools.islice(folder.iterdir(), MAX_FILES) if path.is_file()]
+    return []
+
+
 def open_facts(source: str | Sequence[str], *, split: str = "all") -> Facts:
     """Facts of files or of a catalog name; NAME:train, NAME:valid, NAME:test and NAME:all select a split.
 
@@ -80,7 +92,10 @@ def open_facts(source: str | Sequence[str], *, split: str = "all") -> Facts:
     entry = {dataset.name: dataset for dataset in datasets()}.get(name)
     if entry is None:
         known = ", ".join(dataset.name for dataset in datasets())
-        raise DataError(f"{source!r} is neither a file nor a data set of the catalog ({known})")
+        nearby = [*(dataset.name for dataset in datasets()), *_files_beside(source)]
+        close = difflib.get_close_matches(source, nearby, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise DataError(f"{source!r} is neither a file nor a data set of the catalog ({known}){hint}")
     if asked and not entry.splits:
         raise DataError(f"{name} has no splits, got {asked!r}")
     choices = (*SPLITS, "all", *(NEGATIVES if entry.negatives else ()))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     "--questions",
     type=FILE,
     help="File of questions (.csv, .tsv, .parquet, .jsonl): columns subject, relation and object, one of them empty or "
-    "missing. The answers go to --output.",
+    "missing. The answers go to --output, without it to standard output.",
 )
 @table_output_option
 @reading_options("--edge-relation")
@@ -68,9 +68,9 @@ def predict(
 
     given = {"subject": subject, "relation": relation, "object": object_}
     if questions is not None or output is not None:
-        if questions is None or output is None or any(value is not None for value in given.values()):
-            raise click.UsageError("--questions and --output go together, without --subject, --relation and --object")
-        print_file_result("predict", model, questions, output, known, as_json, k)
+        if questions is None or any(value is not None for value in given.values()):
+            raise click.UsageError("--output is for --questions, without --subject, --relation and --object")
+        print_file_result("predict", model, questions, output or Path(STANDARD_OUTPUT), known, as_json, k)
         return
     if sum(value is not None for value in given.values()) < 2:
         raise click.UsageError("give two of --subject, --relation and --object, or all three")
@@ -112,7 +112,7 @@ def score(model: Path, facts: Path, known: Sequence[str], output: Path | None, a
 
     Example: relatent score people.relatent claims.csv --known people.tsv -o scored.parquet
     """
-    print_file_result("score", model, facts, Path(STANDARD_OUTPUT) if output is None else output, known, as_json)
+    print_file_result("score", model, facts, output or Path(STANDARD_OUTPUT), known, as_json)
 
 
 def print_file_result(

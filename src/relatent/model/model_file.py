@@ -287,7 +287,7 @@ def _document(text: str) -> dict[str, Any]:
         if text:
             raise RefusedFileError("is damaged: its header is not JSON; get a fresh copy") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise RefusedFileError("is not a relatent model; give a file written by Factors.save")
+        raise RefusedFileError("is not a relatent model; give a file written by Factors.save or relatent fit")
     version = document.get("format_version")
     if not isinstance(version, int) or version < 1:
         raise RefusedFileError(f"is damaged: format version {version!r}; get a fresh copy")

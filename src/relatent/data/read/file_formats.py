@@ -65,6 +65,8 @@ def identify(path: Path, format_: str | None = None) -> File:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = COMPRESSIONS.get(suffixes.pop()) if suffixes and suffixes[-1] in COMPRESSIONS else None
     found = format_ or (FORMATS.get(suffixes[-1]) if suffixes else None)
+    if found is None and suffixes and suffixes[-1] == ".relatent":
+        raise DataError(f"{path}: a relatent model, expected facts; give the data that it was fitted to")
     if found is None:
         raise DataError(
             f"{path}: unknown file extension; use one of {', '.join(FORMATS)}, optionally followed by "
