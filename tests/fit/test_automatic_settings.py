@@ -40,7 +40,8 @@ def test_many_facts_per_entity_of_many_relations_are_counted_by_their_root() -> 
         data = DataSummary(entities, relations, facts)
         return for_likelihood(given, data, resolve_loss("logistic")).values["penalty"]  # type: ignore[no-any-return]
 
-    assert penalty(2034, 42, 32_888) == Dura(0.074, frequency_power=0.5)
+    assert penalty(2034, 42, 32_888) == Dura(0.049, frequency_power=0.5)
+    assert penalty(14_541, 237, 272_115) == Dura(0.12, frequency_power=0.5)
     assert penalty(2034, 8, 32_888) == penalty(2034, 19, 32_888) == Dura(0.025)
     assert penalty(2034, 42, 8_000) == Dura(0.1)
 

@@ -67,9 +67,9 @@ class AttributeColumns:
 class AttributeTable:
     """Values of attributes by the names of entities. An entity without a value is unobserved, not zero.
 
-    >>> table = AttributeTable.of({"Ann": {"age": 30, "job": "poet"}, "Bob": {"age": 50, "job": "cook"}})
+    >>> table = AttributeTable.of({"Ann": {"age": 30}, "Bob": {"age": 50}})
     >>> [columns.kind for columns in table.columns(Names(["Ann", "Bob", "Cid"]))]
-    ['number', 'words']
+    ['number']
     """
 
     values: Mapping[str, Mapping[str, tuple[str, ...]]]  # attribute → entity → values

@@ -38,7 +38,7 @@ DURA_PER_DEGREE, LARGE_DURA_PER_DEGREE = 0.8, 1.5  # the weight of DURA times th
 LARGE_DATA = 100_000  # facts
 DURA_LIMITS = (0.005, 0.1)
 HIGH_DEGREE = 16  # facts per entity, from which on a larger rank pays
-ROOT_DURA = 3.0  # times the weight where DURA counts √n of n facts
+ROOT_DURA, LARGE_ROOT_DURA = 2.0, 3.0  # times the weight where DURA counts √n of n facts
 COMPLEX_RATE, LARGE_RATE, FULL_RATE = 0.1, 0.05, 0.05  # learning rates of Adam; at rank 512, .1 diverges
 RESCALED_FACTS = (500, 10_000_000)  # fewer hold out too few; with more, a second fit takes too long
 MAX_ENTITY_NUMBERS = 4e7  # of A
@@ -146,12 +146,13 @@ def _sparse(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> dic
     is_large = data.facts >= LARGE_DATA
     per_degree = LARGE_DURA_PER_DEGREE if is_large else DURA_PER_DEGREE
     complex_rate = LARGE_RATE if is_large else COMPLEX_RATE
+    root = LARGE_ROOT_DURA if is_large else ROOT_DURA
     weight = np.clip(per_degree / data.degree, *DURA_LIMITS)
     many_facts = data.degree >= HIGH_DEGREE and data.relations >= MIN_DENSE_RELATIONS and loss.can_be_sampled
     return {
         "structure": structure,
         "rank": _sparse_rank(data),
-        "penalty": Dura(_rounded(ROOT_DURA * weight), frequency_power=0.5) if many_facts else Dura(_rounded(weight)),
+        "penalty": Dura(_rounded(root * weight), frequency_power=0.5) if many_facts else Dura(_rounded(weight)),
         "optimiser": Adam(FULL_RATE if structure == "full" else complex_rate),
         "method": method_for(data, given, loss),
         "init": "small",
