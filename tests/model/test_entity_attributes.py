@@ -82,6 +82,24 @@ def test_a_model_without_attributes_refuses_them(world):
         relatent.update(models["als"], known.without_attributes(), known.without_attributes())
 
 
+def test_attributes_of_other_names_are_refused_or_warned_of(world):
+    graph, known, _, models = world
+    own = graph.table["user_0"]
+    with pytest.raises(relatent.InputError, match="uses none of the attributes shoe size; it uses about, born, income"):
+        models["als"].fold_in(known, attributes={"Eve": {"shoe size": 38}})
+    with pytest.warns(relatent.DataWarning, match="attributes that the model does not use are ignored: shoe size;"):
+        models["als"].fold_in(known, attributes={"Eve": {**own, "shoe size": 38}})
+
+
+def test_a_data_frame_of_attributes_is_that_of_a_mapping(world):
+    pandas = pytest.importorskip("pandas")
+    graph, known, _, models = world
+    own = {name: value for name, value in graph.table["user_0"].items() if isinstance(value, (int, float, str))}
+    frame = pandas.DataFrame([{"entity": "Eve", **own}])
+    placed = [models["als"].fold_in(known, attributes=given).A[-1] for given in (frame, {"Eve": own})]
+    np.testing.assert_array_equal(*placed)
+
+
 def test_an_update_learns_from_attributes_of_new_entities(world):
     graph, known, new, models = world
     new = relatent.read(new, attributes={name: graph.table[name] for name in NEWCOMERS})

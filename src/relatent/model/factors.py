@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Ids, Matrix, Slices, Vector
 from ..backend.compact_matrices import times
-from ..data.attribute_table import AttributeTable
 from ..data.facts import Facts
 from ..data.names import Names
+from ..data.read.annotations import AttributesSource, attribute_table
 from ..errors import InputError
 from ..json_values import to_json_object
 from ..result_tables import Result, html_table
@@ -285,7 +285,7 @@ class Factors(Result):
         others: float = FOLD_IN_OTHERS,
         l2_entities: float | None = None,
         random_state: int = 0,
-        attributes: Mapping[str, Mapping[str, Any]] | AttributeTable | None = None,
+        attributes: AttributesSource = None,
     ) -> Factors:
         """New factors with vectors for the new entities of `facts`, without another fit.
 
@@ -306,7 +306,7 @@ class Factors(Result):
             Replace the penalty of the fit and the prior by this weight times |a|².
         random_state : int
             Seed of the sample of zeros, where there are too many to sum.
-        attributes : {entity: {attribute: value}} or None
+        attributes : {entity: {attribute: value}}, a data frame or None
             Attributes of those entities, if the model was fitted with attributes; they replace the prior, and an
             entity needs no facts then. None: those of the facts.
 
@@ -316,7 +316,7 @@ class Factors(Result):
         >>> len(model.fold_in(newcomer).entities) - len(model.entities)
         1
         """
-        table = AttributeTable.of(attributes) if isinstance(attributes, Mapping) else attributes
+        table = None if attributes is None else attribute_table(attributes)
         A, names, folded = folding.fold_in(self, facts, entities, others, l2_entities, random_state, table)
         about = {**self.about, "folded_in": [*self.about.get("folded_in", []), *folded]}
         types = None if self.types is None else self.types.extended(len(names))

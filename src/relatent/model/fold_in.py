@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -12,7 +13,7 @@ from ..backend.blas_threads import one_blas_thread
 from ..data.attribute_table import AttributeTable
 from ..data.facts import Facts
 from ..data.names import Names
-from ..errors import InputError
+from ..errors import DataWarning, InputError
 from .entity_attributes import EntityAttributes
 from .entity_prior import EntityPrior, entity_prior
 from .entity_regression import Model, PenaltyOnEntity, cells_of_entities, loss_name, noise_variance, solver
@@ -71,6 +72,8 @@ def fold_in(
     table = facts.attribute_table if table is None else table
     if table is not None and model.attributes is None:
         raise InputError("the model was fitted without attributes, so they cannot be used; leave them out")
+    if table is not None and model.attributes is not None:
+        _check_attribute_names(model.attributes.names, list(table.values))
     names = _chosen(model, facts, entities, set() if table is None else table.entities)
     model.relations.ids(list(facts.relations))  # raises if the model does not know one of them
     grown = model.entities.extended([name for name in names if name not in model.entities])
@@ -102,6 +105,16 @@ def _penalty(model: NamedModel, refolded: Ids, l2_entities: float | None) -> Pen
         variance = noise_variance(model, prior) if len(refolded) else model.noise_variance
         scale = 2 * variance  # Gaussian noise: −log p = (x − θ)² / 2σ²
     return PenaltyOnEntity(model.relation_matrices, model.penalty, prior, scale)
+
+
+def _check_attribute_names(used: list[str], given: list[str]) -> None:
+    """Refuse attributes none of which the model uses; warn of those among others."""
+    unknown = [name for name in given if name not in used]
+    if given and len(unknown) == len(given):
+        raise InputError(f"the model uses none of the attributes {', '.join(given)}; it uses {', '.join(used)}")
+    if unknown:
+        message = f"attributes that the model does not use are ignored: {', '.join(unknown)}; it uses {', '.join(used)}"
+        warnings.warn(message, DataWarning, stacklevel=4)
 
 
 def _penalties_by_attributes(

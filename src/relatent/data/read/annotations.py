@@ -51,6 +51,8 @@ def annotated(
 
 def attribute_table(source: AttributesSource, language: str | None = None) -> AttributeTable:
     """The attributes in a file, a mapping or a table."""
+    if isinstance(source, AttributeTable):
+        return source
     if isinstance(source, Mapping) and all(isinstance(values, Mapping) for values in source.values()):
         return AttributeTable.of(source)
     from .attribute_file import read_attribute_file, rows_of_table
@@ -64,7 +66,9 @@ def _with_attributes(facts: Facts, table: AttributeTable) -> Facts:
     """The facts with the attributes of a table, and those that they have; DataError if the table has none for them."""
     if not any(entity in facts.entities for entity in table.entities):
         first = next(iter(sorted(table.entities)), None)
-        raise DataError(f"no attribute is of an entity of the facts; the first entity with a value is {first!r}")
+        example = f", an entity of the facts {facts.entities[0]!r}" if len(facts.entities) else ""
+        message = "no attribute is of an entity of the facts; the first entity with a value is"
+        raise DataError(f"{message} {first!r}{example}")
     known = [table, *([] if facts.attribute_table is None else [facts.attribute_table])]
     found = facts.with_attributes(AttributeTable.union(known))
     if found.attributes is None:
