@@ -68,12 +68,11 @@ class RelationEntities:
     """How often each entity occurs in the facts of each relation, as sums in both directions; see `Dura`."""
 
     def __init__(self, part: Facts | Shard, whole: Facts | Shard, power: float, backend: Backend):
-        of_part, of_whole = _counts_by_role(part), _counts_by_role(whole)
-        if power == 1:
-            counts = of_part[0] + of_part[1]
-        else:
-            scaled = [some.multiply(every.power(power - 1)) for some, every in zip(of_part, of_whole, strict=True)]
-            counts = (scaled[0] + scaled[1]).tocsr()
+        by_role = _counts_by_role(part)
+        if power != 1:
+            of_whole = by_role if part is whole else _counts_by_role(whole)
+            by_role = [some.multiply(every.power(power - 1)) for some, every in zip(by_role, of_whole, strict=True)]
+        counts = (by_role[0] + by_role[1]).tocsr()
         self.backend = backend
         self.by_entity = backend.segment_sums(counts.indptr, counts.indices, counts.data)
         turned = counts.T.tocsr()

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, one_line
-from ...json_values import parse_json
 from ..attribute_table import AttributeTable
 from .columns import SUBJECT_AND_OBJECT_NAMES
 from .file_content import File
 from .file_formats import identify, naming_the_file
-from .pairs_file import ID_COLUMNS, RDF_FORMATS
+from .pairs_file import ID_COLUMNS, RDF_FORMATS, json_of, separated_rows, text_of
 
 ENTITY_COLUMNS = (*ID_COLUMNS, "name", *(subject for subject, _ in SUBJECT_AND_OBJECT_NAMES))
 TABLE_FORMATS = ("csv", "tsv", "parquet", "jsonl", "json")
@@ -96,17 +95,9 @@ def _records(file: File) -> Iterable[Mapping[str, Any]] | Mapping[str, Any]:
         from .json_rows import json_lines
 
         return json_lines(file)
-    with file.open() as stream:
-        content = bytes(stream.read())
-    try:
-        text = content.decode()
-    except UnicodeDecodeError:
-        raise DataError(f"{file.path}: is not UTF-8; convert it") from None
+    text = text_of(file)
     if file.format == "json":
-        try:
-            document = parse_json(text)
-        except (ValueError, RecursionError) as problem:
-            raise DataError(f"{file.path}: is not JSON: {one_line(problem)}") from None
+        document = json_of(file.path, text)
         is_by_entity = isinstance(document, dict) and all(isinstance(one, dict) for one in document.values())
         if not is_by_entity and not isinstance(document, list):
             raise DataError(f"{file.path}: expected attributes by entity, or a list of rows")
@@ -115,15 +106,7 @@ def _records(file: File) -> Iterable[Mapping[str, Any]] | Mapping[str, Any]:
 
 
 def _delimited(file: File, text: str) -> Iterator[Mapping[str, Any]]:
-    first = text.partition("\n")[0]
-    separator = next((character for character in "\t,;" if character in first), ",")
-    is_tsv = separator == "\t"
-    rows = csv.reader(
-        io.StringIO(text.removeprefix("\ufeff")),
-        delimiter=separator,
-        quoting=csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL,
-        strict=not is_tsv,
-    )
+    first, rows = text.partition("\n")[0], separated_rows(text)
     try:
         header = [name.strip() for name in next(rows, [])]
         if len(header) < 2 or len(set(header)) < len(header):

@@ -31,12 +31,8 @@ def read_pairs(path: Path, what: str, language: str | None = None) -> dict[str, 
         if not found:
             raise DataError(f"{path}: contains no {what}s")
         return found
-    with naming_the_file(file), file.open() as stream:
-        content = bytes(stream.read())
-    try:
-        text = content.decode()
-    except UnicodeDecodeError:
-        raise DataError(f"{path}: is not UTF-8; convert it") from None
+    with naming_the_file(file):
+        text = text_of(file)
     if file.format == "json":
         pairs = _json_pairs(path, text, what)
     elif file.format in ("csv", "tsv"):
@@ -50,6 +46,36 @@ def read_pairs(path: Path, what: str, language: str | None = None) -> dict[str, 
     if not found:
         raise DataError(f"{path}: contains no {what}s")
     return found
+
+
+def text_of(file: File) -> str:
+    """The text of a small file."""
+    with file.open() as stream:
+        content = bytes(stream.read())
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise DataError(f"{file.path}: is not UTF-8; convert it") from None
+
+
+def json_of(path: Path, text: str) -> Any:
+    """The JSON document that a text is."""
+    try:
+        return parse_json(text)
+    except (ValueError, RecursionError) as problem:
+        raise DataError(f"{path}: is not JSON: {one_line(problem)}") from None
+
+
+def separated_rows(text: str) -> Any:
+    """A reader of the rows of CSV or TSV text; the first line shows the separator."""
+    first = text.partition("\n")[0]
+    separator = next((character for character in "\t,;" if character in first), ",")
+    return csv.reader(
+        io.StringIO(text),
+        delimiter=separator,
+        quoting=csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL,
+        strict=True,
+    )
 
 
 def _rdf_pairs(file: File, what: str, language: str | None) -> dict[str, list[str]]:
@@ -66,10 +92,7 @@ def _rdf_pairs(file: File, what: str, language: str | None) -> dict[str, list[st
 
 
 def _json_pairs(path: Path, text: str, what: str) -> Iterator[tuple[str, str]]:
-    try:
-        document = parse_json(text)
-    except (ValueError, RecursionError) as problem:
-        raise DataError(f"{path}: is not JSON: {one_line(problem)}") from None
+    document = json_of(path, text)
     if not isinstance(document, dict):
         raise DataError(f"{path}: expected a JSON object of {what}s by id, got {type(document).__name__}")
     for key, given in document.items():
@@ -81,16 +104,7 @@ def _json_pairs(path: Path, text: str, what: str) -> Iterator[tuple[str, str]]:
 
 
 def _rows(path: Path, text: str, what: str) -> Iterator[tuple[str, str]]:
-    first = text.partition("\n")[0]
-    separator = next((character for character in "\t,;" if character in first), ",")
-    quote = None if separator == "\t" else '"'
-    rows = csv.reader(
-        io.StringIO(text),
-        delimiter=separator,
-        quotechar=quote,
-        quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
-        strict=True,
-    )
+    rows = separated_rows(text)
     columns: tuple[int, int] | None = None
     try:
         for row in rows:
