@@ -321,6 +321,9 @@ CASES = [
     Case("pandas data frame", pandas_frame(["a", "b", "c"], FACTS), "facts", FACTS),
     Case("pandas data frame (subject, object, x)", pandas_frame(["subject", "object", "kind"], [
         ("Ann", "Bob", "likes"), ("Bob", "Cid", "likes")]), "facts by name", FACTS[:2]),
+    Case("pandas data frame, a fourth column of numbers", pandas_frame(["a", "b", "c", "trust"], [
+        (*fact, 0.5) for fact in FACTS]), "weights, with a warning", FACTS, "took column 'trust' as weights",
+         weights=[0.5] * 4),
     Case("`networkx.to_pandas_edgelist`", pandas_edges, "one relation, `edge`", edges("edge")),
     Case("polars LazyFrame", lazy_frame, "facts", FACTS),
     Case("Arrow table", lambda: pa.table({"s": ["a"], "p": ["r"], "o": ["b"]}), "facts", [("a", "r", "b")]),

@@ -1,7 +1,10 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from family import FAMILY, TSV, is_family
 
@@ -78,13 +81,31 @@ def test_other_columns_are_ignored(tmp_path, header):
     assert facts.weights is None
 
 
-def test_a_fourth_column_of_a_table_is_a_weight_only_by_name():
-    columns = {"a": ["Ann"], "b": ["likes"], "c": ["Bob"]}
-    assert read(pa.table(columns | {"weight": [0.5]})).weights.tolist() == [0.5]
-    with pytest.raises(
-        DataError, match="expected 3 columns, or 4 with a weight, or 2 of an edge list, got 4; choose with columns="
-    ):
-        read(pa.table(columns | {"year": [1950]}))
+@pytest.mark.parametrize("source", ["table", "frame", "file", "parquet"])
+def test_a_fourth_column_of_numbers_is_a_weight_wherever_it_comes_from(source, tmp_path):
+    columns = {"a": ["Ann", "Bob", "Cid"], "b": ["likes"] * 3, "c": ["Bob", "Cid", "Ann"]}
+
+    options = {"header": True} if source == "file" else {}
+
+    def given(name: str, values: list) -> object:
+        table = pa.table(columns | {name: values})
+        if source == "table":
+            return table
+        if source == "frame":
+            return table.to_pandas()
+        if source == "parquet":
+            pq.write_table(table, tmp_path / "f.parquet")
+            return tmp_path / "f.parquet"
+        table.to_pandas().to_csv(tmp_path / "f.csv", index=False)
+        return tmp_path / "f.csv"
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read(given("weight", [0.5, 0.25, 1.0]), **options).weights.tolist() == [0.5, 0.25, 1.0]
+    with pytest.warns(DataWarning, match="took column 'trust' as weights; columns=\\(0, 1, 2\\) leaves them out"):
+        assert read(given("trust", [0.5, 0.25, 1.0]), **options).weights.tolist() == [0.5, 0.25, 1.0]
+    with pytest.raises(DataError, match="weight"):
+        read(given("note", ["old", "new", "old"]), **options)
 
 
 def test_a_fourth_column_called_count_says_how_often_a_fact_was_seen(tmp_path):

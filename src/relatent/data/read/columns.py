@@ -222,11 +222,17 @@ def roles_by_position(names: Sequence[str], n_columns: int, sample: Sample, edge
         note = f"read as an edge list with weights, because {evidence}; relation='…' says so, "
         note += "columns=(0, 1, 2) reads facts"
         return ColumnRoles((0, 1, 2), _is_count(names, 2), edge_relation, note=note)
-    odd = odd_relations(sample)
-    note = (
-        f"{odd}; if it is an edge list, or in another order, choose the columns with columns=(…, …, …)" if odd else ""
-    )
-    return _roles(names, range(n_columns))._replace(note=note)
+    notes = []
+    if odd := odd_relations(sample):
+        notes.append(f"{odd}; if it is an edge list, or in another order, choose the columns with columns=(…, …, …)")
+    if n_columns == 4 and names and _normal(names[3]) not in EDGE_WEIGHT_NAMES | COUNT_NAMES:
+        notes.append(f"took column {names[3]!r} as weights; columns=(0, 1, 2) leaves them out")
+    return _roles(names, range(n_columns))._replace(note="; ".join(notes))
+
+
+def _may_be_weights(name: str, values: Sequence[str]) -> bool:
+    """Whether a fourth column holds numbers; one that is called weight is told apart later, with the row."""
+    return is_numeric(values) or name.strip().lower() in WEIGHT_NAMES | COUNT_NAMES
 
 
 def _name_evidence(names: Sequence[str], sample: Sample) -> str | None:
@@ -243,9 +249,7 @@ def table_roles(
     if columns is not None:
         return chosen_roles(names, columns, where, len(names), edge_relation)
     found = recognised_roles(names) or possible_roles(names, sample, edge_relation)
-    if found is None and (
-        len(names) in (2, 3) or (len(names) == 4 and names[3].strip().lower() in WEIGHT_NAMES | COUNT_NAMES)
-    ):
+    if found is None and (len(names) in (2, 3) or (len(names) == 4 and _may_be_weights(names[3], sample[3]))):
         found = roles_by_position(names, len(names), sample, edge_relation)
     if found is None:
         raise DataError(
