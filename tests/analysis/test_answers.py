@@ -8,6 +8,7 @@ import pytest
 import relatent
 import small_graphs
 from relatent.analysis.answers import answers, entity_sections, one_fact
+from relatent.analysis.batch import OPEN, best_answers, score_cells
 from relatent.analysis.known_facts import KnownFacts
 from relatent.analysis.probabilities import base_rates, describe_probabilities
 from relatent.data.names import Names
@@ -40,6 +41,45 @@ def test_answers_are_those_of_top_with_the_known_marked(place):
     only = answers(factors, known, **given, k=99, treat_known="only").answers
     assert [answer.name for answer in only] == [answer.name for answer in marked.answers if answer.known]
     assert marked.n_known == len(only)
+
+
+def likes_itself(n_self: int):
+    """A model by which everyone likes themselves most, and facts of which some say so."""
+    names = ["Ann", "Bob", "Cid", "Dan"]
+    cells = [("Ann", "likes", "Bob"), ("Bob", "likes", "Cid"), ("Ann", "owes", "Bob")]
+    facts = relatent.read(cells + [(name, "likes", name) for name in names[:n_self]])
+    R = np.stack([3 * np.eye(4), np.zeros((4, 4))]) + 0.1
+    return relatent.Factors(np.eye(4), R, np.zeros(2), names, ["likes", "owes"]), facts
+
+
+@pytest.mark.parametrize("n_self", [0, 1])
+def test_an_entity_is_its_own_answer_only_if_the_relation_has_such_facts(n_self):
+    factors, facts = likes_itself(n_self)
+    known = KnownFacts(facts, factors)
+    for given in ({"subject": "Cid", "relation": "likes"}, {"relation": "likes", "object": "Cid"}):
+        for treat in ("mark", "omit"):
+            offered = [answer.name for answer in answers(factors, known, **given, k=9, treat_known=treat).answers]
+            assert ("Cid" in offered) == bool(n_self)
+    for section in entity_sections(factors, known, "Cid", k=9):
+        if section.relation == "likes":
+            assert ("Cid" in [answer.name for answer in section.predicted]) == bool(n_self)
+    rank = 2 if n_self else 1  # the others are tied
+    assert one_fact(factors, known, "Cid", "likes", "Dan").rank == rank
+    assert score_cells(factors, np.array([[2, 0, 3]]), known).rank.tolist() == [rank]
+    question = np.array([[2, 0, OPEN]])
+    assert (2 in best_answers(factors, question, 9, known).cells[:, 2]) == bool(n_self)
+
+
+def test_a_model_knows_whether_its_relations_have_facts_of_an_entity_with_itself(tmp_path):
+    _, facts = likes_itself(1)
+    relatent.RescalALS(rank=2, l2_entities=0.1, l2_relations=0.1).fit(facts).factors_.save(tmp_path / "m.relatent")
+    model = relatent.load(tmp_path / "m.relatent")
+    assert model.about["data"]["self_facts"] == [1, 0]
+    offered = {
+        relation: {answer.name for answer in answers(model, subject="Ann", relation=relation).answers}
+        for relation in ("likes", "owes")
+    }
+    assert offered == {"likes": {"Ann", "Bob", "Cid"}, "owes": {"Bob", "Cid"}}
 
 
 def test_without_known_facts_nothing_is_marked():

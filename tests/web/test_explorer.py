@@ -41,12 +41,13 @@ def test_an_entity_has_known_facts_and_predictions(client):
 
 def test_ask_answers_as_the_library_does(client, politics):
     facts, factors = politics
-    expected = factors.top(subject="vice 2", relation="party", k=3)
+    expected = [name for name in factors.top(subject="vice 2", relation="party", k=4).names if name != "vice 2"]
     answers = get(client, "ask", subject="vice 2", relation="party", top=3)["answers"]
-    assert names(answers) == expected.names
+    assert names(answers) == expected[:3]
     assert [answer["known"] for answer in answers] == [True, False, False]
     unknown = get(client, "ask", subject="vice 2", relation="party", top=3, known="omit")["answers"]
-    assert names(unknown) == factors.top("vice 2", "party", k=3, exclude=facts).names
+    others = factors.top("vice 2", "party", k=4, exclude=facts).names
+    assert names(unknown) == [name for name in others if name != "vice 2"][:3]
 
 
 @pytest.mark.parametrize("open_place", ["subject", "relation", "object"])

@@ -18,6 +18,7 @@ from ..model.factors import Factors, against_others, best_first
 from ..result_tables import ResultList, data_frame, html_table, result_record
 from .known_facts import KnownFacts
 from .probabilities import base_rates, with_lift
+from .self_answers import may_be_itself
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,7 +96,7 @@ def answers(
     """The k best answers for the one place left open, by score, however small their probabilities are.
 
     If the model has types, answers of a wrong type are left out, unless they are known; `factors.without_types()`
-    offers all.
+    offers all. An entity is no answer to a question about itself, unless the relation has such facts.
 
     treat_known: "mark" known answers, "omit" them, or give "only" them.
 
@@ -116,6 +117,8 @@ def answers(
     known_ids: Ids = np.empty(0, np.int64) if known is None else known.answers(*ids)
     if ids[1] is not None:
         factors.drop_wrong_types(theta, ids[1], place, known_ids)
+    if place != 1 and not may_be_itself(factors, known)[ids[1]]:
+        theta[np.setdiff1d([ids[2 - place]], known_ids)] = -np.inf
     if treat_known == OMIT:
         theta[known_ids] = -np.inf
     elif treat_known == ONLY:
@@ -134,6 +137,7 @@ def entity_sections(
     Sections with a probable new fact come first, then those with known facts, then the others.
     """
     i, rates = int(factors.entities.ids(entity)), base_rates(factors, known)
+    with_self = may_be_itself(factors, known)
     sections = []
     for relations, role, theta in _all_scores(factors, i):
         known_ids: list[Ids] = [np.empty(0, np.int64)] * len(theta)
@@ -143,6 +147,8 @@ def entity_sections(
         listed = _answer_lists(factors, theta, relations, shown, True, rates)
         for row, relation, ids in zip(theta, relations, known_ids, strict=True):
             row[ids] = -np.inf
+            if not with_self[relation]:
+                row[i] = -np.inf
             factors.drop_wrong_types(row, relation, 2 if role == "subject" else 0)
         predicted = _answer_lists(factors, theta, relations, [best_first(row, k) for row in theta], False, rates)
         sections += [
@@ -210,7 +216,8 @@ def _ranks(chosen: Ids, known: Ids) -> Ids:
 def one_fact(factors: Factors, known: KnownFacts | None, subject: str, relation: str, object: str) -> Answer:
     """One fact as an answer; its rank is that of the object among those that are not known for this subject.
 
-    Objects of a wrong type rank after all others.
+    Objects of a wrong type rank after all others, and the subject itself does not count, unless the relation has facts
+    of an entity with itself.
     """
     theta = factors.question(subject=subject, relation=relation).theta
     s, k, o = (
@@ -223,6 +230,7 @@ def one_fact(factors: Factors, known: KnownFacts | None, subject: str, relation:
     if factors.types is not None:
         allowed = factors.types.allowed(k, 2)
         is_above = is_above & allowed if allowed[o] else is_above | allowed
+    is_above[s] &= may_be_itself(factors, known)[k]
     above = np.setdiff1d(np.flatnonzero(is_above), known_ids, assume_unique=True)
     return found if found.known else found._replace(rank=len(above) + 1)
 

@@ -11,6 +11,7 @@ from ..arrays import Ids, Mask, Matrix, Triples, Vector
 from ..model.factors import Factors, best_first
 from .known_facts import KnownFacts
 from .probabilities import base_rates
+from .self_answers import may_be_itself
 
 SCORES_PER_BLOCK = 1 << 22  # computed at a time: 16 MB in single precision
 OPEN = -1  # in place of the id that is asked for
@@ -30,8 +31,9 @@ class JudgedCells(NamedTuple):
 
 def best_answers(factors: Factors, questions: Triples, k: int, known: KnownFacts | None = None) -> JudgedCells:
     """The k best answers to each question, known ones left out; a question is a cell with one id that is `OPEN`."""
-    parts = []
-    for rows, place, theta in _candidates(factors, questions, known, drop_wrong_types=True):
+    parts, with_self = [], may_be_itself(factors, known)
+    for rows, place, theta in _candidates(factors, questions, drop_wrong_types=True):
+        _leave_out(theta, known, questions[rows], place, with_self)
         best, scores = _best(theta, k)
         taken = scores > -np.inf
         cells = np.repeat(questions[rows], taken.sum(axis=1), axis=0)
@@ -55,14 +57,15 @@ def score_cells(factors: Factors, cells: Triples, known: KnownFacts | None = Non
     questions = cells[order[starts]]
     questions[:, 2] = OPEN
     chunk = max(1, SCORES_PER_BLOCK // len(factors.entities))
-    for rows, _, theta in _candidates(factors, questions, None, drop_wrong_types=False):
+    with_self = may_be_itself(factors, known)
+    for rows, _, theta in _candidates(factors, questions, drop_wrong_types=False):
         if factors.types is not None:  # objects of a wrong type rank after all others
             is_wrong = ~factors.types.allowed(int(questions[rows[0], 1]), 2)
             ordered = theta - np.where(is_wrong, np.ptp(theta) + 1, 0).astype(theta.dtype)
         else:
             ordered = theta
         rivals = ordered.copy()
-        _leave_out(rivals, known, questions[rows], 2)
+        _leave_out(rivals, known, questions[rows], 2, with_self)
         places = np.repeat(np.arange(len(rows)), np.diff(ends)[rows])  # rows of a block are neighbours
         for low in range(0, len(places), chunk):
             place = places[low : low + chunk]
@@ -86,10 +89,11 @@ def _scored(
     return JudgedCells(cells, scores, probability, np.where(is_known, 0, ranks), lift, is_known, question)
 
 
-def _candidates(
-    factors: Factors, questions: Triples, known: KnownFacts | None, *, drop_wrong_types: bool
-) -> Iterator[tuple[Ids, int, Matrix]]:
-    """Rows of questions, the place that is open in all of them, and the scores of all candidates, those left out −∞."""
+def _candidates(factors: Factors, questions: Triples, *, drop_wrong_types: bool) -> Iterator[tuple[Ids, int, Matrix]]:
+    """Rows of questions, the place that is open in all of them, and the scores of all candidates.
+
+    Scores of a wrong type are −∞ if they are to be dropped.
+    """
     for place in (0, 1, 2):
         asked = np.flatnonzero(questions[:, place] == OPEN)
         n_candidates = len(factors.relations) if place == 1 else len(factors.entities)
@@ -102,7 +106,6 @@ def _candidates(
                 theta = _scores(factors, questions[block], place)
                 if place != 1 and drop_wrong_types:
                     factors.drop_wrong_types(theta.T, k, place)
-                _leave_out(theta, known, questions[block], place)
                 yield block, place, theta
 
 
@@ -114,11 +117,13 @@ def _scores(factors: Factors, questions: Triples, place: int) -> Matrix:
     return factors.scores_of_all(o if place == 0 else s, int(k[0]), of_objects=place == 0)
 
 
-def _leave_out(theta: Matrix, known: KnownFacts | None, questions: Triples, place: int) -> None:
-    """Set the scores of known answers to −∞."""
+def _leave_out(theta: Matrix, known: KnownFacts | None, questions: Triples, place: int, with_self: Mask) -> None:
+    """Set the scores of known answers to −∞, and those of the entity of the question where it is no answer itself."""
+    s, k, o = questions.T
+    if place != 1 and not with_self[k[0]]:
+        theta[np.arange(len(theta)), questions[:, 2 - place]] = -np.inf
     if known is None:
         return
-    s, k, o = questions.T
     if place == 1:
         everything = np.arange(theta.shape[1])
         cells = np.stack(np.broadcast_arrays(s[:, None], everything, o[:, None]), axis=-1).reshape(-1, 3)

@@ -61,6 +61,12 @@ class KnownFacts:
         ends = (self.facts.subjects, self.facts.objects)
         return sum((np.bincount(ids, minlength=self.n) for ids in ends), np.zeros(self.n, np.int64))
 
+    @cached_property
+    def n_self_facts(self) -> NDArray[np.int64]:
+        """The number of facts of each relation that have one entity as subject and object, (K,)."""
+        own = self.facts.triples[self.facts.subjects == self.facts.objects]
+        return np.bincount(own[:, 1], minlength=self.n_relations)
+
     def objects(self, subject: int, relation: int) -> Ids:
         """Known answers to (subject, relation, ?)."""
         return self._range(self._by_subject, relation, subject)
@@ -110,11 +116,6 @@ class KnownFacts:
             for keys, is_fact in ((facts, True), (self._unobserved[role], False))
         ]
         return EntityCells(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-    def has_loops(self, relation: int) -> bool:
-        """Whether some known fact of the relation has one entity as subject and object."""
-        part = self.facts.triples[slice(*self.facts.starts[relation : relation + 2])]
-        return bool((part[:, 0] == part[:, 2]).any())
 
     def ends(self, relation: int) -> tuple[Ids, Ids]:
         """The distinct subjects and objects of a relation's facts."""

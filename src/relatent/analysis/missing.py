@@ -25,6 +25,7 @@ from .best_cells import BestCells, Region, best_cells
 from .explain import Reason, first_reason
 from .known_facts import KnownFacts
 from .probabilities import base_rates, with_lift
+from .self_answers import may_be_itself
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,8 +145,13 @@ def missing(
     false = np.empty((0, 3), np.int32) if rejected is None else KnownFacts(rejected, factors).facts.triples
     only = None if entities is None else np.unique(factors.entities.ids(entities))
     relation_ids = _considered(factors) if relations is None else np.unique(factors.relations.ids(relations))
-    allowed, candidates = _resolved(types, factors, known, [int(relation) for relation in relation_ids], only)
-    regions = [region for relation in relation_ids for region in _regions(int(relation), known, allowed, only, false)]
+    allowed, candidates = _resolved(types, factors, known, relation_ids.tolist(), only)
+    with_self = may_be_itself(factors, known)
+    regions = [
+        region
+        for relation in relation_ids.tolist()
+        for region in _regions(relation, known, allowed, only, false, with_self[relation])
+    ]
     with reporting(progress, "missing facts") as report:
         best = best_cells(factors, regions, int(k), report)
     found = _facts(factors, known, best)
@@ -168,9 +174,9 @@ def _check_known(factors: Factors, sources: list[Facts], known: KnownFacts) -> N
         )
 
 
-def _considered(factors: Factors) -> list[int]:
+def _considered(factors: Factors) -> Ids:
     """All relations; without rdf:type if its facts are the types that restrict the answers."""
-    return [k for k, name in enumerate(factors.relations) if factors.types is None or name not in RDF_TYPE]
+    return np.array([k for k, name in enumerate(factors.relations) if factors.types is None or name not in RDF_TYPE])
 
 
 def _resolved(
@@ -237,12 +243,12 @@ class _AnyEntity:
 
 
 def _regions(
-    relation: int, known: KnownFacts, types: AllowedEntities, only: Ids | None, rejected: Triples
+    relation: int, known: KnownFacts, types: AllowedEntities, only: Ids | None, rejected: Triples, with_self: bool
 ) -> Iterator[Region]:
     """The cells of a relation to consider: all that types allow, or those with one of some entities."""
     facts = known.facts.triples[slice(*known.facts.starts[relation : relation + 2])][:, ::2]
     left_out = [facts, rejected[rejected[:, 1] == relation][:, ::2]]
-    if not known.has_loops(relation):
+    if not with_self:
         left_out.append(np.repeat(np.arange(known.n)[:, None], 2, axis=1))
     for subjects, objects in _sides(known.n, relation, types, only):
         yield Region(relation, np.flatnonzero(subjects), np.flatnonzero(objects), np.concatenate(left_out))

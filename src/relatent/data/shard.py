@@ -71,6 +71,11 @@ class Shard:
         return rates
 
     @property
+    def self_facts(self) -> NDArray[np.float64]:
+        """Facts of an entity with itself of each relation, over all workers, (K,)."""
+        return self.sum_by_relation(self.facts.triples[self.facts.subjects == self.facts.objects])
+
+    @property
     def n_listed(self) -> int:
         """Facts and unobserved cells of all workers."""
         return self.n_facts + self.n_unobserved

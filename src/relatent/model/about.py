@@ -56,6 +56,7 @@ CHECKS: dict[tuple[str, ...], Callable[[Any], bool]] = {  # of the entries that 
     ("data",): _is_object,
     ("data", "facts"): _is_number,
     ("data", "base_rates"): _are_numbers,
+    ("data", "self_facts"): _are_numbers,
     ("data", "sources"): _are_names,
     ("fit",): _is_object,
     ("fit", "objectives"): _are_numbers,

@@ -166,6 +166,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
                 "unobserved": shard.n_unobserved,
                 "fingerprint": shard.fingerprint,
                 "base_rates": shard.base_rates.tolist(),
+                "self_facts": shard.self_facts.astype(int).tolist(),
             },
             "fit": {
                 "steps": len(trace),
