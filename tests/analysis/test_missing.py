@@ -57,6 +57,16 @@ def sorted_cells(factors: Factors, facts: Facts, k: int, types: str, only: int |
     return [tuple(cell) for cell in np.stack([s, relation, o], axis=1)[order].tolist()]  # type: ignore[misc]
 
 
+def each_pair_once(cells: list[Cell], symmetric: set[int]) -> list[Cell]:
+    """The cells without those of symmetric relations whose mirror comes before."""
+    place = {cell: number for number, cell in enumerate(cells)}
+    return [
+        (s, k, o)
+        for number, (s, k, o) in enumerate(cells)
+        if k not in symmetric or place.get((o, k, s), number) >= number
+    ]
+
+
 def roles_of(facts: Facts) -> Any:
     """Whether each entity is subject, and object, of each relation, (N, 2 K); those that are nothing may be all."""
     s, k, o = facts.triples.T
@@ -119,7 +129,11 @@ def test_the_first_1000_of_a_fitted_model_are_those_of_sorting_all(kind: str) ->
     half = (whole.triples[:, [0, 2]] < whole.n_entities // 2).all(axis=1)  # sorting all cells takes four times longer
     facts = relatent.read(whole.named(whole.triples[half]))
     factors = relatent.RescalALS(10, 0.5, 0.5, max_iter=5, tol=0.5).fit(facts).factors_
-    assert found_cells(factors, facts, 1000) == sorted_cells(factors, facts, 1000, "all")
+    symmetric = {int(k) for k in np.flatnonzero(facts.symmetric)}
+    assert symmetric
+    assert (
+        found_cells(factors, facts, 1000) == each_pair_once(sorted_cells(factors, facts, 2000, "all"), symmetric)[:1000]
+    )
 
 
 @pytest.mark.filterwarnings("ignore::relatent.ConvergenceWarning")
@@ -145,6 +159,26 @@ def test_relations_and_entities_restrict_the_result() -> None:
     of_relations = [cell for cell in everything if cell[1] in (1, 3)]
     assert found_cells(factors, facts, 30, relations=["1", "3"]) == of_relations[:30]
     assert found_cells(factors, facts, 30, entities="7") == sorted_cells(factors, facts, 30, "all", only=7)
+
+
+def test_each_pair_of_a_symmetric_relation_is_listed_once_in_the_likelier_direction() -> None:
+    factors, facts = random_factors(), random_facts()
+    cells = facts.triples[facts.triples[:, 1] != 2]
+    pairs = facts.triples[facts.triples[:, 1] == 2]
+    mirrored = np.concatenate([pairs, pairs[2:, ::-1]])  # two facts hold in one direction only
+    facts = Facts.from_ids(np.unique(np.concatenate([cells, mirrored]), axis=0), facts.entities, facts.relations)
+    expected = each_pair_once(sorted_cells(factors, facts, N * N * K, "all"), {2})
+    for options in ({}, {"relations": ["2"]}, {"entities": ["7"]}):
+        kept = [cell for cell in expected if not ("relations" in options and cell[1] != 2)]
+        kept = [cell for cell in kept if not ("entities" in options and 7 not in cell[::2])]
+        for k in (1, 50, 700):
+            assert found_cells(factors, facts, k, **options) == kept[:k]
+    assert relatent.missing(factors, facts, 1).symmetric == ("2",)
+    assert relatent.missing(factors, facts, 1, relations=["1"]).symmetric == ()
+    s, k, o = next(cell for cell in expected if cell[1] == 2)
+    rejected = Facts.from_ids(np.array([[s, k, o]]), facts.entities, facts.relations)
+    rest = found_cells(factors, facts, 700, relations=["2"], rejected=rejected)
+    assert not {(s, k, o), (o, k, s)} & set(rest)
 
 
 def test_known_and_rejected_facts_are_left_out_and_unobserved_cells_are_not() -> None:

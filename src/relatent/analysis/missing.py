@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 ALL, ROLES, SEEN, TYPES = "all", "roles", "seen", "types"  # which entities may be at the ends of a relation
 MAX_CELLS = 5e9  # considered without being asked for: about a minute
+MIN_MIRRORED_SHARE = 0.8  # of the known facts of a symmetric relation: some of the others may be what is missing
 Names = str | int | Sequence[str | int] | None
 
 
@@ -71,6 +72,7 @@ class MissingFacts(NamedTuple):
     n_cells: int  # absent and known cells that were considered
     n_scored: int  # of these, not skipped by a bound
     candidates: str = ALL  # entities that were considered at the ends of a relation: "all", "roles", "seen", "types"
+    symmetric: tuple[str, ...] = ()  # relations of which each pair of entities is listed once
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""
@@ -109,7 +111,8 @@ def missing(
 
     They are ordered by probability, then by score and then by ids; by score if the model has no probabilities. The
     result is exact. Unobserved cells may be among it. A fact of an entity with itself is considered only for relations
-    that have such facts.
+    that have such facts. A pair of entities is listed once, in the likelier direction, for relations of which at least
+    80 % of the known facts hold in both directions; `symmetric` of the result names them.
 
     Parameters
     ----------
@@ -142,7 +145,9 @@ def missing(
         sources = [known] if isinstance(known, Facts) else list(known)
         known = KnownFacts(sources, factors)
         _check_known(factors, sources, known)
+    is_symmetric = _is_symmetric(known)
     false = np.empty((0, 3), np.int32) if rejected is None else KnownFacts(rejected, factors).facts.triples
+    false = np.concatenate([false, false[is_symmetric[false[:, 1]]][:, ::-1]])
     only = None if entities is None else np.unique(factors.entities.ids(entities))
     relation_ids = _considered(factors) if relations is None else np.unique(factors.relations.ids(relations))
     allowed, candidates = _resolved(types, factors, known, relation_ids.tolist(), only)
@@ -152,12 +157,16 @@ def missing(
         for relation in relation_ids.tolist()
         for region in _regions(relation, known, allowed, only, false, with_self[relation])
     ]
+    has_pairs = bool(is_symmetric[relation_ids].any())
     with reporting(progress, "missing facts") as report:
-        best = best_cells(factors, regions, int(k), report)
+        best = best_cells(factors, regions, 2 * int(k) if has_pairs else int(k), report)
+    if has_pairs:  # a pair has two cells, so that k pairs are among twice as many cells
+        best = _each_pair_once(best, is_symmetric, int(k))
     found = _facts(factors, known, best)
     if reasons and can_fold(factors):
         found = list(_with_reasons(factors, known, best, found, progress))
-    return MissingFacts(ResultList(found, row_labels(factors)), best.n_cells, best.n_scored, candidates)
+    once = tuple(factors.relations[relation] for relation in relation_ids.tolist() if is_symmetric[relation])
+    return MissingFacts(ResultList(found, row_labels(factors)), best.n_cells, best.n_scored, candidates, once)
 
 
 def _check_known(factors: Factors, sources: list[Facts], known: KnownFacts) -> None:
@@ -252,6 +261,24 @@ def _regions(
         left_out.append(np.repeat(np.arange(known.n)[:, None], 2, axis=1))
     for subjects, objects in _sides(known.n, relation, types, only):
         yield Region(relation, np.flatnonzero(subjects), np.flatnonzero(objects), np.concatenate(left_out))
+
+
+def _is_symmetric(known: KnownFacts) -> Mask:
+    """For each relation whether most of its known facts hold in both directions, (K,)."""
+    cells = known.facts.triples[known.facts.subjects != known.facts.objects]
+    mirrored = cells[known.facts.contains(cells[:, ::-1])]
+    n, n_mirrored = (np.bincount(part[:, 1], minlength=known.n_relations) for part in (cells, mirrored))
+    found: Mask = (n > 0) & (n_mirrored >= MIN_MIRRORED_SHARE * n)
+    return found
+
+
+def _each_pair_once(best: BestCells, is_symmetric: Mask, k: int) -> BestCells:
+    """The k best cells without those whose mirror is better, of the symmetric relations."""
+    cells = best.cells.astype(np.int64)
+    as_pair = np.where(is_symmetric[cells[:, 1], None], np.sort(cells[:, ::2], axis=1), cells[:, ::2])
+    _, first = np.unique(np.column_stack([cells[:, 1], as_pair]), axis=0, return_index=True)
+    kept = np.sort(first)[:k]
+    return best._replace(cells=best.cells[kept], scores=best.scores[kept], probabilities=best.probabilities[kept])
 
 
 def _facts(factors: Factors, known: KnownFacts, best: BestCells) -> list[MissingFact]:

@@ -36,6 +36,7 @@ MISSING = {
     "reason": str,
 }
 
+MAX_NAMED = 3  # relations in a note
 WHY = {  # entities that were considered, where these are not all and nobody asked for it
     "roles": "there are too many cells for all entities: only those that share a role with entities of the relation's "
     "known facts were considered; --types all considers all",
@@ -77,7 +78,7 @@ def missing(
     """List the likeliest facts that are not known, of the whole graph, of some relations or of some entities.
 
     They are ordered by probability, or by score if the model has no probabilities; no fact that is likelier is left
-    out. A rank is the place in the complete list.
+    out. A rank is the place in the complete list. Pairs of a symmetric relation are listed once.
 
     Example: relatent missing kinships.relatent --known kinships --top 20 -o missing.csv
     """
@@ -108,11 +109,19 @@ def missing(
         say(f"note: {note}")
     if types is None and found.candidates in WHY:
         say(f"note: {WHY[found.candidates]}")
+    if found.symmetric:
+        say(f"note: {_symmetric_note(found.symmetric)}")
     if output is not None:
         write_table(output, MISSING, found.to_rows(), factors)
     if output is None or as_json:
         document = {**add_labels(found.to_dict(), factors), "probabilities": note}
         print_result(as_json, document, lambda: tables.missing(shown(found, factors)))
+
+
+def _symmetric_note(relations: Sequence[str]) -> str:
+    names = ", ".join(map(repr, relations[:MAX_NAMED]))
+    more = f" and {len(relations) - MAX_NAMED} more" if len(relations) > MAX_NAMED else ""
+    return f"each pair is listed once, in the likelier direction, of what is symmetric: {names}{more}"
 
 
 @click.command()
