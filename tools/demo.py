@@ -14,6 +14,7 @@ from relatent import (
     HeldOut,
     RescalALS,
     RescalLogit,
+    Top,
     cross_validate,
     load,
     load_dataset,
@@ -93,8 +94,7 @@ def _predict_kin(out: Console, facts: Facts) -> None:
     factors = _saved_and_loaded(estimator.factors_)
     rows = []
     for subject, relation, other in facts.named(cells):
-        names, _, p = factors.top(subject=subject, object=other, k=2)
-        rows.append((subject, other, f"{names[0]} ({p[0]:.2f}), {names[1]} ({p[1]:.2f})", relation))
+        rows.append((subject, other, _two_best(factors.top(subject=subject, object=other, k=2)), relation))
     columns = ("person", "calls", "predicted terms (probability)", "true term, held out")
     out.print(tables.table("Kinships: what does one person call another?", columns, rows))
 
@@ -106,15 +106,19 @@ def _predict_party(out: Console, facts: Facts) -> None:
     cells = np.array(
         [[facts.entities.id(s), facts.relations.id("party"), facts.entities.id(p)] for s in persons for p in parties]
     )
-    factors = RescalLogit(rank=5, bias=False).fit(facts.hold_out(cells, masked=True)).factors_
+    factors = RescalLogit().fit(facts.hold_out(cells, masked=True)).factors_
     rows = []
     for person in persons:
-        names, _, p = factors.top(subject=person, relation="party", k=1)
+        predicted = _two_best(factors.top(subject=person, relation="party", k=2))
         mates = ", ".join(o for s, k, o in facts.named() if s == person and k == "vicePresident")
         truth = ", ".join(o for s, k, o in facts.named() if s == person and k == "party")
-        rows.append((person, mates, f"{names[0]} ({p[0]:.2f})", truth))
-    columns = ("president", "vice presidents", "predicted party (probability)", "true party, held out")
+        rows.append((person, mates, predicted, truth))
+    columns = ("president", "vice presidents", "predicted parties (probability)", "true parties, held out")
     out.print(tables.table("Presidents: which party, given the vice presidents?", columns, rows))
+
+
+def _two_best(best: Top) -> str:
+    return ", ".join(f"{name} ({p:.2f})" for name, p in zip(best.names, best.probabilities, strict=True))
 
 
 def _size(facts: Facts) -> str:
