@@ -73,3 +73,21 @@ def test_cross_validate_takes_attributes(capsys, folder):
     code, out, err = run(capsys, "cross-validate", *arguments)
     assert code == 0, err
     assert 0 < json.loads(out)["auc_pr"] < 1
+
+
+def test_entities_with_attributes_and_without_facts_are_counted_once(capsys, folder):
+    (folder / "more.csv").write_text((folder / "a.csv").read_text() + "eve,1950-01-01,chess film\n")
+    (folder / "eve.ttl").write_text('@prefix : <x:> .\n:user_1 :knows :user_2 .\n:eve :about "chess" .\n')
+    file = ("fit", folder / "f.csv", "-o", folder / "m.relatent", "--attributes", folder / "more.csv")
+    literals = ("fit", folder / "f.ttl", folder / "eve.ttl", "-o", folder / "m.relatent", "--attributes")
+    for arguments in (file, literals):
+        _, _, err = run(capsys, *arguments, *ALS)
+        assert err.count("1 of 61 entities with attributes have no facts, so a fit leaves them out; fold_in") == 1
+
+
+def test_commands_without_the_option_name_the_one_that_has_it(capsys, folder):
+    fitted(capsys, folder / "f.ttl", "-o", folder / "l.relatent", "--attributes")
+    _, _, err = run(capsys, "missing", folder / "l.relatent", "--known", folder / "f.ttl", "--top", 1)
+    assert "relatent fit --attributes makes literals attributes" in err
+    _, _, err = run(capsys, "fit", folder / "f.ttl", "-o", folder / "p.relatent", *ALS)
+    assert "and --attributes makes literals attributes" in err

@@ -66,7 +66,7 @@ def test_predict_takes_labels_and_offers_right_types_only(folder):
     assert found[0]["relation"] == "P1"
     assert found[0]["relation_label"] == "lives in"
     assert {row["object"]: row["object_label"] for row in found} == {"Q3": "Ulm", "Q4": None, "Q5": None}
-    assert len(answers(folder, "-s", "Q1", "-r", "P1", "--types", "none")) == 5
+    assert len(answers(folder, "-s", "Q1", "-r", "P1", "--types", "none")) == 4  # all but Q1 itself
 
 
 def test_an_ambiguous_label_is_one_line_that_lists_the_names(folder):

@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 import relatent
 from relatent import Facts
 from relatent.backend.numpy_backend import NumpyBackend
+from relatent.data.labels import Labels
 from relatent.errors import InputError, UnknownNameError
 from relatent.fit.losses import Logistic
 from relatent.fit.penalties import PENALTIES as REGISTRY
@@ -244,3 +245,20 @@ def test_calibrated_factors_keep_their_link(tmp_path):
 def test_wrong_arguments_are_refused_with_one_line(facts, options, error, text):
     with pytest.raises(error, match=text):
         random_factors(links.LogisticLink()).fold_in(facts, **options)
+
+
+def test_newcomers_keep_their_labels_and_short_names():
+    facts = relatent.read([("Q1", "likes", "Q2"), ("Q2", "likes", "Q1")], labels={"Q1": "Ann"})
+    model = relatent.RescalALS(rank=2).fit(facts).factors_
+    new = relatent.read(
+        [("Q3", "likes", "Q1"), ("http://my.org/x", "likes", "Q1")], labels={"Q3": "Eve", "Q1": "Other"}
+    )
+    entities = new.entities.with_labels(Labels(new.entities.labels.texts, {"my": "http://my.org/"}))
+    new = dataclasses.replace(new, entities=entities)
+    for larger in (model.fold_in(new), relatent.update(model, new, facts)):
+        assert {name: larger.entities.shown(i) for i, name in enumerate(larger.entities)} == {
+            "Q1": "Ann",
+            "Q2": "Q2",
+            "Q3": "Eve",
+            "http://my.org/x": "my:x",
+        }

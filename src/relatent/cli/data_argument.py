@@ -17,7 +17,7 @@ import numpy as np
 from ..data.catalog import datasets, load_dataset, load_negatives, load_splits
 from ..data.facts import Facts
 from ..data.facts_union import union
-from ..data.read.annotations import INFER, NONE, annotated
+from ..data.read.annotations import INFER, NONE, annotated, warn_of_entities_without_facts
 from ..data.read.read import is_file_or_pattern, read, read_one
 from ..data.read.reading import Reading
 from ..distributed.workers import ALONE, Workers
@@ -59,6 +59,8 @@ def annotate(facts: Facts, workers: Workers = ALONE) -> Facts:
         if "types" in given:
             raise InputError("--types infer needs all facts in one process; give a file of types, or leave it out")
         given["types"] = NONE
+    if reading_choices().get("attributes"):  # of several files, whose facts are together only here
+        warn_of_entities_without_facts(facts)
     with workers.raise_together():
         return annotated(facts, **given)
 

@@ -105,6 +105,18 @@ class AttributeTable:
                 found[attribute] = {**values, **found.get(attribute, {})}
         return cls(found)
 
+    def by_names_of(self, entities: Names) -> AttributeTable:
+        """The same values; an entity that is given by its label, or by a short IRI, by its name."""
+        named = {entity: entities.name_of(entity) for entity in self.entities}
+        if all(name == entity for entity, name in named.items()):
+            return self
+        return AttributeTable.of_rows(
+            (named[entity], attribute, text)
+            for attribute, values in self.values.items()
+            for entity, several in values.items()
+            for text in several
+        )
+
     @property
     def entities(self) -> set[str]:
         """The names of the entities with a value."""

@@ -75,6 +75,17 @@ class Names(Sequence[str]):
             found.labels = labels
         return found
 
+    def with_labels_of(self, other: Names) -> Names:
+        """The same names with the labels and prefixes of another vocabulary where they have none."""
+        prefixes = {**other.labels.prefixes, **self.labels.prefixes}
+        found = self.with_labels(Labels(self.labels.texts, prefixes))
+        if not any(other.labels.texts):  # saves a walk through all names
+            return found
+        texts = dict(zip(other, other.labels.texts, strict=False))
+        return found.with_labels(
+            texts | {name: text for name, text in zip(self, self.labels.texts, strict=False) if text}
+        )
+
     def label(self, i: int) -> str | None:
         """The label of an id, or the short form of an IRI; None if there is neither."""
         return self.labels.of(i, self[i])
@@ -159,6 +170,14 @@ class Names(Sequence[str]):
         if found is None:
             raise UnknownNameError(f"unknown {self.what} {name!r}{self._suggestion(name)}")
         return found
+
+    def name_of(self, text: str) -> str:
+        """The name with this label, if the text is no name and one name has it; otherwise the text as it is."""
+        if text in self:
+            return text
+        ids = self.labels.ids(text)
+        found = ids[0] if len(ids) == 1 else self._index.get(self.labels.expanded(text) or text)
+        return text if found is None else self[found]
 
     def _suggestion(self, name: str) -> str:
         if len(self) > _MAX_NAMES_IN_DICT:  # difflib compares with every name

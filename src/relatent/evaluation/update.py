@@ -11,6 +11,7 @@ import numpy as np
 
 from ..data.facts import Facts
 from ..data.facts_union import union
+from ..data.names import Names
 from ..data.read.read import read_if_table
 from ..errors import ConvergenceWarning, DataWarning, InputError
 from ..fit.estimators.als import RescalALS
@@ -70,11 +71,9 @@ def update(
         raise InputError(f"a model of {type(estimator).__name__} cannot be updated; fit it to all facts")
     old = known.over(factors.entities, factors.relations)
     _check_known(factors, old)
-    names = [
-        before.extended(sorted({name for part in (known, new_facts) for name in getattr(part, what)} - set(before)))
-        for before, what in ((factors.entities, "entities"), (factors.relations, "relations"))
-    ]
-    facts = union([known, new_facts], entities=names[0], relations=names[1])
+    entities = _extended(factors.entities, known.entities, new_facts.entities)
+    relations = _extended(factors.relations, known.relations, new_facts.relations)
+    facts = union([known, new_facts], entities=entities, relations=relations)
     if facts.attributes is None and factors.attributes is not None:
         raise InputError(
             f"the model was fitted with attributes ({', '.join(factors.attributes.names)}); give those, too: "
@@ -90,6 +89,14 @@ def update(
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is meant to stop early
         estimator.fit(facts, progress=progress)
     return _finished(factors, estimator.factors_, old, facts, scales)
+
+
+def _extended(names: Names, *others: Names) -> Names:
+    """The names followed by the new ones of others, with the labels that any of them has."""
+    found = names.extended(sorted({name for other in others for name in other} - set(names)))
+    for other in others:
+        found = found.with_labels_of(other)
+    return found
 
 
 def _check_known(factors: Factors, old: Facts) -> None:

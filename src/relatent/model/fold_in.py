@@ -69,7 +69,7 @@ def fold_in(
     if not 0 <= others <= 1:
         raise InputError(f"others must be between 0 and 1, got {others}")
     loss_name(model)
-    table = facts.attribute_table if table is None else table
+    table = facts.attribute_table if table is None else table.by_names_of(model.entities)
     if table is not None and model.attributes is None:
         raise InputError("the model was fitted without attributes, so they cannot be used; leave them out")
     if table is not None and model.attributes is not None:
@@ -77,6 +77,7 @@ def fold_in(
     names = _chosen(model, facts, entities, set() if table is None else table.entities)
     model.relations.ids(list(facts.relations))  # raises if the model does not know one of them
     grown = model.entities.extended([name for name in names if name not in model.entities])
+    grown = grown.with_labels_of(facts.entities)
     chosen = grown.ids(names)
     with one_blas_thread():  # several threads for matrices this small wait for each other on a busy machine
         usual = _penalty(model, chosen[chosen < len(model.A)], l2_entities)

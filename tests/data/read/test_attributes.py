@@ -122,3 +122,24 @@ def test_a_file_of_another_format_is_refused(tmp_path):
     (tmp_path / "a.graphml").write_text("<graphml/>")
     with pytest.raises(DataError, match="must be CSV, TSV, Parquet, JSON or RDF, got graphml"):
         relatent.read(ROWS, attributes=tmp_path / "a.graphml")
+
+
+def test_labels_and_short_names_stand_for_entities_in_a_table_of_attributes():
+    facts = [("http://schema.org/a", "likes", "Q2"), ("Q2", "likes", "Q3"), ("Q3", "likes", "Q4")]
+    ages = {"schema:a": {"age": 1}, "Bob": {"age": 2}, "Cid": {"age": 3}}
+    labels = {"Q2": "Bob", "Q3": "Cid", "Q4": "Cid"}
+    with pytest.warns(DataWarning, match="1 of 4 entities with attributes have no facts"):
+        found = relatent.read(facts, labels=labels, attributes={**ages, "Q4": {"age": 9}})
+    assert found.attribute_table is not None
+    assert found.attribute_table.entities == {"http://schema.org/a", "Q2", "Cid", "Q4"}  # two are called Cid
+
+
+def test_a_label_in_the_attributes_of_a_newcomer_is_no_new_entity():
+    facts = relatent.read(
+        [("Q1", "likes", "Q2"), ("Q2", "likes", "Q3")],
+        labels={"Q1": "Ann"},
+        attributes={"Q1": {"age": 1}, "Q2": {"age": 5}},
+    )
+    model = relatent.RescalALS(rank=2).fit(facts).factors_
+    larger = model.fold_in(facts, attributes={"Ann": {"age": 1}, "Eve": {"age": 2}})
+    assert list(larger.entities) == ["Q1", "Q2", "Q3", "Eve"]

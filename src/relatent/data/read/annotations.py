@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ...errors import DataError
+from ...errors import DataError, DataWarning
 from ..attribute_table import AttributeTable
 from ..facts import Facts
 from ..type_sets import TypeSets
@@ -34,19 +35,20 @@ def annotated(
     labels: a file or a mapping, beside the labels that the facts have already; language: of labels in an RDF file.
     attributes: a file, a mapping or a table, beside those that the readers found.
     """
-    if attributes is not None and not isinstance(attributes, bool):
-        facts = _with_attributes(facts, attribute_table(attributes, language))
     found = _types(facts, types)
     if found is not facts.types:
         facts = facts.with_types(found)
     if isinstance(labels, (str, os.PathLike)):
         labels = {key: texts[0] for key, texts in read_pairs(Path(labels), "label", language).items()}
-    if labels is None:
-        return facts
-    type_names = () if facts.types is None else facts.types.names
-    if not any(name in names for name in labels for names in (facts.entities, facts.relations, type_names)):
-        raise DataError(f"no label is of a name of the facts; the first name is {next(iter(labels), None)!r}")
-    return facts.with_labels(labels)
+    if labels is not None:
+        type_names = () if facts.types is None else facts.types.names
+        if not any(name in names for name in labels for names in (facts.entities, facts.relations, type_names)):
+            raise DataError(f"no label is of a name of the facts; the first name is {next(iter(labels), None)!r}")
+        facts = facts.with_labels(labels)
+    if attributes is not None and not isinstance(attributes, bool):
+        facts = _with_attributes(facts, attribute_table(attributes, language).by_names_of(facts.entities))
+        warn_of_entities_without_facts(facts)
+    return facts
 
 
 def attribute_table(source: AttributesSource, language: str | None = None) -> AttributeTable:
@@ -74,6 +76,18 @@ def _with_attributes(facts: Facts, table: AttributeTable) -> Facts:
     if found.attributes is None:
         raise DataError(f"the values of the attributes ({', '.join(table.values)}) do not differ; leave attributes out")
     return found
+
+
+def warn_of_entities_without_facts(facts: Facts) -> None:
+    """Say how many entities have attributes and no facts, and what to do."""
+    described = set() if facts.attribute_table is None else facts.attribute_table.entities
+    if n := sum(entity not in facts.entities for entity in described):
+        warnings.warn(
+            f"{n:,} of {len(described):,} entities with attributes have no facts, so a fit leaves them out; fold_in "
+            "(relatent fold-in) adds them to the model",
+            DataWarning,
+            stacklevel=4,
+        )
 
 
 def _types(facts: Facts, types: TypesSource | None) -> TypeSets | None:
