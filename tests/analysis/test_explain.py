@@ -119,3 +119,19 @@ def test_an_improbable_best_answer_is_not_called_unlikely():
     assert "is the likeliest answer that is not known; its strongest support is" in said
     worst = min(known.entities, key=lambda name: model.score("president 3", "party", name))
     assert "likeliest" not in relatent.explain(shifted, "president 3", "party", worst, known).sentence
+
+
+def test_a_model_of_rules_is_explained_by_rules():
+    facts = relatent.load_dataset("presidents")
+    model = relatent.MarkovLogic(method="exact", max_clauses=20).fit(facts).factors_
+    assert model.rank  # its scores, not its rules, are kept
+    found = relatent.explain(model, "Al Gore", "party", "Democratic", facts)
+    assert found.reasons == found.components == []
+    assert found.paths
+    share = f"{found.paths[0].confidence:.0%}"
+    assert found.sentence.endswith(
+        f"predicted by {found.paths[0].body} ⇒ party(x,y), which holds in {share} of its cases."
+    )
+    assert relatent.explain(model, "Al Gore", "party", "Joe Biden", facts).sentence.endswith(
+        "no rule of the known facts predicts it."
+    )

@@ -16,6 +16,7 @@ from ..errors import InputError
 from ..json_values import to_json_object
 from ..model.entity_regression import EntityCells, FactInfluences, fact_influences
 from ..model.factors import Factors, best_first
+from ..model.objective_description import PSEUDO_LIKELIHOOD
 from ..result_tables import ResultList, data_frame, html_table, result_record
 from .known_facts import KnownFacts
 from .rules import RulePath, rule_paths
@@ -109,7 +110,8 @@ def explain(
     Facts with less than a twentieth of the greatest influence are left out.
 
     `paths` are rules that known facts follow and that predict the cell, at most k, with their support and confidence
-    (`relatent.rules`): they come from the facts alone, whatever the model says.
+    (`relatent.rules`): they come from the facts alone, whatever the model says. A model of rules
+    (`MarkovLogic`) has these reasons only.
 
     >>> import relatent
     >>> facts = relatent.load_dataset("presidents")
@@ -134,10 +136,15 @@ def explain(
         probability,
         float(factors.bias[relation_id]),
         ResultList((Reason(*_names(factors, fact), value) for fact, value in strongest), row_labels(factors)),
-        _components(A, R_k, factors.entities, s, o, k),
+        [] if is_of_rules(factors) else _components(A, R_k, factors.entities, s, o, k),
         _sentence(factors, cell, probability, strongest, known, paths),
         ResultList(paths, row_labels(factors)),
     )
+
+
+def is_of_rules(factors: Factors) -> bool:
+    """Whether the model consists of weighted rules, kept as rules or as the scores that they give."""
+    return factors.rules is not None or (factors.loss is not None and factors.loss.name == PSEUDO_LIKELIHOOD)
 
 
 def first_reason(factors: Factors, known: KnownFacts, cell: Cell) -> Reason | None:
@@ -148,7 +155,7 @@ def first_reason(factors: Factors, known: KnownFacts, cell: Cell) -> Reason | No
 
 def _influences(factors: Factors, known: KnownFacts, cell: Cell, k: int) -> dict[Cell, float]:
     """The influence on a cell of the facts of its two entities, also through neighbours that the two share."""
-    if not factors.rank:  # a model of rules; `paths` are its reasons
+    if is_of_rules(factors):  # `paths` are its reasons
         return {}
     s, relation, o = cell
     A, R_k = factors.A.astype(np.float64), factors.relation_matrices[relation].astype(np.float64)
@@ -199,8 +206,6 @@ def _names(factors: Factors, cell: Cell) -> tuple[str, str, str]:
 
 def _components(A: Matrix, R_k: Matrix, names: Names, s: int, o: int, k: int) -> list[LatentComponent]:
     """The largest terms of a_sᵀ U S Vᵀ a_o, with the entities that have the largest values on each side."""
-    if not len(R_k):
-        return []
     U, S, Vt = np.linalg.svd(R_k)
     terms = (A[s] @ U) * S * (Vt @ A[o])
     largest = np.argsort(-np.abs(terms), kind="stable")[:k]
@@ -232,8 +237,11 @@ def _sentence(
     """The strongest reason in words, with other entities that have both the reason and the fact in question."""
     is_known = bool(np.isin(cell[2], known.objects(cell[0], cell[1])))
     claim = " ".join(_shown(factors, cell)) + (" is known" if is_known else "")
-    if not factors.rank and paths:
-        return f"{claim}: predicted by {paths[0].body} ⇒ {paths[0].head}."
+    if is_of_rules(factors):
+        if not paths:
+            return f"{claim}: no rule of the known facts predicts it."
+        rule, share = f"{paths[0].body} ⇒ {paths[0].head}", f"{paths[0].confidence:.0%}"
+        return f"{claim}: predicted by {rule}, which holds in {share} of its cases."
     if not strongest or strongest[0][1] <= 0:
         return f"{claim}: no known fact supports it."
     fact = strongest[0][0]

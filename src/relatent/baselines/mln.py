@@ -27,7 +27,7 @@ from ..fit.early_stopping import Watch
 from ..fit.estimators.base import Estimator, FitArguments, check_count, check_penalty
 from ..fit.loop import run
 from ..model.links import LogisticLink
-from ..model.objective_description import ObjectiveTerm
+from ..model.objective_description import PSEUDO_LIKELIHOOD, ObjectiveTerm
 from ..model.rule_scores import MAX_STEPS, RuleScores
 from ..random_state import RandomState
 from .clause_weights import MIN_WEIGHT, Features, learn_weights
@@ -182,7 +182,7 @@ class MarkovLogic(Estimator):
             theta = infer(X, W == 0, codes, weights, each_z=self.each_z)
         learned = self._keep_clauses(facts, codes, weights)
         A, b = np.eye(facts.n_entities, dtype=np.float32), np.zeros(facts.n_relations)
-        self._finish(shard, A, theta, b, LogisticLink(), trace, learned, loss=ObjectiveTerm("pseudo-likelihood"))
+        self._finish(shard, A, theta, b, LogisticLink(), trace, learned, loss=ObjectiveTerm(PSEUDO_LIKELIHOOD))
 
     def _likelihood(self, X: Slices, W: Slices, validation_cells: HeldOut | None = None) -> Likelihood:
         return Likelihood(X, W, l1=self.l1, l2=self.l2, each_z=self.each_z, validation_cells=validation_cells)

@@ -303,9 +303,13 @@ def explanation(found: Explanation) -> list[Any]:
     return [
         f"{fact}: probability {found.probability:.4f}, score {found.score:.3f} (bias of the relation {found.bias:.3f})",
         found.sentence,
-        table("Most influential facts", ("fact", "influence on the score"), reasons, numbers=(1,)),
+        *(
+            [table("Most influential facts", ("fact", "influence on the score"), reasons, numbers=(1,))]
+            if reasons
+            else []
+        ),
         *([table("Rules that predict it", ("rule", "z", *RULE_FIGURES), paths, numbers=(2, 3))] if paths else []),
-        table("Latent components", columns, components, numbers=(0,)),
+        *([table("Latent components", columns, components, numbers=(0,))] if components else []),
     ]
 
 

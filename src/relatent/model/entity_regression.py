@@ -112,13 +112,13 @@ def loss_name(model: Model) -> str:
     if loss not in FOLD_IN_LOSSES:
         what = f"a {loss} loss" if loss else f"a {model.link.name} link"
         raise InputError(
-            "folding in and explanations need a squared or logistic loss, "
-            f"got factors with {what}; fit with --model logit or als"
+            "folding in and explanations need a model fitted by least squares or by the likelihood, with --model als "
+            f"or logit; this one has {what}"
         )
     if model.penalty is not None and model.penalty.name not in FOLD_IN_PENALTIES:
         raise InputError(
-            "folding in and explanations need an L2, DURA or N3 penalty, "
-            f"got factors with penalty {model.penalty.name!r}; fit with --model logit or als"
+            "folding in and explanations need a model with an L2, DURA or N3 penalty, as --model als or logit has; "
+            f"this one has the penalty {model.penalty.name!r}"
         )
     return loss
 

@@ -42,3 +42,4 @@ class ObjectiveTerm:
 
 PER_RELATION = "per-relation"  # the loss of `Rescal(loss={…})`
 CATEGORICAL = "categorical"  # the loss under which the relations of a pair exclude each other
+PSEUDO_LIKELIHOOD = "pseudo-likelihood"  # the loss of models of rules

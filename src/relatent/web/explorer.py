@@ -7,7 +7,7 @@ import threading
 import numpy as np
 
 from ..analysis.answers import Answers, EntitySection, answers, entity_sections, one_fact
-from ..analysis.explain import Explanation, explain
+from ..analysis.explain import Explanation, explain, is_of_rules
 from ..analysis.known_facts import KnownFacts
 from ..analysis.probabilities import describe_probabilities
 from ..analysis.quality import ModelQuality, quality
@@ -251,7 +251,7 @@ class Explorer:
 
     @property
     def _can_explain(self) -> bool:
-        return self.known is not None and (can_fold(self.factors) or self.factors.rules is not None)
+        return self.known is not None and (can_fold(self.factors) or is_of_rules(self.factors))
 
     def _id(self, name: str) -> int:
         self._check(name, None, None)
