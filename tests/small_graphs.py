@@ -93,6 +93,14 @@ def random_facts(
     )
 
 
+def with_types(facts: Facts) -> Facts:
+    """The facts with three types by turns, one entity of two types, and one without a type."""
+    names = list(facts.entities)
+    types = {name: {"abc"[i % 3]} for i, name in enumerate(names[:-1])}
+    types[names[0]].add("b")
+    return facts.with_types(types)
+
+
 def random_parameters(facts: Facts, rank: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A, R and bias whose θ are a few units in size."""
     rng = np.random.default_rng(seed)

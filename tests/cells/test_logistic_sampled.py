@@ -10,8 +10,9 @@ from relatent.cells import logistic_sampled
 from relatent.cells.logistic_sampled import SampledLogisticSum
 from relatent.data.cell_keys import cell_keys, cells_of
 from relatent.data.facts import Facts
+from relatent.model.entity_types import EntityTypes
 from relatent.model.factors import scores
-from small_graphs import random_facts
+from small_graphs import random_facts, with_types
 
 EVERYTHING = 1e9  # zeros per fact: every entity is drawn on both sides
 NOTHING = np.empty(0, np.int64)
@@ -96,6 +97,19 @@ def test_typed_zeros_are_those_between_entities_that_have_facts():
     A, R, b = factors(facts)
     sampled = SampledLogisticSum(facts, np.float64, zeros_per_fact=EVERYTHING, typed=True)
     np.testing.assert_allclose(estimate(sampled, A, R, b, 0, np.zeros((2, 2, 1))), exact(local, A, R, b), rtol=1e-10)
+
+
+def test_given_types_say_which_zeros_count():
+    facts = Facts.from_arrays([0, 3, 1], [0, 0, 1], [2, 5, 6], n_entities=9, n_relations=3)
+    typed = with_types(facts)
+    allowed = EntityTypes.of(typed, typed.types)
+    cells = itertools.product(range(9), range(3), range(9))
+    outside = [(s, k, o) for s, k, o in cells if not (allowed.allowed(k, 0)[s] and allowed.allowed(k, 2)[o])]
+    assert {k for _, k, _ in outside} == {0, 1}  # relation 2 has no facts
+    local = Facts.from_arrays(*facts.triples.T, n_entities=9, n_relations=3, unobserved=outside)
+    A, R, b = factors(facts)
+    sampled = SampledLogisticSum(typed, np.float64, zeros_per_fact=EVERYTHING, typed=True)
+    np.testing.assert_allclose(estimate(sampled, A, R, b, 0, np.zeros((2, 2, 3))), exact(local, A, R, b), rtol=1e-10)
 
 
 # --- right on average

@@ -14,7 +14,8 @@ from relatent.cells.logistic_gpu import GpuLogisticSum
 from relatent.cells.logistic_gpu_corrections import CellsByObject, CellsByRow, PieceFactors, RowCorrections
 from relatent.cells.logistic_gpu_kernels import Totals
 from relatent.data.facts import Facts
-from small_graphs import random_facts, random_parameters, relative_error
+from relatent.model.entity_types import EntityTypes
+from small_graphs import random_facts, random_parameters, relative_error, with_types
 
 # The interpreter works out both branches of a `where`, and one may be beyond a float's range.
 pytestmark = pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
@@ -75,6 +76,17 @@ def test_typed_cells_are_those_between_subjects_and_objects_of_the_relation():
     masked = Facts.from_ids(
         facts.triples, facts.entities, facts.relations, unobserved=np.stack([s, k, o], 1)[outside].astype(np.int32)
     )
+    assert_same(on_device(facts, parameters, typed=True), plain.logistic(masked, *parameters))
+
+
+def test_given_types_say_which_cells_count():
+    facts = with_types(Facts.from_arrays([0, 1, 2, 3], [0, 0, 1, 1], [4, 5, 6, 0], n_entities=8, n_relations=3))
+    parameters, types = random_parameters(facts, 4), EntityTypes.of(facts, facts.types)
+    cells = np.indices((8, 3, 8)).reshape(3, -1).T
+    inside = [types.allowed(k, 0)[s] and types.allowed(k, 2)[o] for s, k, o in cells.tolist()]
+    outside = cells[~np.array(inside)].astype(np.int32)
+    assert len(outside)
+    masked = Facts.from_ids(facts.triples, facts.entities, facts.relations, unobserved=outside)
     assert_same(on_device(facts, parameters, typed=True), plain.logistic(masked, *parameters))
 
 

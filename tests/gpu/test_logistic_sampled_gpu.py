@@ -11,7 +11,7 @@ from relatent.cells.logistic_sampled import SampledLogisticSum
 from relatent.cells.logistic_sampled_gpu import GpuSampledLogisticSum
 from relatent.data.facts import Facts
 from relatent.model.structure import COMPLEX, FULL, Blocks, parameter_shape
-from small_graphs import random_facts
+from small_graphs import random_facts, with_types
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 BACKEND = TorchBackend(DEVICE, half=False)
@@ -29,6 +29,7 @@ WORLDS = {
     "plain": random_facts(60, 3, 500),
     "weighted": random_facts(60, 3, 500, unobserved=100, weighted=True),
     "hubs": hubs(),
+    "types": with_types(random_facts(60, 3, 200)),
 }
 
 

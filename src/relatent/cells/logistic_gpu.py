@@ -33,6 +33,7 @@ from ..backend.torch_backend import TorchBackend, product, tf32
 from ..data.facts import Facts
 from ..data.listed_cells import listed_cells
 from ..data.shard import Shard
+from ..model.entity_types import EntityTypes
 from . import logistic_gpu_kernels as kernels
 from .cell_sum import CellMemory, Reduction, n_listed_cells
 from .logistic_gpu_corrections import (
@@ -107,7 +108,8 @@ class Piece:
 class GpuLogisticSum:
     """Value and gradient of the logistic loss over all observed cells of some facts, on a GPU.
 
-    typed: a relation only has cells between entities that have facts as its subjects and as its objects.
+    typed: a relation only has cells between entities of the types that its subjects and its objects have; without given
+        types, between entities that have facts as its subjects and as its objects.
     rows: the range of subjects whose cells are summed; None is all of them.
     """
 
@@ -321,11 +323,15 @@ def _over_rows(x: Tensor, m: int, n: int) -> Tensor:
 
 
 def _types(facts: Facts, column: int, rows: tuple[int, int] | None, typed: bool) -> list[Ids | None]:
-    """The entities that have facts in this place of each relation, or None for all of them."""
+    """The entities of the right types, without given types those that have facts in this place; None for all."""
     if not typed:
         return [None] * facts.n_relations
     low, high = (0, facts.n_entities) if rows is None else rows
-    found = [np.unique(facts.triples[facts.triples[:, 1] == k, column]) for k in range(facts.n_relations)]
+    if facts.types is None:
+        found = [np.unique(facts.triples[facts.triples[:, 1] == k, column]) for k in range(facts.n_relations)]
+    else:
+        types = EntityTypes.of(facts, facts.types)
+        found = [np.flatnonzero(types.allowed(k, column)) for k in range(facts.n_relations)]
     return [entities[(entities >= low) & (entities < high)] for entities in found]
 
 

@@ -38,7 +38,7 @@ from .logistic_sampled_kernels import (
     divide_into_tasks,
     sum_tasks,
 )
-from .logistic_sampled_zeros import DrawnSide, Population, draw_side, of_all_workers, side_columns, side_sizes
+from .logistic_sampled_zeros import DrawnSide, draw_side, of_all_workers, populations, side_columns, side_sizes
 from .tiling import even_ranges
 
 ZEROS_PER_FACT = 64  # the zeros of a batch then cost about as much as its facts
@@ -79,7 +79,7 @@ class SampledLogisticSum:
         self.n, self.k, self.dtype = shard.n_entities, shard.n_relations, np.dtype(dtype)
         self.n_batches, self.n_facts, self.random_state = n_batches, shard.n_facts, random_state
         self.workers = shard.workers
-        self.population = Population(self.n, shard.entity_range.start, shard.entity_range.stop, typed)
+        self.populations = populations(shard, typed=typed)
         self.columns = side_columns(shard)
         self.sizes = side_sizes(shard, self.columns, zeros_per_fact / n_batches)
         self._facts = self.listed = listed_facts(shard.facts, self.dtype)
@@ -122,7 +122,7 @@ class SampledLogisticSum:
             self._keys = np.empty((self.n_threads, capacity), np.int64)
 
     def _side(self, side: int, uniforms: NDArray[np.float64]) -> DrawnSide:
-        return draw_side(self.columns[side], self.population, self.sizes.of(side), uniforms, self.dtype)
+        return draw_side(self.columns[side], self.populations[side], self.sizes.of(side), uniforms, self.dtype)
 
     def restore(self, listed: CellKeys, found: CellKeys) -> None:
         """Continue from these zeros; each worker has those whose subject it owns."""

@@ -22,6 +22,7 @@ from ..data.cell_keys import cell_keys
 from ..data.facts import Facts
 from ..data.shard import Shard
 from ..errors import InputError
+from ..model.entity_types import EntityTypes
 from .cell_sum import CellKeys, CellMemory, Reduction
 from .logistic_sampled import MAX_ACTIVE_PER_FACT, MIN_LISTED_SCORE, RELIST_FRACTION, ZEROS_PER_FACT
 from .logistic_sampled_cell_list import ACTIVE_ZERO
@@ -81,6 +82,7 @@ class GpuSampledLogisticSum:
         self.relations = torch.arange(self.k + 1, device=backend.device)
         self._facts = self.listed = self._listed_facts(shard.facts)
         self.plans = self._plans(shard, zeros_per_fact / n_batches)
+        self.allowed = self._allowed(shard.facts) if typed and shard.facts.types is not None else None
         self._active, self._found_keys = np.empty(0, np.int64), np.empty(0, np.int64)
         self._found: list[Tensor] = []
         self._batch, self._find = 0, False
@@ -111,6 +113,13 @@ class GpuSampledLogisticSum:
     def _starts(self, keys: Tensor, per_relation: int) -> list[int]:
         """Where the sorted keys of each relation begin."""
         return torch.searchsorted(keys, self.relations * per_relation).tolist()  # type: ignore[no-any-return]
+
+    def _allowed(self, facts: Facts) -> list[Tensor]:
+        """For subjects and objects, which entities have the types of each relation, (K, N)."""
+        assert facts.types is not None
+        types = EntityTypes.of(facts, facts.types)
+        found = [np.stack([types.allowed(k, place) for k in range(self.k)]) for place in (0, 2)]
+        return [torch.from_numpy(mask).to(self.backend.device) for mask in found]
 
     def _plans(self, shard: Shard, zeros_per_fact: float) -> tuple[SidePlan, SidePlan]:
         rows = self.backend.from_numpy(shard.facts.keys) // self.n
@@ -166,7 +175,8 @@ class GpuSampledLogisticSum:
         keys = torch.unique(torch.cat([chosen, plan.always, anyone]))
         degree = torch.searchsorted(plan.column, keys, right=True) - torch.searchsorted(plan.column, keys)
         if self.typed:
-            keys, degree = keys[degree > 0], degree[degree > 0]
+            kept = degree > 0 if self.allowed is None else self.allowed[side].view(-1)[keys]
+            keys, degree = keys[kept], degree[kept]
         k = keys // n
         missed = (1 - (degree / plan.space[k]).clamp(max=1)) * (1 - (plan.per_relation[k] / n).clamp(max=1))
         return DrawnRows(keys, (1 / (1 - missed)).float(), self._starts(keys, n))

@@ -19,9 +19,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ..arrays import Ids, Vector, read_only
+from ..arrays import Ids, Mask, Vector, read_only
 from ..data.shard import Shard
 from ..distributed.workers import Workers
+from ..model.entity_types import EntityTypes
 from .logistic_sampled_cell_list import global_firsts, id_range
 
 UNIFORM_SHARE = 0.5  # of the draws of a side: all entities are equally likely
@@ -50,12 +51,15 @@ class SideColumn(NamedTuple):
 
 
 class Population(NamedTuple):
-    """Who can be drawn."""
+    """Who can be drawn on one side."""
 
     n: int
     own_low: int  # this worker draws the entities own_low to own_high
     own_high: int
-    typed: bool  # only entities that have facts on this side of the relation
+    typed: bool  # only entities that have facts on this side of the relation, or one of the types that occur there
+    type_starts: NDArray[np.int64]  # (N + 1,) of the types of each entity; empty if no types are given
+    types: Ids  # in the order of the entities
+    is_allowed: Mask  # (K, T) whether the type occurs on this side of the relation
 
 
 class DrawnSide(NamedTuple):
@@ -64,6 +68,20 @@ class DrawnSide(NamedTuple):
     starts: NDArray[np.int64]  # (K + 1,)
     ids: Ids  # (starts[-1],) or longer, sorted within a relation
     weights: Vector  # 1 / π
+
+
+def populations(shard: Shard, *, typed: bool) -> tuple[Population, Population]:
+    """Who can be drawn as subjects and as objects; all workers must call it."""
+    starts, types = np.empty(0, np.int64), np.empty(0, np.int32)
+    allowed = [np.empty((0, 0), bool)] * 2
+    if typed and shard.facts.types is not None:
+        found = EntityTypes.of(shard, shard.facts.types)
+        members, roles = found.sets.members, found.roles.toarray() > 0
+        starts, types = members.indptr.astype(np.int64), members.indices.astype(np.int32)
+        allowed = [np.ascontiguousarray(roles[side::2]) for side in (0, 1)]
+    own = shard.entity_range
+    everyone = Population(shard.n_entities, own.start, own.stop, typed, starts, types, allowed[0])
+    return everyone, everyone._replace(is_allowed=allowed[1])
 
 
 def side_columns(shard: Shard) -> tuple[SideColumn, SideColumn]:
@@ -152,7 +170,7 @@ def _draw(column, population, sizes, uniforms, drawn):  # type: ignore[no-untype
             if c == first or chosen[c] != chosen[c - 1]:
                 begin, stop = id_range(ids, low, high, chosen[c])
                 degree = stop - begin
-                if population.typed and not degree:
+                if population.typed and not degree and not _is_of_right_type(population, chosen[c], k):
                     continue
                 chosen[kept] = chosen[c]
                 missed = (1 - min(1.0, degree / space)) * (1 - min(1.0, sizes.uniform[k] / population.n))
@@ -160,6 +178,18 @@ def _draw(column, population, sizes, uniforms, drawn):  # type: ignore[no-untype
                 kept += 1
         filled = kept
         drawn.starts[k + 1] = kept - first
+
+
+@njit(inline="always")
+def _is_of_right_type(population, i, k):  # type: ignore[no-untyped-def]
+    """As `EntityTypes.allowed`: an entity without a type may be anywhere, but nobody if no types are given."""
+    if not len(population.type_starts):
+        return False
+    begin, stop = population.type_starts[i], population.type_starts[i + 1]
+    for at in range(begin, stop):
+        if population.is_allowed[k, population.types[at]]:
+            return True
+    return begin == stop
 
 
 @njit(inline="always")

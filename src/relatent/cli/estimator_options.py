@@ -158,6 +158,12 @@ SETTINGS = (
         help="Sum over all cells, or estimate the sum over the zeros from a sample.",
     ),
     _setting(
+        "--zeros",
+        type=click.Choice(["all", "typed"]),
+        help="Which cells that are not listed count as false: all, or only those between entities of the right types "
+        "(--types; without types, entities seen in the same place). For --method sampled, or on a GPU.",
+    ),
+    _setting(
         "--structure",
         cls=NamedObjectOption,
         names=("full", "complex", "diagonal", "symmetric"),
