@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import relatent
+from model.forged_models import HOSTILE, attack
 from relatent.errors import RelatentError
 from relatent.tensor_file import RefusedFileError, open_tensors
 
@@ -77,6 +78,11 @@ def test_any_changed_model_file_is_read_or_refused(folder, changes):
     path.write_bytes(content)
     factors = refused_in_one_line(lambda path: relatent.load(path, verify=False), path)
     assert factors is None or np.isfinite(factors.A).all()
+
+
+def test_any_value_in_a_signed_header_is_read_or_refused(folder):
+    n_per_place = min(len(HOSTILE), 1 + CASES // 300)
+    assert attack(folder, n_per_place) % n_per_place == 0
 
 
 @fuzzed

@@ -18,6 +18,7 @@ The cell of an entity with itself is left out: its score is quadratic in a.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -132,12 +133,12 @@ def can_fold(model: Model) -> bool:
     return True
 
 
-def _number(penalty: ObjectiveTerm, parameter: str) -> float:
+def _number(penalty: ObjectiveTerm, parameter: str, default: float | None = None) -> float:
     """A parameter of a penalty, checked."""
-    value = penalty.parameters.get(parameter)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < np.inf:
-        names = {"entities": "l2_entities"}
-        raise InputError(f"{names.get(parameter, parameter)} must be a finite number of at least 0, got {value!r}")
+    value = penalty.parameters.get(parameter, default)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= sys.float_info.max:
+        name, shown = {"entities": "l2_entities"}.get(parameter, parameter), repr(value)[:80]
+        raise InputError(f"{name} must be a finite number of at least 0, got {shown}")
     return float(value)
 
 
@@ -156,7 +157,12 @@ class PenaltyOnEntity:
 
     def __call__(self, cells: EntityCells) -> list[VectorPenalty]:
         """One penalty for each group of the prior, a single one without it."""
-        Q, cubic = self._of_fit(cells)
+        with np.errstate(over="ignore", invalid="ignore"):
+            Q, cubic = self._of_fit(cells)
+        if not np.isfinite([cubic, Q.sum()]).all():
+            raise InputError(
+                f"the penalty of the factors is too large: {str(self.penalty)[:80]}; fit with a smaller one"
+            )
         if self.prior is None:
             return [VectorPenalty(Q, cubic, np.zeros_like(Q), np.zeros(len(Q)), 0.0)]
         P = self.scale / 2 * self.prior.precision
@@ -175,7 +181,7 @@ class PenaltyOnEntity:
             return np.zeros((r, r)), weight * float(weights.sum())
         codes = 2 * cells.relation + cells.role
         totals = np.bincount(codes, weights, minlength=2 * len(self.R)).astype(np.float64)  # of no cells: integers
-        totals[totals > 0] **= self.penalty.parameters.get("frequency_power", 1.0)
+        totals[totals > 0] **= _number(self.penalty, "frequency_power", 1.0)
         Q: Matrix = float(totals.sum()) * np.eye(r)
         for code in np.flatnonzero(totals):
             R_k = self.R[int(code // 2)].astype(np.float64)

@@ -51,6 +51,7 @@ MODEL_TENSORS = ("A", "R", "bias", "entity_names", "entity_offsets", "relation_n
 LABEL_TENSORS = tuple(f"{what}_labels{part}" for what in ("entity", "relation", "type") for part in ("", "_offsets"))
 OPTIONAL_TENSORS = (*stored_types.TENSORS, *LABEL_TENSORS, *stored_rules.TENSORS, *stored_attributes.TENSORS)
 TENSORS = (*MODEL_TENSORS, *OPTIONAL_TENSORS)  # in the order of the digest
+MAX_WITHOUT_BYTES = 1 << 20  # entities that need neither vectors nor names in the file: it cannot claim more than these
 MAX_SCORE = 1e15  # of factors, and of scores that they may give: products and squares of these are finite in float32
 
 Arrays = dict[str, NDArray[Any]]
@@ -122,7 +123,8 @@ def _arrays_of(contents: ModelContents) -> Arrays:
         arrays[name] = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     if (largest := _largest_score(arrays["A"], arrays["R"])) > MAX_SCORE:
         raise FitError(f"scores may reach {largest:.1g}, too much for a model; did the fit diverge?")
-    arrays |= stored_names.to_tensors(contents.entities, "entity")
+    n, rank = contents.A.shape
+    arrays |= stored_names.to_tensors(contents.entities, "entity", numbers=not rank and n > MAX_WITHOUT_BYTES)
     arrays |= stored_names.to_tensors(contents.relations, "relation")
     arrays |= {} if contents.types is None else stored_types.to_tensors(contents.types)
     arrays |= {} if contents.rules is None else stored_rules.to_tensors(contents.rules)
@@ -315,6 +317,8 @@ def _check_tensors(file: _ModelFile) -> None:
     (n, rank), k = shapes["A"], shapes["bias"][0]
     if not (n and k and (rank or stored_rules.TENSORS[0] in listed)):
         raise RefusedFileError(f"is damaged: {n} entities, {k} relations, rank {rank}; get a fresh copy")
+    if not rank and n > MAX_WITHOUT_BYTES and "entity_offsets" not in listed:
+        raise RefusedFileError(f"is damaged: {n} entities without vectors and names; get a fresh copy")
     parameters = _structure(file).shape(k, rank)
     fixed = {"R": parameters, "bias": (k,), "entity_offsets": (n + 1,), "relation_offsets": (k + 1,)}
     fixed |= {"entity_types_offsets": (n + 1,), "role_types_offsets": (2 * k + 1,)}

@@ -15,11 +15,11 @@ from ..errors import InputError
 from ..tensor_file import RefusedFileError
 
 
-def to_tensors(names: Names, what: str) -> dict[str, NDArray[Any]]:
-    """Names and labels; names that are just numbers are left out, and labels if there are none."""
+def to_tensors(names: Names, what: str, *, numbers: bool = False) -> dict[str, NDArray[Any]]:
+    """Names and labels; names that are just numbers are left out unless wanted, and labels if there are none."""
     texts = names.labels.texts
     arrays: dict[str, NDArray[Any]] = {}
-    if not names.are_numbers:
+    if numbers or not names.are_numbers:
         arrays[f"{what}_names"], arrays[f"{what}_offsets"] = _packed(names, f"{what} name")
     if any(texts):
         padded = [*texts, *[""] * (len(names) - len(texts))]
