@@ -110,7 +110,8 @@ def missing(
     if types is None and found.candidates in WHY:
         say(f"note: {WHY[found.candidates]}")
     if found.symmetric:
-        say(f"note: {_symmetric_note(found.symmetric)}")
+        labels = [factors.relations.shown(factors.relations.id(name)) for name in found.symmetric]
+        say(f"note: {_symmetric_note(labels)}")
     if output is not None:
         write_table(output, MISSING, found.to_rows(), factors)
     if output is None or as_json:
