@@ -93,6 +93,7 @@ BENCHMARKS = {  # name: (module, function, what it measures)
         "without_options",
         "quality and time of fits without options on 4 kinds of sparse graphs and 6 data sets (15 min)",
     ),
+    "attributes": ("attributes", "attributes", "MRR with and without attributes, and with wrong ones (2 min)"),
     "update": (
         "update",
         "update",
