@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import machine
@@ -294,51 +291,6 @@ def _log_loss(held: Facts, *others: Facts) -> Callable[[relatent.Factors], float
             return float(cells(factors.A, factors.R, factors.bias).value / count)
 
     return judge
-
-
-# --- beside PyKEEN
-
-
-def beside_pykeen(seed: int, pykeen: str | None, epochs: int = 20) -> dict[str, Any]:
-    """RESCAL of PyKEEN on the CPU with its own defaults, and ours: filtered mean reciprocal rank and seconds."""
-    if pykeen is None:
-        raise CannotRunError("this benchmark needs an interpreter with PyKEEN: --pykeen PYTHON (pip install pykeen)")
-    train, validation, test = relatent.load_splits("codex-s")
-    with tempfile.TemporaryDirectory() as folder:
-        for name, facts in (("train", train), ("valid", validation), ("test", test)):
-            lines = ["\t".join(fact) for fact in facts.named()]
-            Path(folder, f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        task = json.dumps({"folder": folder, "epochs": epochs, "rank": RANK, "seed": seed})
-        watch = machine.Watch()
-        script = str(Path(__file__).with_name("pykeen_rescal.py"))
-        done = subprocess.run([pykeen, script, task], stdout=subprocess.PIPE, text=True, check=True)
-        theirs = json.loads(done.stdout.splitlines()[-1]) | {"machine": watch.stop()}
-    models = {
-        "RescalALS": relatent.RescalALS(RANK, random_state=seed),
-        "RescalLogit, exact": relatent.RescalLogit(RANK, 3.0, 3.0, method="exact", random_state=seed),
-        "RescalLogit, sampled": relatent.RescalLogit(RANK, 3.0, 3.0, method="sampled", random_state=seed),
-        "RescalLogit, sampled, as many passes": relatent.RescalLogit(
-            RANK,
-            3.0,
-            3.0,
-            method="sampled",
-            max_iter=-(-epochs * default_batches(train) // STEPS_PER_ROUND),
-            random_state=seed,
-        ),
-    }
-    ours = {}
-    for name, model in models.items():
-        watch = machine.Watch()
-        seconds, fitted = timed(partial(model.fit, train))
-        ranking = relatent.evaluate(fitted.factors_, test, known=[train, validation])
-        ours[name] = {
-            "optimises": {"RescalALS": "squared error over all cells"}.get(name, "Bernoulli likelihood over all cells"),
-            "fit_seconds": seconds,
-            "iterations": len(model.trace_),
-            "filtered_mrr": float(ranking.mrr),
-            "machine": watch.stop(),
-        }
-    return {"data": "codex-s", "rank": RANK, "PyKEEN": theirs, **ours}
 
 
 TASKS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"pass": _one_pass}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import time_plot
 from matplotlib import pyplot as plt
 
 from relatent.atomic_write import replacing
@@ -26,9 +27,9 @@ Each section is one run of `python benchmarks/run.py NAME --save`, which writes
 `python tools/build_benchmarks.py` makes this page from those files; no number is typed by hand.
 
 - Memory is the peak of a process that ran the measurement alone.
-- Peers work on the same facts, from the same start if they accept one, in turns on the same machine;
-  their results are compared as well as their times (PyKEEN, which optimises another objective, by
-  the ranks of test facts).
+- Peers work on the same facts, from the same start if they accept one, on the same machine, in turns
+  or each on cores of its own; their results are compared as well as their times (those that
+  optimise another objective by the ranks of test facts).
 - *Others* is the CPU time that other processes used meanwhile, as a share of the whole machine: the
   larger it is, the slower all times beside it are.
 """
@@ -38,7 +39,7 @@ def main() -> None:
     results = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in _files()}
     measured = {name: result for name, result in results.items() if "machine" in result and "results" in result}
     about = _about()
-    plots = [_on_a_gpu(measured), _growth(measured), _ranks(measured)]
+    plots = [_on_a_gpu(measured), time_plot.section(measured), _growth(measured), _ranks(measured)]
     page = [INTRODUCTION, _machine(measured), _at_a_glance(measured, about), *filter(None, plots), "## Each run\n"]
     page += [_details(name, measured[name], about) for name in about if name in measured and name not in TABLES]
     with replacing(DOCS / "benchmarks.md") as file:
@@ -139,14 +140,15 @@ def _number(value: Any) -> str:
     return f"{value:.3g}"
 
 
-TABLES = ("gpu-exact", "gpu-presets")  # runs with their own tables
+GPU_TABLES = ("gpu-exact", "gpu-presets")
+TABLES = (*GPU_TABLES, "time-to-quality")  # runs with their own tables
 
 
 def _on_a_gpu(results: dict[str, Result]) -> str:
     """Ranking quality of the presets, and time and memory of exact sums."""
-    if not all(name in results for name in TABLES):
+    if not all(name in results for name in GPU_TABLES):
         return ""
-    sums, presets = (results[name]["results"] for name in TABLES)
+    sums, presets = (results[name]["results"] for name in GPU_TABLES)
     commit = results["gpu-presets"]["commit"][:7]
     page = [
         f"## On a GPU\n\n{presets['device']}, commit `{commit}`.\n\n### gpu-presets\n",
