@@ -68,7 +68,7 @@ def modelled(name: str, size: int) -> float:
     (n, k, _), make = FITS[name]
     r, share, item = make().rank, (size - 1) / size, np.dtype(make().dtype).itemsize
     if name == "als":
-        return share * (item * n * r + 2 * 8 * (k + 1) * r * r)
+        return share * (item * n * r + 8 * (2 * k + 3) * r * r)
     gradient = 2 * share * (item * (n * r + k * r * r) + 8 * (k + 1))
     if name.startswith("logit, exact"):
         return gradient

@@ -236,7 +236,9 @@ def writes() -> dict[str, Callable[[Path], None]]:
     from relatent.plots.style import write_figure
 
     factors = relatent.Factors(np.ones((3, 2)), np.ones((1, 2, 2)), np.zeros(1), Names(["a", "b", "c"]), Names(["r"]))
-    state = AlsState(np.ones((3, 2)), np.ones((1, 2, 2)), np.zeros((2, 0)), 1.0, np.ones((3, 2)), np.ones((2, 2)))
+    state = AlsState(
+        np.ones((3, 2)), np.ones((1, 2, 2)), np.eye(2), np.zeros((2, 0)), 1.0, np.ones((3, 2)), np.ones((2, 2))
+    )
 
     def model(path: Path) -> None:
         with patch.object(model_file, "check_target"):  # the old content is not a model

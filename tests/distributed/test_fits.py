@@ -75,7 +75,7 @@ def test_a_step_sends_what_the_model_of_communication_says(name, together):
     item = np.dtype(estimator.dtype).itemsize
     sent, size = together[0][f"{name}/sent"], len(together)
     if name.startswith("als"):
-        wanted = ring(size, gathered=n * r * item, summed=(k + 1) * r * r * 8)
+        wanted = ring(size, gathered=n * r * item + r * r * 8, summed=(k + 1) * r * r * 8)
         np.testing.assert_allclose(sent, wanted, rtol=0.1)
     else:  # a line search may take several sums
         evaluations = sent / ring(size, summed=(n * r + k * r * r) * item + 8 * (k + 1))

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike, NDArray
 
-from ..arrays import Array, Ids, Matrix, Slices, Vector, product
+from ..arrays import ROWS_PER_BLOCK, Array, Ids, Matrix, Slices, Vector, product
 from . import compact_matrices as compact
 from .protocol import ADAM_EPSILON
 
@@ -21,6 +21,8 @@ MAX_SCORES = 1 << 25  # scores held at once
 BLOCK_NUMBERS = 1 << 17  # updated at once
 MIN_PARALLEL_NUMBERS = 1 << 21  # fewer are updated before a second thread has started
 FAST = {"contract", "reassoc", "nsz"}
+
+T = TypeVar("T")
 
 
 def dot(a: Vector, b: Vector) -> float:
@@ -105,8 +107,14 @@ class NumpyBackend:
     def matmul(self, x: Matrix, y: Matrix) -> Matrix:
         return x @ y
 
+    def tall_product(self, x: Matrix, y: Matrix) -> Matrix:
+        out = np.empty((len(x), y.shape[1]), np.result_type(x, y))
+        _in_blocks(lambda block: np.matmul(x[block], y, out=out[block]), len(x), x.shape[1])
+        return out
+
     def gram(self, A: Matrix) -> NDArray[Any]:
-        return product(A, A)
+        parts = _in_blocks(lambda block: product(A[block], A[block]), len(A), A.shape[1], ROWS_PER_BLOCK)
+        return sum(parts, np.zeros((A.shape[1], A.shape[1])))  # in this order, whatever the number of threads
 
     def softmax(self, S: Matrix) -> tuple[Matrix, Vector]:
         """Softmax along the last axis, overwriting S, and log Σ exp along it in float64."""
@@ -155,16 +163,14 @@ class NumpyBackend:
         _in_blocks(add, len(x), x[:1].size)
 
 
-def _in_blocks(update: Callable[[slice], None], length: int, width: int) -> None:
+def _in_blocks(update: Callable[[slice], T], length: int, width: int, rows: int = 0) -> list[T]:
     """Update arrays of `length` rows in blocks whose temporary arrays fit the cache; large arrays by all threads."""
-    rows = max(1, BLOCK_NUMBERS // max(width, 1))
+    rows = rows or max(1, BLOCK_NUMBERS // max(width, 1))
     blocks = [slice(low, low + rows) for low in range(0, length, rows)]
     if length * width < MIN_PARALLEL_NUMBERS:
-        for block in blocks:
-            update(block)
-    else:
-        with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-            list(pool.map(update, blocks))
+        return [update(block) for block in blocks]
+    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        return list(pool.map(update, blocks))
 
 
 NUMPY_BACKEND = NumpyBackend()  # float32

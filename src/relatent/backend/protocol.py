@@ -80,6 +80,9 @@ class Backend(Protocol):
     def matmul(self, x: Matrix, y: Matrix) -> Matrix:
         """x y, at the precision of scores."""
 
+    def tall_product(self, x: Matrix, y: Matrix) -> Matrix:
+        """x y for x of many rows, in the precision of the arrays."""
+
     def gram(self, A: Matrix) -> NDArray[Any]:
         """AᵀA in float64, in this machine's memory."""
 

@@ -182,6 +182,9 @@ class TorchBackend:
         with tf32(True):
             return x @ y
 
+    def tall_product(self, x: Tensor, y: Tensor) -> Tensor:
+        return x @ y
+
     def to_dtype(self, x: Tensor) -> Tensor:
         return x.float()
 

@@ -11,7 +11,8 @@ import scipy.sparse.linalg
 
 from ..arrays import Matrix, Slices, Vector
 from ..backend import gram_matrix as gram
-from ..cells.sparse.streamed import StreamedLayout, padded_width
+from ..cells.sparse.prefetch import LINE
+from ..cells.sparse.streamed import StreamedLayout
 from ..data.facts import Facts
 from ..data.shard import Shard
 from ..errors import InputError
@@ -67,11 +68,11 @@ def _exact_eigenvectors(S: Any, rank: int, random_state: int) -> Matrix:
 
 def eigenvectors_memory(facts: Facts, rank: int) -> int:
     """Approximate bytes that `eigenvectors` takes beyond the facts, including its result."""
-    n, single = facts.n_entities, np.dtype(np.float32)
+    n = facts.n_entities
     if not _is_large(n, rank):
         # S and what it is built from; the 2r + 1 vectors of ARPACK and its results
         return 45 * len(facts) + 8 * n * (5 * rank + 10)
-    width = padded_width(rank + OVERSAMPLING, single)
+    width = _n_vectors(rank)
     return 8 * len(facts) + 4 * n * (4 * width + rank)  # facts by object; Q, S Q, their successors, and Q padded
 
 
@@ -88,9 +89,9 @@ def _rough_eigenvectors(shard: Shard, rank: int, random_state: int) -> Matrix:
         shard = shard.map_facts(_with_positive_weight)
     workers, own = shard.workers, shard.entity_range
     rng = np.random.default_rng(random_state)
-    n, single = shard.n_entities, np.dtype(np.float32)
-    width = padded_width(rank + OVERSAMPLING, single)
-    layout = StreamedLayout(shard, width, single)
+    n = shard.n_entities
+    width = _n_vectors(rank)
+    layout = StreamedLayout(shard, width)
     Q: Matrix = rng.standard_normal((n, width), np.float32)
     for last in range(SUBSPACE_ROUNDS, -1, -1):
         Q = Q @ _orthogonaliser(workers.sum(gram.product(Q[own], Q[own])))
@@ -104,6 +105,11 @@ def _rough_eigenvectors(shard: Shard, rank: int, random_state: int) -> Matrix:
     lost = np.abs(values[chosen]) <= np.abs(values).max() * np.finfo(np.float32).eps  # S has fewer than r eigenvalues
     A[:, lost] = rng.standard_normal((n, int(lost.sum())), np.float32) / np.float32(np.sqrt(n))
     return A
+
+
+def _n_vectors(rank: int) -> int:
+    """The vectors of the subspace: in float32 a row fills its cache lines."""
+    return -(-4 * (rank + OVERSAMPLING) // LINE) * LINE // 4
 
 
 def _with_positive_weight(facts: Facts) -> Facts:

@@ -19,7 +19,7 @@ from ..data.facts import Facts
 from ..model.factors import Factors
 from ..model.relation_matrices import RelationMatrices
 from ..model.structure import Shared, nearest_parameters
-from .solvers.als import update_relations
+from .solvers.als import between, relation_inverse
 
 L2_RELATIONS = 1.0  # of the regression of a new relation; A of a fit has columns far longer than 1
 
@@ -106,4 +106,4 @@ def _regression(A: Matrix, facts: Facts, relations: Ids) -> Slices:
     if not len(relations):
         return M
     g, U = np.linalg.eigh(gram.product(A, A))
-    return update_relations(M, np.maximum(g, 0), U, L2_RELATIONS).R
+    return between(U, between(U.T, M, U) * relation_inverse(np.maximum(g, 0), L2_RELATIONS), U.T)

@@ -31,8 +31,10 @@ def visited(facts, A, R, n_threads):
 def sizes(request, monkeypatch):
     """Blocks, chunks and groups so small that every edge is met, and the usual ones."""
     if request.param == "small":
-        for name, value in (("CHUNK_BYTES", 60), ("BLOCK_BYTES", 400), ("MAX_KEPT_PRODUCTS", 0)):
+        for name, value in (("CHUNK_BYTES", 60), ("BLOCK_BYTES", 400)):
             monkeypatch.setattr(streamed, name, value)
+        for name in ("MAX_KEPT_PRODUCTS", "MIN_GROUP_ELEMENTS"):
+            monkeypatch.setattr(streamed, name, 0)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -74,10 +76,9 @@ def test_numbers_too_small_to_multiply_count_as_zero():
 
 def test_facts_are_sorted_by_object_and_then_by_subject():
     facts = random_facts(50, 3, 700)
-    for k, relation in enumerate(layout_of(facts, 2, "float32", 2).relations):
-        wanted = facts.triples[facts.triples[:, 1] == k][:, [2, 0]]
-        wanted = wanted[np.lexsort((wanted[:, 1], wanted[:, 0]))]
-        np.testing.assert_array_equal(np.stack([relation.backward.rows, relation.backward.columns], axis=1), wanted)
+    s, k, o = facts.triples.T
+    order, side = np.lexsort((s, o, k)), layout_of(facts, 2, "float32", 2).backward
+    np.testing.assert_array_equal(np.stack([side.rows, side.columns]), [o[order], s[order]])
 
 
 def test_relations_without_facts_and_one_entity_with_all_of_them():
@@ -90,10 +91,17 @@ def test_relations_without_facts_and_one_entity_with_all_of_them():
 
 
 @pytest.mark.parametrize(
-    ("r", "dtype", "width"), [(10, "float32", 16), (16, "float32", 16), (17, "float32", 32), (3, "float64", 8)]
+    ("r", "dtype", "width"), [(10, "float32", 16), (16, "float32", 16), (17, "float32", 17), (3, "float64", 4)]
 )
-def test_rows_begin_at_cache_lines(r, dtype, width):
-    wide = layout_of(random_facts(9, 1, 20), r, dtype, 1).prepare(np.ones((9, r), dtype))
-    assert wide.shape == (9, width)
-    assert wide.ctypes.data % 64 == 0
+def test_rows_touch_the_fewest_cache_lines(r, dtype, width):
+    wide = layout_of(random_facts(99, 1, 20), r, dtype, 1).prepare(np.ones((99, r), dtype))
+    assert wide.shape == (99, width)
+    first = wide.ctypes.data + wide.strides[0] * np.arange(99)
+    lines = (first + r * wide.itemsize - 1) // 64 - first // 64 + 1
+    assert lines.max() == -(-r * wide.itemsize // 64)
     assert wide[:, :r].all()
+
+
+def test_a_matrix_is_multiplied_by_another_one_on_the_way():
+    A, U = np.random.default_rng(0).normal(size=(99, 5)), np.random.default_rng(1).normal(size=(5, 5))
+    np.testing.assert_allclose(layout_of(random_facts(99, 1, 20), 5, "float64").prepare(A, U)[:, :5], A @ U, rtol=1e-12)

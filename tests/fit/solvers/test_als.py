@@ -7,7 +7,7 @@ import pytest
 
 from reference_sums import squared
 from relatent.backend.numpy_backend import NumpyBackend
-from relatent.cells.sparse import grouped, layout
+from relatent.cells.sparse import grouped, layout, streamed
 from relatent.cells.sparse.by_row import RowLayout
 from relatent.cells.sparse.grouped import GroupedLayout
 from relatent.cells.sparse.streamed import StreamedLayout
@@ -125,7 +125,7 @@ def test_the_relation_update_never_raises_the_objective(options, seed):
     V = np.zeros((3, 0 if facts.attributes is None else facts.attributes.shape[1]))
     before = objective(facts, A, R, V)
     for _ in range(5):
-        state = solver.visit(A, R, V)
+        state = solver.visit(A, R, np.eye(3), V)
         R, V = state.R, state.V
         assert state.objective <= before * (1 + 1e-12)
         before = state.objective
@@ -139,7 +139,7 @@ def test_a_fit_ends_where_the_gradient_of_the_stated_objective_is_zero(options):
     state = solver.start(random_start(facts, 2))
     for _ in range(4000):
         state = solver.step(state)
-    A, R, V = state[:3]
+    A, R, V = state.A, state.R, state.V
     assert np.abs(all_scores(A, R)).max() > 0.05, "the world must not be shrunk away"
     X, W = dense_tensors(facts)
     D = 2 * W * (all_scores(A, R) - X)
@@ -159,7 +159,7 @@ def test_weighted_relations_settle_at_weighted_least_squares():
     solver = solver_of(facts, 2)
     state = solver.start(random_start(facts, 2))
     for _ in range(1000):
-        state = solver.visit(*state[:3])  # A stands still
+        state = solver.visit(*state[:4])  # A stands still
     X, W = dense_tensors(facts)
     pairs = np.einsum("ip,jq->ijpq", state.A, state.A).reshape(64, 4)
     for k in range(2):
@@ -280,7 +280,7 @@ def test_masked_cells_of_a_world_of_known_rank_are_filled_in():
     state = solver.start(random_start(facts, 3))
     for _ in range(300):
         state = solver.step(state)
-    theta = all_scores(*state[:2])[cells[:, 1], cells[:, 0], cells[:, 2]]
+    theta = all_scores(state.A, state.R)[cells[:, 1], cells[:, 0], cells[:, 2]]
     np.testing.assert_allclose(theta, facts.contains(cells), atol=0.1)
 
 
@@ -299,7 +299,7 @@ def test_attributes_pull_an_entity_without_facts_to_those_like_it():
         state = solver.start(random_start(facts, 2))
         for _ in range(300):
             state = solver.step(state)
-        theta = all_scores(*state[:2])[0]
+        theta = all_scores(state.A, state.R)[0]
         np.testing.assert_allclose([theta[10, 7], theta[3, 10]], wanted, atol=0.15)
 
 
@@ -310,8 +310,9 @@ def test_attributes_pull_an_entity_without_facts_to_those_like_it():
 def test_large_relations_are_visited_one_by_one_to_the_same_end(monkeypatch, attributes):
     facts = random_facts(30, 3, 400, attributes=attributes)
     wanted = fitted(facts)
-    monkeypatch.setattr(layout, "MIN_STREAMED_FACTS", 0)
-    assert type(solver_of(facts, 3).layout) is StreamedLayout
+    monkeypatch.setattr(streamed, "MAX_KEPT_PRODUCTS", 0)
+    monkeypatch.setattr(streamed, "MIN_GROUP_ELEMENTS", 0)
+    assert len(solver_of(facts, 3).layout.blocks) == 3
     got = fitted(facts)
     assert relative_error(all_scores(got.A, got.R), all_scores(wanted.A, wanted.R)) < 1e-9
     assert got.objective == pytest.approx(wanted.objective, rel=1e-12)
@@ -368,7 +369,7 @@ def test_a_sweep_leaves_the_state_it_started_from_alone():
     state = solver.step(solver.start(random_start(facts, 3)))
     before = [np.array(part) for part in state]
     solver.step(state)
-    solver.visit(*state[:3])
+    solver.visit(*state[:4])
     for part, old in zip(state, before, strict=True):
         np.testing.assert_array_equal(part, old)
 
@@ -383,7 +384,7 @@ def test_a_sweep_leaves_the_state_it_started_from_alone():
 def test_a_fit_takes_the_memory_that_is_announced(monkeypatch, large, options, rank):
     facts = random_facts(40_000, 4, 100_000, **options)
     if large:
-        monkeypatch.setattr(layout, "MIN_STREAMED_FACTS", 0)
+        monkeypatch.setattr(streamed, "MIN_GROUP_ELEMENTS", 0)
     start = random_start(facts, rank).astype(np.float32)
     solver_of(facts, rank, dtype="float32").start(start)  # compiled and loaded
     wanted = layout.layout_bytes(facts, rank, "float32")
@@ -441,4 +442,5 @@ def test_scores_in_small_chunks_give_the_same_sums(monkeypatch):
 def test_non_empty_rows_are_swept_alone_where_few_rows_have_cells():
     many_relations, dense = random_facts(30, 40, 200), random_facts(30, 2, 600)
     assert type(solver_of(many_relations, 3).layout) is RowLayout
-    assert type(solver_of(dense, 3).layout) is GroupedLayout
+    assert type(solver_of(dense, 3).layout) is StreamedLayout
+    assert type(solver_of(random_facts(30, 2, 600, unobserved=9), 3).layout) is GroupedLayout

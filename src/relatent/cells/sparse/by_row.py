@@ -167,8 +167,6 @@ class RowLayout:
     summed by entity, give Σ_k S_k A R_kᵀ + S_kᵀ A R_k.
     """
 
-    updates = (slice(None),)
-
     def __init__(self, shard: Shard, backend: Backend):
         self.backend, self.own, self._workers = backend, shard.entity_range, shard.workers
         self.relations, self.uniform = slice(0, shard.n_relations), shard.has_uniform_weights
@@ -185,9 +183,9 @@ class RowLayout:
         """Listed cells by subject and by object; None if every cell has weight 1."""
         return None if self.uniform else (self.by_subject, self.by_object)
 
-    def prepare(self, A: Matrix) -> Matrix:
-        """A itself."""
-        return A
+    def prepare(self, A: Matrix, U: Matrix) -> Matrix:
+        """A U."""
+        return self.backend.tall_product(A, self.backend.to_dtype(U))
 
     def project(self, A: Matrix, values: Vector | None) -> tuple[Slices, Matrix]:
         """AᵀS_kA in float64, over all workers, and the rows of S_k A."""

@@ -69,8 +69,6 @@ class RelationGroup:
     forward: CompressedRows  # S_k
     backward: CompressedRows  # S_kᵀ
 
-    updates = (slice(None),)
-
     @property
     def weighted(self) -> tuple[GroupCells, GroupCells] | None:
         """Listed cells by subject and by object; None if every cell has weight 1."""
@@ -102,9 +100,9 @@ class GroupedLayout:
         k = shard.n_relations
         self.blocks = [_group(shard, slice(first, min(first + together, k)), dtype) for first in range(0, k, together)]
 
-    def prepare(self, A: Matrix) -> Matrix:
-        """A itself."""
-        return A
+    def prepare(self, A: Matrix, U: Matrix) -> Matrix:
+        """A U."""
+        return A @ U.astype(A.dtype)
 
 
 def _group(shard: Shard, relations: slice, dtype: DTypeLike) -> RelationGroup:

@@ -1,7 +1,7 @@
 """Products X_k A and X_kᵀ A of the sparse relation matrices, behind one protocol with three implementations.
 
-`GroupedLayout` multiplies several small relations at once, `StreamedLayout` large relations one after another, and
-`RowLayout` only the rows (relation, entity) that have cells; it also runs on a GPU. `choose_layout` picks one.
+`StreamedLayout` is the fastest where every cell has weight 1, `GroupedLayout` takes weights and unobserved cells, and
+`RowLayout` is for graphs where few rows (relation, entity) have cells; it also runs on a GPU. `choose_layout` chooses.
 
 The products are those of matrices S_k with a value at each listed cell (fact or unobserved cell). Without weights and
 unobserved cells S_k = X_k.
@@ -27,7 +27,6 @@ from .products import CellValues
 from .streamed import StreamedLayout
 
 MAX_FILLED_ROWS = 1 / 4  # use only non-empty (relation, entity) rows when at most this fraction has listed cells
-MIN_STREAMED_FACTS = 1 << 20  # from here on gathering rows of A costs more than calls per relation
 ROW_BYTES_PER_CELL = 200  # ids, orders and weights of both sides, and the arrays that sort them
 
 
@@ -57,10 +56,6 @@ class RelationBlock(Protocol):
         """Their range."""
 
     @property
-    def updates(self) -> Sequence[slice]:
-        """Ranges within the block whose R_k are updated together."""
-
-    @property
     def weighted(self) -> tuple[WeightedCells, WeightedCells] | None:
         """Listed cells by subject and by object; None if every cell has weight 1."""
 
@@ -86,15 +81,15 @@ class SparseLayout(Protocol):
     def blocks(self) -> Sequence[RelationBlock]:
         """All relations, in order."""
 
-    def prepare(self, A: Matrix) -> Matrix:
-        """A in the form that the methods of the blocks take."""
+    def prepare(self, A: Matrix, U: Matrix) -> Matrix:
+        """A U, for a square U in float64, in the form that the methods of the blocks take as A."""
 
 
 def choose_layout(shard: Shard, rank: int, backend: Backend) -> SparseLayout:
     """The fastest layout for these facts."""
     if not isinstance(backend, NumpyBackend) or _has_few_rows(shard):
         return RowLayout(shard, backend)
-    if _is_large(shard, rank):
+    if shard.has_uniform_weights:
         return StreamedLayout(shard, rank, backend.dtype)
     return GroupedLayout(shard, rank, backend.dtype)
 
@@ -106,7 +101,7 @@ def layout_bytes(facts: Facts, rank: int, dtype: DTypeLike) -> int:
     if _has_few_rows(shard):
         return ROW_BYTES_PER_CELL * cells + item * rank * (3 * cells + 6 * n) + 8 * 6 * k * rank * rank
     states = item * 4 * n * rank + 8 * 3 * k * rank * rank  # A, F and R before and after a sweep
-    if _is_large(shard, rank):
+    if shard.has_uniform_weights:
         return states + streamed.layout_bytes(facts, rank, dtype) + 16 * min(n, ROWS_PER_BLOCK) * rank
     return states + grouped.layout_bytes(facts, rank, dtype)
 
@@ -114,9 +109,3 @@ def layout_bytes(facts: Facts, rank: int, dtype: DTypeLike) -> int:
 def _has_few_rows(shard: Shard) -> bool:
     """Whether most rows (relation, entity) have no listed cell, as in a graph with many relations."""
     return shard.n_listed <= MAX_FILLED_ROWS * shard.n_entities * shard.n_relations
-
-
-def _is_large(shard: Shard, rank: int) -> bool:
-    """Whether the facts or the products X_k A are large enough to visit relations one after another."""
-    large = 2 * shard.n_entities * rank > grouped.MAX_GROUP_ELEMENTS or shard.n_facts > MIN_STREAMED_FACTS
-    return shard.has_uniform_weights and large

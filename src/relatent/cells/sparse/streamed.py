@@ -1,24 +1,27 @@
-"""Sparse products of large relations, one relation after another; memory access decides the speed.
+"""Sparse products of relations without weights; memory access decides the speed.
 
 Reading one row of A from a random place (a gather) per fact is the dominant cost. Hence:
 
-- values are not stored: a relation is its sorted subject and object columns, once by subject (a view of the facts)
+- values are not stored: the facts are their sorted subject and object columns, once by subject (a view of the facts)
   and once by object;
-- rows of A are padded to whole cache lines and prefetched PREFETCH_ROWS ahead, so that many loads are in flight;
+- rows of A begin where they touch the fewest cache lines and are prefetched PREFETCH_ROWS ahead, so that many loads are
+  in flight;
 - rows of X_k without facts are skipped, and the rows gathered for R_k are kept for A: one gather per direction and
   sweep;
 - BLAS multiplies the gathered rows in chunks that are still in the first-level cache: 6 ns per row at rank 10, where a
   compiled loop took 35 to 48;
-- A and the sums F for the next A are cut into blocks of entities that fit the cache. A group of relations adds to a
-  block of F in both directions before the next block; one thread owns a block, so the order of the sums does not
-  depend on the number of threads.
+- A and the sums F for the next A are cut into blocks of entities that fit the cache. One compiled call adds a group of
+  relations to a block of F in both directions; one thread owns a block, so the order of the sums does not depend on the
+  number of threads.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
+from math import gcd
 from typing import Any, NamedTuple
 
 import numba
@@ -26,7 +29,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike, NDArray
 
-from ...arrays import Ids, Matrix, Slices, Vector
+from ...arrays import Ids, Matrix, Slices, Vector, read_only
 from ...data.facts import Facts
 from ...data.shard import Shard
 from ...distributed.workers import Workers
@@ -35,23 +38,26 @@ from .products import CellValues
 
 CHUNK_BYTES = 32 << 10  # of the rows of X_k A multiplied at once: they fit the first-level cache
 BLOCK_BYTES = 2 << 20  # of F: stays in a core's cache while a group of relations adds to it
+MIN_BLOCKS = 16  # where entities suffice, so that threads end together
+MIN_BLOCK_ROWS = 32  # fewer rows are multiplied slowly
 MAX_KEPT_PRODUCTS = 2  # of X_k A for a group of relations, in multiples of the size of A
+MIN_GROUP_ELEMENTS = 1 << 22  # of X_k A that a group may have in any case
 
 
 class SortedFacts(NamedTuple):
-    """The facts of one relation sorted by row, and where each block of entities begins."""
+    """The facts of all relations sorted by relation and row, and where each block of entities begins."""
 
-    rows: Ids  # (m,) sorted
+    rows: Ids  # (m,)
     columns: Ids  # (m,)
-    cuts: list[int]  # (blocks + 1,) facts before each block
-    firsts: list[int]  # (blocks + 1,) rows with facts before each block
+    cuts: NDArray[np.int64]  # (K, blocks + 1) facts before each block
+    firsts: NDArray[np.int64]  # (K, blocks + 1) rows with facts before each block, those of relations before k included
 
 
-class StreamedRelation(NamedTuple):
-    """One X_k, by subject and by object."""
+class KeptRows(NamedTuple):
+    """The non-empty rows of X_k A of a group of relations."""
 
-    forward: SortedFacts
-    backward: SortedFacts
+    ids: Ids  # (m,) entity of each row
+    rows: Matrix  # (m, r)
 
 
 class StreamedLayout:
@@ -59,83 +65,52 @@ class StreamedLayout:
 
     def __init__(self, shard: Shard, rank: int, dtype: DTypeLike = np.float32, n_threads: int | None = None):
         self.n, self.rank, self.dtype, self.own = shard.n_entities, rank, np.dtype(dtype), shard.entity_range
-        size = max(1, BLOCK_BYTES // (rank * self.dtype.itemsize))
-        height = self.own.stop - self.own.start
-        self.edges = np.append(np.arange(0, height, size), height)
-        self._chunk = max(1, CHUNK_BYTES // (4 * rank))  # rows
-        self._all_edges = np.append(np.arange(0, self.n, size), self.n)
+        self.edges = _block_edges(self.own.stop - self.own.start, rank, self.dtype)
+        self._all_edges = _block_edges(self.n, rank, self.dtype)
+        self.chunk = max(1, CHUNK_BYTES // (rank * self.dtype.itemsize))  # rows
         self._pool = ThreadPoolExecutor(n_threads or numba.get_num_threads())
-        rows, columns = np.empty((2, len(shard.facts_by_object)), np.int32)  # by object
-        relation = partial(_relation, shard, self.edges, rows, columns)
-        self.relations = list(self._pool.map(relation, range(shard.n_relations)))
-        filled = np.array([relation.forward.firsts[-1] for relation in self.relations], np.int64)
-        groups = _groups(shard.workers.sum(filled), MAX_KEPT_PRODUCTS * self.n)
-        self.blocks = [StreamedBlock(self, group, shard.workers) for group in groups]
+        self.forward, self.backward = (_sorted_facts(shard, by, self.edges, self._pool) for by in (False, True))
+        filled = np.diff(self.forward.firsts[:, [0, -1]]).ravel()
+        most = max(MAX_KEPT_PRODUCTS * self.n, MIN_GROUP_ELEMENTS // rank)
+        self.blocks = [StreamedBlock(self, group, shard.workers) for group in _groups(shard.workers.sum(filled), most)]
         # buffers are reused between sweeps: fresh memory pages cost more than writing to them
-        self._buffer: Matrix = np.empty((0, rank), self.dtype)
+        self._kept = KeptRows(np.empty(0, np.int32), np.empty((0, rank), self.dtype))
         self._padded = _aligned(self.n, padded_width(rank, self.dtype), self.dtype)
 
-    def _n_rows(self, k: int) -> int:
-        return self.relations[k].forward.firsts[-1]
+    def kept(self) -> KeptRows:
+        """Memory for the non-empty rows of X_k A of any group; the next group overwrites it."""
+        if not len(self._kept.ids):
+            largest = max(block.n_rows for block in self.blocks)
+            self._kept = KeptRows(np.empty(largest, np.int32), np.zeros((largest, self.rank), self.dtype))
+        return self._kept
 
-    def buffers(self, group: range) -> list[Matrix]:
-        """Memory for the non-empty rows of X_k A of each relation; the next group overwrites it."""
-        edges = np.cumsum([0, *(self._n_rows(k) for k in group)])
-        if not len(self._buffer):
-            largest = max(sum(self._n_rows(k) for k in block.group) for block in self.blocks)
-            self._buffer = np.empty((largest, self.rank), self.dtype)
-        return [self._buffer[low:high] for low, high in pairwise(edges.tolist())]
+    def each_block(self, work: Callable[[int], None], edges: NDArray[np.int64] | None = None) -> None:
+        """Call `work` with the number of each block of entities, on all threads."""
+        n = len(self.edges if edges is None else edges) - 1
+        if n == 1:
+            work(0)
+        else:
+            list(self._pool.map(work, range(n)))
 
-    def prepare(self, A: Matrix) -> Matrix:
-        """A with rows padded to whole cache lines; the next call overwrites it."""
+    def prepare(self, A: Matrix, U: Matrix | None = None) -> Matrix:
+        """A U, or A, with rows that touch few cache lines; the next call overwrites it."""
+        U = None if U is None else U.astype(self.dtype)
 
         def work(block: int) -> None:
             at = slice(self._all_edges[block], self._all_edges[block + 1])
-            self._padded[at, : self.rank] = _flush_tiny(A[at])
+            self._padded[at, : self.rank] = _flush_tiny(A[at] if U is None else A[at] @ U)
 
-        list(self._pool.map(work, range(len(self._all_edges) - 1)))
+        self.each_block(work, self._all_edges)
         return self._padded
-
-    def project(self, k: int, A: Matrix, Y: Matrix) -> Matrix:
-        """This worker's part of AᵀX_kA in float64, (r, r), for prepared A; writes the rows of X_k A to Y."""
-        side, A_own = self.relations[k].forward, A[self.own]
-        products = np.zeros((len(self.edges) - 1, self.rank, self.rank))
-
-        def work(block: int) -> None:
-            low, high = side.cuts[block], side.cuts[block + 1]
-            if low < high:
-                part = low, high, self._chunk
-                _project(side.rows, side.columns, part, A, A_own, Y[side.firsts[block] :], products[block])
-
-        list(self._pool.map(work, range(len(products))))
-        total: Matrix = products.sum(axis=0)
-        return total
-
-    def add_right_side(self, group: range, F: Matrix, A: Matrix, R: Slices, Y: list[Matrix]) -> None:
-        """F += X_k A R_kᵀ + X_kᵀ A R_k over a group of relations, for prepared A and the Y from `project`."""
-        R = _flush_tiny(R.astype(self.dtype))
-        pairs = [(np.ascontiguousarray(R_k.T), np.ascontiguousarray(R_k)) for R_k in R]
-
-        def work(block: int) -> None:
-            for k, Y_k, (R_t, R_k) in zip(group, Y, pairs, strict=True):
-                there, back = self.relations[k]
-                part = there.cuts[block], there.cuts[block + 1], self._chunk
-                _spread(there.rows, part, Y_k[there.firsts[block] :], R_t, F)
-                part = back.cuts[block], back.cuts[block + 1], self._chunk
-                _pull(back.rows, back.columns, part, A, R_k, F)
-
-        list(self._pool.map(work, range(len(self.edges) - 1)))
 
     def neighbours(self, A: Matrix, F: Matrix) -> None:
         """F += Σ_k (X_k + X_kᵀ) A, for prepared A and the rows of F that this worker owns."""
 
         def work(block: int) -> None:
-            for relation in self.relations:
-                for side in relation:
-                    part = side.cuts[block], side.cuts[block + 1], self._chunk
-                    _collect(side.rows, side.columns, part, A, F)
+            for side in (self.forward, self.backward):
+                _collect(side, (block, 0, len(side.cuts), self.chunk), A, F)
 
-        list(self._pool.map(work, range(len(self.edges) - 1)))
+        self.each_block(work)
 
 
 class StreamedBlock:
@@ -144,21 +119,42 @@ class StreamedBlock:
     weighted = None  # every cell has weight 1
 
     def __init__(self, layout: StreamedLayout, group: range, workers: Workers):
-        self.layout, self.group, self._workers = layout, group, workers
+        self.layout, self._workers = layout, workers
         self.relations = slice(group.start, group.stop)
-        self.updates = [slice(place, place + 1) for place in range(len(group))]
+        firsts = layout.forward.firsts[self.relations]
+        self.n_rows = int(firsts[-1, -1] - firsts[0, 0])
 
-    def project(self, A: Matrix, values: Vector | None) -> tuple[Slices, list[Matrix]]:
+    def _part(self, block: int) -> tuple[int, int, int, int]:
+        return block, self.relations.start, self.relations.stop, self.layout.chunk
+
+    def project(self, A: Matrix, values: Vector | None) -> tuple[Slices, KeptRows]:
         """AᵀX_kA in float64, over all workers, and the non-empty rows of X_k A."""
-        XA = self.layout.buffers(self.group)
-        M = np.stack([self.layout.project(k, A, Y) for k, Y in zip(self.group, XA, strict=True)])
-        return self._workers.sum(M), XA
+        layout, kept = self.layout, self.layout.kept()
+        n, r = self.relations.stop - self.relations.start, layout.rank
+        products = np.zeros((len(layout.edges) - 1, n, r, r))
+        A_own = A[layout.own]
+        layout.each_block(lambda block: _project(layout.forward, self._part(block), A, A_own, kept, products[block]))
+        return self._workers.sum(products[0] if len(products) == 1 else products.sum(axis=0)), kept
 
     def add_right_side(
-        self, F: Matrix, A: Matrix, R: Slices, SA: list[Matrix], values: CellValues, low_rank: Matrix | None
+        self, F: Matrix, A: Matrix, R: Slices, SA: KeptRows, values: CellValues, low_rank: Matrix | None
     ) -> None:
         """F += Σ_k X_k A R_kᵀ + X_kᵀ A R_k."""
-        self.layout.add_right_side(self.group, F, A, R, SA)
+        layout, R = self.layout, _flush_tiny(R.astype(self.layout.dtype))
+        R_t = np.ascontiguousarray(R.swapaxes(1, 2))
+
+        def work(block: int) -> None:
+            _spread(layout.forward, self._part(block), SA, R_t, F)
+            _pull(layout.backward, self._part(block), A, R, F)
+
+        layout.each_block(work)
+
+
+def _block_edges(n: int, rank: int, dtype: np.dtype[Any]) -> NDArray[np.int64]:
+    """Where blocks of n entities begin, and n; blocks have at least r / 2 rows, as each one has a sum of r × r."""
+    by_memory = -(-n * rank * dtype.itemsize // BLOCK_BYTES)
+    count = max(by_memory, min(MIN_BLOCKS, n // max(MIN_BLOCK_ROWS, rank // 2)), 1)
+    return np.linspace(0, n, count + 1).astype(np.int64)
 
 
 def _groups(n_rows: NDArray[np.int64], max_rows: int) -> list[range]:
@@ -174,18 +170,22 @@ def _groups(n_rows: NDArray[np.int64], max_rows: int) -> list[range]:
 
 
 def layout_bytes(facts: Facts, rank: int, dtype: DTypeLike) -> int:
-    """Approximate memory: facts by object, padded A, X_k A of a group; each relation is sorted in a thread."""
+    """Approximate memory: facts by object; A, X_k A and AᵀX_kA of a group; each relation is sorted in a thread."""
     n, kind, counts = facts.n_entities, np.dtype(dtype), facts.counts()
     rows = n * -np.expm1(-counts / n)  # non-empty rows if facts are spread evenly
-    products = min(max(MAX_KEPT_PRODUCTS * n, rows.max(initial=0)), rows.sum()) * rank
-    by_object = 8 * len(facts)
+    kept = min(max(MAX_KEPT_PRODUCTS * n, MIN_GROUP_ELEMENTS // rank, rows.max(initial=0)), rows.sum())
+    sums = 8 * len(_block_edges(n, rank, kind)) * rank * rank * len(rows) * kept / max(rows.sum(), 1)
+    sweep = kind.itemsize * n * padded_width(rank, kind) + (kind.itemsize * rank + 4) * kept + sums
     sorting = 24 * int(counts.max(initial=0)) * numba.get_num_threads()
-    return int(by_object + max(sorting, kind.itemsize * (n * padded_width(rank, kind) + products)))
+    return int(8 * len(facts) + max(sorting, sweep))
 
 
 def padded_width(rank: int, dtype: np.dtype[Any]) -> int:
-    """Elements in the whole cache lines that hold a row."""
-    return -(-rank * dtype.itemsize // LINE) * LINE // dtype.itemsize
+    """The least number of elements per row, from the rank on, for which every row touches the fewest cache lines."""
+    width = rank
+    while (width * dtype.itemsize - 1) % LINE + 1 > gcd(width * dtype.itemsize, LINE):
+        width += 1
+    return width
 
 
 def _aligned(n: int, width: int, dtype: np.dtype[Any]) -> Matrix:
@@ -200,58 +200,68 @@ def _flush_tiny(values: Slices) -> Slices:
     return np.where(np.abs(values) < least, values.dtype.type(0), values)
 
 
-def _relation(shard: Shard, edges: NDArray[np.int64], rows: Ids, columns: Ids, k: int) -> StreamedRelation:
-    """One relation by subject, as the facts are sorted, and by object, sorted into its part of rows and columns."""
-    first = shard.entity_range.start
-    s, o = _pairs(shard.facts, k)
-    forward = _side(s - np.int32(first) if first else s, o, edges)
-    at = slice(shard.facts_by_object.starts[k], shard.facts_by_object.starts[k + 1])
-    s, o = _pairs(shard.facts_by_object, k)
-    both = np.sort(((o.astype(np.int64) - first) << 32) | s)  # several times faster than argsort and two gathers
+def _sorted_facts(shard: Shard, by_object: bool, edges: NDArray[np.int64], pool: ThreadPoolExecutor) -> SortedFacts:
+    """All relations by subject, as the facts are sorted, or by object."""
+    facts, first = (shard.facts_by_object if by_object else shard.facts), shard.entity_range.start
+    rows, columns = facts.subjects, facts.objects
+    if by_object:
+        rows, columns = np.empty((2, len(facts)), np.int32)
+        list(pool.map(partial(_sort_by_object, facts, first, rows, columns), range(facts.n_relations)))
+    elif first:
+        rows = rows - np.int32(first)
+    bounds = [slice(*bound) for bound in pairwise(facts.starts.tolist())]
+    marks = list(pool.map(lambda at: _marks(rows[at], edges), bounds))
+    cuts, firsts = (np.array(part, np.int64).reshape(len(bounds), len(edges)) for part in zip(*marks, strict=True))
+    before = np.concatenate([[0], np.cumsum(firsts[:-1, -1])])[:, None]
+    cuts += np.array([at.start for at in bounds])[:, None]
+    return SortedFacts(read_only(rows), read_only(columns), cuts, firsts + before)
+
+
+def _sort_by_object(facts: Facts, first: int, rows: Ids, columns: Ids, k: int) -> None:
+    """Sort one relation into its part of rows and columns."""
+    at = slice(facts.starts[k], facts.starts[k + 1])
+    o, s = facts.objects[at].astype(np.int64), facts.subjects[at]
+    both = np.sort(((o - first) << 32) | s)  # several times faster than argsort and two gathers
     rows[at] = both >> 32
     columns[at] = both & 0xFFFFFFFF
-    return StreamedRelation(forward, _side(rows[at], columns[at], edges))
 
 
-def _pairs(facts: Facts, k: int) -> tuple[Ids, Ids]:
-    at = slice(facts.starts[k], facts.starts[k + 1])
-    return facts.subjects[at], facts.objects[at]
-
-
-def _side(rows: Ids, columns: Ids, edges: NDArray[np.int64]) -> SortedFacts:
+def _marks(rows: Ids, edges: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Facts, and rows with facts, before each block."""
     cuts = np.searchsorted(rows, edges)
     is_new = np.ones(len(rows), bool)
     np.not_equal(rows[1:], rows[:-1], out=is_new[1:])
-    firsts = np.concatenate([[0], np.cumsum([np.count_nonzero(part) for part in np.split(is_new, cuts[1:-1])])])
-    return SortedFacts(rows, columns, cuts.tolist(), firsts.tolist())
+    counts = [np.count_nonzero(part) for part in np.split(is_new, cuts[1:-1])]
+    return cuts, np.concatenate([[0], np.cumsum(counts)])
 
 
-# --- the inner loops, over a part (first fact, end, rows of a chunk); compiled for one rank they are no faster
+# --- the inner loops, over a part (block, first relation, end, rows of a chunk); compiled for one rank no faster
 
 FAST = {"contract", "nsz"}
 
 
 @njit(inline="always")
-def _gather(rows, columns, c, high, A, Y, ids):  # type: ignore[no-untyped-def]
-    """Up to len(Y) rows of X A from fact c on; returns their number and the next fact."""
-    rank = Y.shape[1]
-    n = 0
-    bytes_of_row = rank * A.itemsize
-    while c < high and n < len(Y):
-        i = rows[c]
-        y = Y[n]
+def _gather(side, c, high, A, Y, ids):  # type: ignore[no-untyped-def]
+    """Up to len(Y) rows of X A from fact c on; returns their number and the next fact. What is in Y must be finite.
+
+    Whether a fact begins a row is a factor and not a branch: one that cannot be predicted costs as much as a gather.
+    """
+    rows, columns, rank = side.rows, side.columns, Y.shape[1]
+    n, last, bytes_of_row = np.int64(0), np.int64(-1), rank * A.itemsize
+    while c < high:
+        i = np.int64(rows[c])
+        is_new = np.int64(i != last)
+        if n + is_new > len(Y):
+            break
+        n += is_new
+        coming = columns[min(c + PREFETCH_ROWS, high - 1)]
+        for byte in range(0, bytes_of_row, LINE):
+            prefetch(A, np.int64(coming), np.int64(byte))  # type: ignore[call-arg]
+        a, y, kept = A[columns[c]], Y[n - 1], A.dtype.type(1 - is_new)
         for p in range(rank):
-            y[p] = 0
-        while c < high and rows[c] == i:
-            coming = columns[min(c + PREFETCH_ROWS, high - 1)]
-            for byte in range(0, bytes_of_row, LINE):
-                prefetch(A, np.int64(coming), np.int64(byte))  # type: ignore[call-arg]
-            a = A[columns[c]]
-            for p in range(rank):
-                y[p] += a[p]
-            c += 1
-        ids[n] = i
-        n += 1
+            y[p] = kept * y[p] + a[p]
+        ids[n - 1] = last = i
+        c += 1
     return n, c
 
 
@@ -266,58 +276,58 @@ def _add_rows(F, ids, more):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
-def _project(rows, columns, part, A, A_own, Y, product):  # type: ignore[no-untyped-def]
-    (low, high, chunk), rank = part, len(product)
-    ids, own = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
-    added = np.empty((rank, rank), A.dtype)
-    c, done = low, 0
-    while c < high:
-        n, c = _gather(rows, columns, c, high, A, Y[done : done + chunk], ids)
-        for row in range(n):
-            a = A_own[ids[row]]
+def _project(side, part, A, A_own, kept, products):  # type: ignore[no-untyped-def]
+    (block, first, stop, chunk), rank = part, products.shape[2]
+    own, added = np.empty((chunk, rank), A.dtype), np.empty((rank, rank), A.dtype)
+    for k in range(first, stop):
+        product = products[k - first]
+        c, high = side.cuts[k, block], side.cuts[k, block + 1]
+        done = side.firsts[k, block] - side.firsts[first, 0]
+        while c < high:
+            Y, ids = kept.rows[done : done + chunk], kept.ids[done : done + chunk]
+            n, c = _gather(side, c, high, A, Y, ids)
+            for row in range(n):
+                a = A_own[ids[row]]
+                for p in range(rank):
+                    own[row, p] = a[p]
+            np.dot(own[:n].T, Y[:n], added)
             for p in range(rank):
-                own[row, p] = a[p]
-        np.dot(own[:n].T, Y[done : done + n], added)
-        for p in range(rank):
-            for q in range(rank):
-                product[p, q] += added[p, q]
-        done += n
+                for q in range(rank):
+                    product[p, q] += added[p, q]
+            done += n
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
-def _spread(rows, part, Y, R, F):  # type: ignore[no-untyped-def]
-    (low, high, chunk), rank = part, F.shape[1]
-    ids, made = np.empty(chunk, np.int64), np.empty((chunk, rank), F.dtype)
-    c, done = low, 0
-    while c < high:
-        n = 0
-        while c < high and n < chunk:
-            ids[n] = rows[c]
-            n += 1
-            while c < high and rows[c] == ids[n - 1]:
-                c += 1
-        np.dot(Y[done : done + n], R, made[:n])
-        _add_rows(F, ids, made[:n])
-        done += n
+def _spread(side, part, kept, R, F):  # type: ignore[no-untyped-def]
+    (block, first, stop, chunk), rank = part, F.shape[1]
+    made = np.empty((chunk, rank), F.dtype)
+    for k in range(first, stop):
+        low, high = side.firsts[k, block] - side.firsts[first, 0], side.firsts[k, block + 1] - side.firsts[first, 0]
+        for done in range(low, high, chunk):
+            n = min(chunk, high - done)
+            np.dot(kept.rows[done : done + n], R[k - first], made[:n])
+            _add_rows(F, kept.ids[done : done + n], made[:n])
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
-def _pull(rows, columns, part, A, R, F):  # type: ignore[no-untyped-def]
-    (low, high, chunk), rank = part, F.shape[1]
-    ids, Y = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
+def _pull(side, part, A, R, F):  # type: ignore[no-untyped-def]
+    (block, first, stop, chunk), rank = part, F.shape[1]
+    ids, Y = np.empty(chunk, np.int32), np.zeros((chunk, rank), A.dtype)
     made = np.empty((chunk, rank), A.dtype)
-    c = low
-    while c < high:
-        n, c = _gather(rows, columns, c, high, A, Y, ids)
-        np.dot(Y[:n], R, made[:n])
-        _add_rows(F, ids, made[:n])
+    for k in range(first, stop):
+        c, high = side.cuts[k, block], side.cuts[k, block + 1]
+        while c < high:
+            n, c = _gather(side, c, high, A, Y, ids)
+            np.dot(Y[:n], R[k - first], made[:n])
+            _add_rows(F, ids, made[:n])
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
-def _collect(rows, columns, part, A, F):  # type: ignore[no-untyped-def]
-    (low, high, chunk), rank = part, F.shape[1]
-    ids, Y = np.empty(chunk, np.int64), np.empty((chunk, rank), A.dtype)
-    c = low
-    while c < high:
-        n, c = _gather(rows, columns, c, high, A, Y, ids)
-        _add_rows(F, ids, Y[:n])
+def _collect(side, part, A, F):  # type: ignore[no-untyped-def]
+    (block, first, stop, chunk), rank = part, F.shape[1]
+    ids, Y = np.empty(chunk, np.int32), np.zeros((chunk, rank), A.dtype)
+    for k in range(first, stop):
+        c, high = side.cuts[k, block], side.cuts[k, block + 1]
+        while c < high:
+            n, c = _gather(side, c, high, A, Y, ids)
+            _add_rows(F, ids, Y[:n])
