@@ -107,10 +107,13 @@ def _cubes(a: torch.Tensor, half: int) -> torch.Tensor:
 
 
 def train_pykeen(train: Facts, settings: dict[str, Any], seed: int, moment: Moment) -> None:
-    """A model of PyKEEN with reciprocal relations ("inverse triples"), 1-N scoring and cross-entropy."""
+    """A model of PyKEEN with reciprocal relations ("inverse triples") and cross-entropy.
+
+    An answer competes with all entities (1-N scoring), or with a number of `negatives` of its own.
+    """
     from pykeen.losses import CrossEntropyLoss
     from pykeen.models import ERModel
-    from pykeen.training import LCWATrainingLoop
+    from pykeen.training import LCWATrainingLoop, SLCWATrainingLoop
     from pykeen.training.callbacks import TrainingCallback
     from pykeen.triples import CoreTriplesFactory
 
@@ -121,18 +124,18 @@ def train_pykeen(train: Facts, settings: dict[str, Any], seed: int, moment: Mome
     number = {"dtype": torch.cfloat} if name == "ComplEx" else {}
     size = size // 2 if name == "ComplEx" else size
     regulariser = {"regularizer": "powersum", "regularizer_kwargs": {"p": 3.0, "weight": settings["n3"]}}
-    common = number | (regulariser if settings["n3"] else {})
-    common |= {"initializer": "normal", "initializer_kwargs": {"std": settings["std"]}}
+    shared = number | (regulariser if settings["n3"] else {})
+    shared |= {"initializer": "normal", "initializer_kwargs": {"std": settings["std"]}}
     model = ERModel(
         triples_factory=factory,
         interaction=name,
         loss=CrossEntropyLoss(),
         random_seed=seed,
-        entity_representations_kwargs={"shape": size, "dropout": settings["dropout"][0], **common},
+        entity_representations_kwargs={"shape": size, "dropout": settings["dropout"][0], **shared},
         relation_representations_kwargs={
             "shape": (size, size) if name == "RESCAL" else size,
             "dropout": settings["dropout"][1],
-            **common,
+            **shared,
         },
     )
     optimiser = getattr(torch.optim, settings["optimiser"])(model.parameters(), lr=settings["lr"])
@@ -141,7 +144,11 @@ def train_pykeen(train: Facts, settings: dict[str, Any], seed: int, moment: Mome
         def post_batch(self, epoch: int, batch: Any, **kwargs: Any) -> None:
             moment(lambda: _pykeen_sides(train, self.model, name))
 
-    loop = LCWATrainingLoop(model=model, triples_factory=factory, optimizer=optimiser)
+    common = {"model": model, "triples_factory": factory, "optimizer": optimiser}
+    if settings["negatives"]:
+        loop = SLCWATrainingLoop(**common, negative_sampler_kwargs={"num_negs_per_pos": settings["negatives"]})
+    else:
+        loop = LCWATrainingLoop(**common)
     loop.train(
         factory,
         num_epochs=100_000,
