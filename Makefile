@@ -66,7 +66,7 @@ LOWEST ?= .venv-lowest
 test-lowest:
 	$(LOWEST_PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet $$($(LOWEST_PYTHON) tools/lowest_versions.py)
-	NUMBA_CACHE_DIR=$(LOWEST)/numba PYTHONPATH=src $(LOWEST)/bin/python -m pytest --numprocesses auto --dist worksteal
+	NUMBA_CACHE_DIR=$(abspath $(LOWEST))/numba PYTHONPATH=$(CURDIR)/src $(LOWEST)/bin/python -m pytest --numprocesses auto --dist worksteal
 
 # The explorer in a real browser: needs chromium (apt-get install chromium), or CHROMIUM=path to one.
 test-browser: $(STAMP)

@@ -158,10 +158,10 @@ class DataWarning(RelatentWarning):
     """
 
 
-def one_line(problem: object, max_characters: int | None = None) -> str:
-    """The message of another library's error without line breaks; its class name if it has no message."""
+def one_line(problem: object, max_characters: int = 500) -> str:
+    """The message of another library's error, short and without line breaks; its class name if it has no message."""
     text = " ".join(str(problem).split()) or type(problem).__name__
-    return text if max_characters is None or len(text) <= max_characters else f"{text[:max_characters]}…"
+    return text if len(text) <= max_characters else f"{text[:max_characters]}…"
 
 
 def printable(text: str) -> str:

@@ -93,10 +93,10 @@ def test_the_old_names_of_threshold_and_prior_are_accepted_with_a_warning(capsys
     data, path = data_with_a_duplicate
     arguments = ("duplicates", path, "--known", data, "--top", 1, "--json")
     code, new, err = run(capsys, *arguments, "--threshold", 0.8, "--prior", 0.2)
-    assert (code, err) == (0, "")
+    assert (code, "warning" in err) == (0, False)  # a slow machine reports progress
     code, old, err = run(capsys, *arguments, "--least", 0.8, "--expected=0.2")
     assert code == 0
-    assert err.splitlines() == [
+    assert [line for line in err.splitlines() if line.startswith("warning")] == [
         "warning: --least is now called --threshold; the old name goes in the next release",
         "warning: --expected is now called --prior; the old name goes in the next release",
     ]

@@ -309,6 +309,7 @@ CASES = [
          message="a triple about a triple is not a fact"),
     Case("GraphML", graph_file("graphml"), "one relation, `edge`", edges("edge")),
     Case("GEXF", graph_file("gexf"), "one relation, `edge`", edges("edge")),
+    Case("GML", graph_file("gml"), "one relation, `edge`", edges("edge")),
     Case("SQLite: `sqlite:///facts.db?table=facts`", database("sqlite:///facts.db?table=facts", "facts"), "facts",
          FACTS),
     Case("SQLite file with one table", database("facts.db", "facts"), "facts", FACTS),

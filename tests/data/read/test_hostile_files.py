@@ -112,6 +112,88 @@ def test_a_missing_column_among_many_is_one_short_line(write):
     assert len(str(caught.value)) < 300
 
 
+RDF = '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:x="x:">%s</rdf:RDF>'
+ABOUT = '<rdf:Description rdf:about="&%s;a"><x:p rdf:resource="x:b"/></rdf:Description>'
+
+
+def entities(value, count):
+    """Declarations of XML entities a, b, …, each ten times the one before."""
+    lines = [f'<!ENTITY a "{value}">', *(f'<!ENTITY {chr(98 + i)} "{f"&{chr(97 + i)};" * 10}">' for i in range(count))]
+    return f"<!DOCTYPE x [{''.join(lines)}]>"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (entities("x" * 10, 9) + RDF % ABOUT % "j", "the XML entity &c; stands for more than 1,000 characters"),
+        (entities("x" * 1001, 0) + RDF % ABOUT % "a", "the XML entity &a; stands for more than 1,000 characters"),
+        (" " * 65_533 + entities("x:", 1) + RDF % ABOUT % "a", "declares XML entities after the first 64 KB"),
+        (RDF % ("<rdf:Description><x:p>" * DEPTH + "</x:p></rdf:Description>" * DEPTH), "nested more than 10,000 deep"),
+    ],
+)
+def test_xml_that_grows_or_nests_without_end_is_refused(write, content, message):
+    with pytest.raises(DataError, match=rf"^f.rdf: .*{message}"):
+        read(write("f.rdf", content))
+
+
+def test_xml_entities_for_namespaces_are_read(write):
+    nested = '<!DOCTYPE x [<!ENTITY a "x:"><!ENTITY b "&a;very-">]><!-- ' + "<a>" * 9000 + " -->"
+    facts = read(write("f.rdf", nested + RDF % (ABOUT % "b" * 3000)))
+    assert facts.named() == [("x:very-a", "x:p", "x:b")]
+
+
+@pytest.mark.parametrize("name", ["f.graphml.gz", "f.gexf.gz", "f.gml.gz"])
+def test_a_text_without_an_end_in_a_graph_file_is_refused(write, name):
+    pytest.importorskip("networkx")
+    start = b"graph [ " if "gml.gz" in name else b"<graphml><graph><node>"
+    with pytest.raises(DataError, match=rf"^{name}: (a line|the text between two tags) is longer than 16 MB"):
+        read(write(name, gzip.compress(start + b" " * (40 << 20), 1)))
+
+
+@pytest.mark.parametrize("name", ["f.ttl.gz", "f.jsonld.gz", "f.rdf.gz"])
+def test_a_literal_without_an_end_is_refused(write, name):
+    start = {
+        "f.ttl.gz": b'<x:a> <x:b> "',
+        "f.jsonld.gz": b'{"@id":"x:a","x:p":"',
+        "f.rdf.gz": RDF.partition("%")[0].encode(),
+    }[name]
+    with pytest.raises(
+        DataError, match=rf"^{name}: (a name or a literal|the text between .*) is longer than 16 MB; no name may be"
+    ):
+        read(write(name, gzip.compress(start + b"y" * (40 << 20), 1)))
+
+
+ENDLESS = "WITH RECURSIVE t(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM t) SELECT 'a' AS s, 'r' AS p, i AS o FROM t"
+
+
+def test_a_view_of_a_database_runs_only_if_it_is_named(tmp_path):
+    import sqlite3
+
+    path = tmp_path / "f.db"
+    with sqlite3.connect(path) as made:
+        made.execute(f"CREATE VIEW endless AS {ENDLESS}")
+        made.execute("CREATE VIEW large AS SELECT hex(zeroblob(40000000)) AS s, 'r' AS p, 'b' AS o")
+        made.execute("CREATE VIEW small AS SELECT 'a' AS s, 'r' AS p, 'b' AS o")
+    with pytest.raises(DataError, match=r"has 3 tables and views \('endless \(view\)', .*; choose with \?table="):
+        read(path)
+    with pytest.raises(DataError, match="string or blob too big"):
+        read(f"sqlite:///{path}?table=large")
+    assert read(f"sqlite:///{path}?table=small").named() == [("a", "r", "b")]
+
+
+def test_a_duckdb_file_reads_no_other_files(write, tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    write("other.csv", "a,r,b\n")
+    with duckdb.connect(str(tmp_path / "f.duckdb")) as made:
+        made.execute(f"CREATE VIEW facts AS SELECT * FROM read_csv('{tmp_path}/other.csv', header=false)")
+    address = f"duckdb:///{tmp_path}/f.duckdb"
+    with pytest.raises(DataError, match=r"has 1 tables and views \('facts \(view\)'\)"):
+        read(tmp_path / "f.duckdb")
+    with pytest.raises(DataError, match=r"(?i)disabled"):
+        read(f"{address}?table=facts")
+    assert read(address, sql="SELECT * FROM facts").named() == [("a", "r", "b")]  # the user's own query
+
+
 def test_strings_of_a_table_that_are_not_utf8_are_refused():
     wrong = pa.array([b"a", b"\xff"]).view(pa.string())
     with pytest.raises(DataError, match=r"^table: column 's': Invalid UTF8"):

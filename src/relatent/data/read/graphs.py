@@ -12,6 +12,7 @@ from .file_content import File
 from .rdf_literals import Literals
 from .reading import Reading
 from .rows import facts_from_rows
+from .stream_guards import BoundedRuns
 
 WEIGHT_ATTRIBUTE = "weight"
 
@@ -24,8 +25,9 @@ def read_graph_file(file: File, reading: Reading) -> Facts:
         raise DataError(f"{file.path}: {file.format} files need networkx: pip install 'relatent[graphs]'") from None
     try:
         with file.open() as stream:
-            graph = getattr(networkx, f"read_{file.format}")(stream)
-    except (MemoryError, OSError):
+            bounded = BoundedRuns(stream, str(file.path), b"\n" if file.format == "gml" else b"<")
+            graph = getattr(networkx, f"read_{file.format}")(bounded)
+    except (DataError, MemoryError, OSError):
         raise
     except Exception as problem:  # the parsers raise errors of many kinds
         raise DataError(f"{file.path}: is not valid {file.format}: {one_line(problem)}") from None

@@ -18,6 +18,7 @@ from .ntriples import NotPlainError, scan
 from .rdf_literals import Literals
 from .rdf_nesting import CheckedNesting
 from .reading import N_SHOWN_ROWS, Reading
+from .stream_guards import BoundedXml
 from .string_table import Spans
 
 Term: TypeAlias = pyoxigraph.NamedNode | pyoxigraph.BlankNode | pyoxigraph.Literal | pyoxigraph.Triple
@@ -100,11 +101,13 @@ def read_with_pyoxigraph(file: File, report: Progress, literals: Literals | None
     if syntax is None:
         raise DataError(f"{file.path}: {format_name} needs a newer pyoxigraph: pip install -U pyoxigraph")
     stream, stored = file.streams()
-    checked: Any = stream
-    if file.format != "rdfxml":
-        checked = CheckedNesting(stream, str(file.path), is_json=file.format == "jsonld")
     try:
         with stream:
+            checked: Any = (
+                BoundedXml(stream, str(file.path))
+                if file.format == "rdfxml"
+                else CheckedNesting(stream, str(file.path), is_json=file.format == "jsonld")
+            )
             quads = pyoxigraph.parse(checked, format=syntax)
             for number, quad in enumerate(quads):
                 if number % TRIPLES_PER_BLOCK == 0:
@@ -123,6 +126,10 @@ def read_with_pyoxigraph(file: File, report: Progress, literals: Literals | None
                 literals.prefixes = dict(getattr(quads, "prefixes", {}))
     except SyntaxError as problem:
         _raise_syntax_error(file, problem)
+    except MemoryError as problem:
+        if "buffer maximal size" not in str(problem):
+            raise
+        raise DataError(f"{file.path}: a name or a literal is longer than 16 MB; no name may be") from None
     _add_block(builder, columns)
     report(file.size, file.size, f"{builder.n_facts:,} facts")
     return builder.build() if builder.n_facts else None, n_literals

@@ -13,12 +13,15 @@ from ...errors import DataError, one_line
 from ..facts import Facts
 from .reading import Reading
 from .rows import ROWS_PER_BATCH, facts_from_rows
+from .text_rows import MAX_LINE_BYTES
 
-LIST_OF_TABLES = {
-    "sqlite": "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'",
-    "duckdb": "SELECT table_name FROM information_schema.tables",
+LIST_OF_TABLES = {  # and views
+    "sqlite": "SELECT name, type = 'view' FROM sqlite_master "
+    "WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'",
+    "duckdb": "SELECT table_name, table_type = 'VIEW' FROM information_schema.tables",
 }
 MAX_SHOWN_TABLES = 10
+MAX_VALUE_BYTES = MAX_LINE_BYTES  # that SQLite may compute
 
 
 def read_sql(url: str, sql: str | None, reading: Reading) -> Facts:
@@ -28,7 +31,7 @@ def read_sql(url: str, sql: str | None, reading: Reading) -> Facts:
     if sum(given is not None for given in (table, query, sql)) > 1:
         raise DataError(f"{_shown(url)}: give one of ?table=, ?query= and a query in SQL, got more than one")
     where = _shown(url)
-    with _connected(scheme, address, options, where) as run:
+    with _connected(scheme, address, options, where, is_query=bool(sql or query)) as run:
         statement = sql or query or f"SELECT * FROM {_quoted(table or _only_table(scheme, run, where))}"
         reading.understood |= {"format": f"{scheme} database", "query": statement}
         names, rows = run(statement)
@@ -57,28 +60,37 @@ def _quoted(table: str) -> str:
 
 
 def _only_table(scheme: str, run: Any, where: str) -> str:
-    """The table of a database that has only one."""
+    """The table of a database that has only one; a view, which is a program of whoever made the file, must be named."""
     if scheme not in LIST_OF_TABLES:
         raise DataError(f"{where}: say which table or query to read: add ?table=NAME to the URL, or pass sql=")
-    tables = [row[0] for row in run(LIST_OF_TABLES[scheme])[1]]
-    if len(tables) == 1:
-        return str(tables[0])
+    found_tables = list(run(LIST_OF_TABLES[scheme])[1])
+    tables = [str(name) for name, is_view in found_tables if not is_view]
+    if len(tables) == 1 == len(found_tables):
+        return tables[0]
+    what = "tables" if len(tables) == len(found_tables) else "tables and views"
+    tables += [f"{name} (view)" for name, is_view in found_tables if is_view]
     found = ", ".join(map(repr, tables[:MAX_SHOWN_TABLES])) + (", …" if len(tables) > MAX_SHOWN_TABLES else "")
-    raise DataError(f"{where}: has {len(tables)} tables ({found}); choose with ?table=NAME or sql=")
+    raise DataError(f"{where}: has {len(tables)} {what} ({found}); choose with ?table=NAME or sql=")
 
 
 @contextmanager
-def _connected(scheme: str, address: str, options: dict[str, str], where: str) -> Iterator[Any]:
-    """A function that runs a statement and returns the names of the columns and the rows."""
+def _connected(scheme: str, address: str, options: dict[str, str], where: str, *, is_query: bool) -> Iterator[Any]:
+    """A function that runs a statement and returns the names of the columns and the rows.
+
+    A query is the user's own and may read other files; what a database file holds may not.
+    """
     connection, run = None, None
     try:
         if scheme in LIST_OF_TABLES and not Path(address).is_file():
             raise DataError(f"{where}: no such file {address!r}")
         if scheme == "sqlite":
             connection = sqlite3.connect(f"{Path(address).absolute().as_uri()}?mode=ro", uri=True)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
             run = connection.execute
         elif scheme == "duckdb":
-            connection = _library("duckdb", where).connect(address, read_only=True)
+            connection = _library("duckdb", where).connect(
+                address, read_only=True, config={} if is_query else {"enable_external_access": "false"}
+            )
             run = connection.execute
         else:
             connection, run = _sqlalchemy(f"{scheme}://{address}", options, where)
