@@ -37,6 +37,21 @@ def test_a_fact_between_camps_is_the_most_doubtful(camps_with_error: Any) -> Non
     assert found.to_pandas().loc[0, "object"] == "p7"
 
 
+def test_a_second_answer_counts_against_a_fact_where_one_is_usual() -> None:
+    people = [f"p{i}" for i in range(40)]
+    rows = [(person, "born in", f"town{i % 5}") for i, person in enumerate(people)]
+    rows += [(person, "visited", f"town{(i + j) % 5}") for i, person in enumerate(people) for j in range(3)]
+    rows += [("p7", "born in", "town0")]
+    facts = Facts.from_arrays(*zip(*rows, strict=True))
+    same = np.zeros((facts.n_entities, 2)), np.zeros((2, 2, 2)), np.zeros(2)  # scores say nothing
+    factors = relatent.Factors(*same, facts.entities, facts.relations)
+    found = relatent.doubt(factors, facts, k=len(facts)).doubtful
+    assert {fact[:3] for fact in found[:2]} == {("p7", "born in", "town0"), ("p7", "born in", "town2")}
+    doubt_of = {fact[:3]: fact.doubt for fact in found}
+    assert doubt_of["p7", "born in", "town0"] > doubt_of["p8", "born in", "town3"]
+    assert doubt_of["p7", "visited", "town2"] == pytest.approx(doubt_of["p8", "visited", "town3"])
+
+
 def test_the_prior_changes_the_probabilities_but_not_the_order(camps_with_error: Any) -> None:
     facts, _, factors = camps_with_error
     few, many = (relatent.doubt(factors, facts, k=20, prior=prior).doubtful for prior in (0.001, 0.3))
