@@ -42,7 +42,7 @@ def test_two_in_three_candidates_are_near_the_settings_of_a_fit_without_options(
     assert near is same
     assert near.rank[0] < default["rank"] <= near.rank[1]
     assert near.penalty[0] < weight < near.penalty[1]
-    assert near.dura != other.dura
+    assert near.per_fact != other.per_fact
 
 
 def test_exclusive_relations_are_tried_where_a_pair_has_at_most_one():

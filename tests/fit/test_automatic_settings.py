@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import relatent
-from relatent import Adam, Dura, Facts, PoorFitWarning, RescalALS, RescalLogit, evaluate, load_dataset, split
+from relatent import N3, Adam, Dura, Facts, PoorFitWarning, RescalALS, RescalLogit, evaluate, load_dataset, split
 from relatent.errors import InputError
 from relatent.fit.automatic_settings import DataSummary, for_likelihood, l2_for, resolve_rank
 from relatent.fit.losses import resolve as resolve_loss
@@ -25,7 +25,8 @@ def test_sparse_and_dense_data_get_different_settings(films: Facts) -> None:
     assert sparse is not None
     assert dense is not None
     assert sparse.values["structure"] == "complex"
-    assert isinstance(sparse.values["penalty"], Dura)
+    assert sparse.values["penalty"] == N3(0.09)
+    assert sparse.values["rank"] == 256
     assert sparse.values["method"] == "sampled"
     assert dense.values["structure"] == "full"
     assert 1 < dense.values["l2_entities"] < 3
@@ -34,16 +35,17 @@ def test_sparse_and_dense_data_get_different_settings(films: Facts) -> None:
     assert "dense" in dense.reason
 
 
-def test_many_facts_per_entity_of_many_relations_are_counted_by_their_root() -> None:
-    def penalty(entities: int, relations: int, facts: int) -> Dura:
+def test_the_penalty_depends_on_the_facts_per_entity_and_the_number_of_relations() -> None:
+    def penalty(entities: int, relations: int, facts: int) -> Dura | N3:
         given = RescalLogit().get_params(deep=False)
         data = DataSummary(entities, relations, facts)
         return for_likelihood(given, data, resolve_loss("logistic")).values["penalty"]  # type: ignore[no-any-return]
 
-    assert penalty(2034, 42, 32_888) == Dura(0.049, frequency_power=0.5)
+    assert penalty(2034, 42, 32_888) == Dura(0.037, frequency_power=0.75)
     assert penalty(14_541, 237, 272_115) == Dura(0.12, frequency_power=0.5)
     assert penalty(2034, 8, 32_888) == penalty(2034, 19, 32_888) == Dura(0.025)
-    assert penalty(2034, 42, 8_000) == Dura(0.1)
+    assert penalty(2034, 42, 8_000) == penalty(2034, 8, 8_000) == N3(0.089)
+    assert penalty(40_559, 11, 86_835) == N3(0.15)  # the largest weight
 
 
 def test_what_is_given_is_kept_and_the_rest_is_chosen(films: Facts) -> None:

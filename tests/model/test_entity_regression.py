@@ -23,7 +23,7 @@ def test_the_penalty_on_one_entity_is_that_of_the_fit(penalty):
     facts = facts.subset(facts.triples[:, 0] != facts.triples[:, 2])
     dA, dR = np.zeros_like(f.A), np.zeros_like(f.R)
     given.bound(facts, NumpyBackend(np.dtype(np.float64)))(f.A, f.R, dA, dR)
-    on_entity = regression.PenaltyOnEntity(f.R, ObjectiveTerm.of(given, REGISTRY))
+    on_entity = regression.PenaltyOnEntity(f.relation_matrices, ObjectiveTerm.of(given, REGISTRY))
     for i, cells in enumerate(regression.cells_of_entities(facts, np.arange(12))):
         (own,) = on_entity(cells)
         np.testing.assert_allclose(own.slopes(f.A[i])[0], dA[i], rtol=1e-10, atol=1e-12)
@@ -39,7 +39,7 @@ def test_slopes_of_the_objective_agree_with_differences(loss, penalty, others):
         penalty=ObjectiveTerm.of(PENALTIES[penalty], REGISTRY),
     )
     facts = random_facts(n=12, n_relations=3, count=60, weighted=True, unobserved=20)
-    on_entity = regression.PenaltyOnEntity(f.R, f.penalty, f.entity_prior, 0.7)
+    on_entity = regression.PenaltyOnEntity(f.relation_matrices, f.penalty, f.entity_prior, 0.7)
     solve = regression.solver(f, others, on_entity)
     solve.sum_all_cells(f.A, leave_out=2)
     (cells,) = regression.cells_of_entities(facts, np.array([2]))
@@ -98,7 +98,7 @@ def test_a_vector_follows_its_neighbour_as_the_derivative_says(loss):
     along = np.array([1.0, -0.5, 2.0])
     found = regression.fact_influences(f, 2, cells, along, 3)
     through = found.through[found.cells.partner == 5].sum(axis=0)
-    solve = regression.solver(f, 1.0, regression.PenaltyOnEntity(f.R, f.penalty))
+    solve = regression.solver(f, 1.0, regression.PenaltyOnEntity(f.relation_matrices, f.penalty))
 
     def value(A):
         solve.sum_all_cells(A, leave_out=2)
@@ -114,7 +114,7 @@ def test_a_loss_with_a_quadratic_rest_agrees_near_its_origin(monkeypatch):
     facts = random_facts(n=12, n_relations=3, count=60)
     (cells,) = regression.cells_of_entities(facts, np.array([2]))
     a, n = f.A[2].astype(np.float64), len(cells.x)
-    loss = regression.solver(f, 1.0, regression.PenaltyOnEntity(f.R, None)).loss(f.A, 2, cells)
+    loss = regression.solver(f, 1.0, regression.PenaltyOnEntity(f.relation_matrices, None)).loss(f.A, 2, cells)
     monkeypatch.setattr(entity_objective, "MAX_EXACT_ROWS", 10)
     near = loss.near(a, n)
     assert len(near.x) == n + 10 < len(loss.x)
@@ -140,5 +140,5 @@ def test_the_cells_of_entities_are_those_of_one_pass_over_all_facts_per_entity()
 def test_factors_of_other_losses_are_refused():
     facts = Facts.from_arrays(*two_camps())
     f = relatent.IRM(burn_in=1, n_samples=1, chains=1).fit(facts).factors_
-    with pytest.raises(InputError, match="got factors with a block-model loss; fit with --model logit or als"):
+    with pytest.raises(InputError, match="--model als or logit; this one has a block-model loss"):
         f.fold_in(Facts.from_arrays(["new"], ["likes"], ["p0"]))

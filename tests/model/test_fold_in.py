@@ -16,6 +16,7 @@ from relatent.model import entity_regression as regression
 from relatent.model import links
 from relatent.model.objective_description import ObjectiveTerm
 from relatent.model.relation_matrices import RelationMatrices
+from relatent.model.structure import COMPLEX
 from small_graphs import politics, random_facts, random_parameters
 
 
@@ -150,6 +151,24 @@ def test_dura_of_one_entity_is_its_part_of_the_penalty_of_the_fit(power):
     add = dura.bound(facts, NumpyBackend("float64"))
     of_fit = add(A, R, 0 * A, 0 * R) - add(without, R, 0 * A, 0 * R)
     assert A[4] @ own.Q @ A[4] == pytest.approx(of_fit, rel=1e-9)
+
+
+def test_n3_of_one_entity_is_its_part_of_the_penalty_of_a_complex_fit():
+    facts, rng = random_facts(8, 2, 50), np.random.default_rng(0)
+    facts = facts.subset(facts.triples[:, 0] != facts.triples[:, 2])
+    A, P, n3 = rng.normal(size=(8, 4)), rng.normal(size=(2, 4)), relatent.N3(0.3)
+    (cells,) = regression.cells_of_entities(facts, np.array([4]))
+    matrices = RelationMatrices.of_parameters(COMPLEX, P, 2, 4)
+    own = regression.PenaltyOnEntity(matrices, ObjectiveTerm.of(n3, REGISTRY))(cells)[0]
+    without = A.copy()
+    without[4] = 0
+    add = n3.bound(facts, NumpyBackend("float64"))
+    assert own.value(A[4]) == pytest.approx(add(A, P, 0 * A, 0 * P) - add(without, P, 0 * A, 0 * P), rel=1e-9)
+    gradient, hessian = own.slopes(A[4])
+    for i, step in enumerate(1e-6 * np.eye(4)):
+        assert gradient[i] == pytest.approx((own.value(A[4] + step) - own.value(A[4] - step)) / 2e-6, rel=1e-5)
+        difference = own.slopes(A[4] + step)[0] - own.slopes(A[4] - step)[0]
+        np.testing.assert_allclose(hessian[i], difference / 2e-6, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)

@@ -18,7 +18,7 @@ from ..fit.estimators.rescal import Rescal
 from ..fit.estimators.rescal_logit import RescalLogit
 from ..fit.losses import resolve
 from ..fit.optimisers import Adam
-from ..fit.penalties import Dura
+from ..fit.penalties import N3, Dura
 from ..model.entity_regression import FOLD_IN_LOSSES
 from ..result_tables import result_record
 from .folds import MAX_FOLD_CELLS
@@ -29,10 +29,10 @@ class SearchSpace:
     """One model and the range of its settings; penalties, ranks and rates are drawn evenly on a logarithmic scale."""
 
     loss: str
-    penalty: tuple[float, float]  # smallest and largest λ, or weight of DURA
+    penalty: tuple[float, float]  # smallest and largest λ, or weight of the penalty per fact
     rank: tuple[int, int] = (4, 100)
     bias: bool = True  # whether to search with and without
-    dura: Dura | None = None  # the penalty is DURA, like this one but for its weight
+    per_fact: Dura | N3 | None = None  # the penalty in place of λ, but for its weight
     rate: tuple[float, float] | None = None  # smallest and largest learning rate of Adam; None: not searched
     fixed: Mapping[str, Any] = field(default_factory=dict)  # settings that are not searched
     first_round_steps: int = 40  # iterations of the fits in the first round
@@ -51,8 +51,8 @@ class SearchSpace:
         rank -= rank % 2 if self.fixed.get("structure") == "complex" and rank > 1 else 0
         weight = _two_digits(_log_interpolate(*self.penalty, u_penalty))
         penalty = (
-            {"penalty": replace(self.dura, weight=weight)}
-            if self.dura
+            {"penalty": replace(self.per_fact, weight=weight)}
+            if self.per_fact
             else {"l2_entities": weight, "l2_relations": weight}
         )
         rate = {"optimiser": Adam(_two_digits(_log_interpolate(*self.rate, u_other)))} if self.rate else {}
@@ -75,7 +75,7 @@ SPACES = {
         (0.005, 0.5),
         (16, 128),
         bias=False,
-        dura=Dura(),  # softmax ranks well with DURA and Adam (docs/guide.md), not with λ
+        per_fact=Dura(),  # softmax ranks well with DURA and Adam (docs/guide.md), not with λ
         fixed={"penalty": Dura(0.05), "optimiser": Adam(0.03), "init": "small", "max_iter": 60, "bias": False},
         ranking_only=True,
     ),
@@ -86,7 +86,7 @@ COMPLEX_LOGIT = SearchSpace(
     (0.001, 0.6),
     (16, 512),
     bias=False,
-    dura=Dura(),
+    per_fact=N3(),
     rate=(0.03, 0.2),
     fixed={"structure": "complex", "init": "small", "max_iter": SPARSE_ROUNDS, "bias": True},
 )
@@ -117,8 +117,9 @@ class Candidate(NamedTuple):
         return SPACES[self.model].folds_in
 
     def __str__(self) -> str:
-        labels = {"l2_entities": "λ", "rank": "rank", "penalty": "DURA"}
-        values = {**self.settings, "penalty": getattr(self.settings.get("penalty"), "weight", None)}
+        penalty = self.settings.get("penalty")
+        labels = {"l2_entities": "λ", "rank": "rank", "penalty": type(penalty).__name__.upper()}
+        values = {**self.settings, "penalty": getattr(penalty, "weight", None)}
         parts = [f"{label} {values[name]:g}" for name, label in labels.items() if values.get(name) is not None]
         if "structure" in self.settings:
             parts.append(f"{self.settings['structure']}, Adam {self.settings['optimiser'].lr:g}")
@@ -150,7 +151,7 @@ def spaces_of(model: str, facts: Facts) -> list[SearchSpace]:
     is_complex = chosen["structure"] == "complex"
     own, other = (COMPLEX_LOGIT, SPACES[model]) if is_complex else (SPACES[model], COMPLEX_LOGIT)
     near = own.around(chosen["rank"], chosen["penalty"].weight if is_complex else chosen["l2_entities"])
-    near = replace(near, dura=chosen.get("penalty"))
+    near = replace(near, per_fact=chosen.get("penalty"))
     return [near, near, other]
 
 

@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..model.structure import rank_multiple
 from .loss_protocol import ResolvedLoss
 from .optimisers import Adam
-from .penalties import Dura
+from .penalties import N3, Dura
 
 MIN_DENSITY = 0.01  # share of cells that are facts, from which on data is dense
 MIN_DENSE_RELATIONS = 20  # with fewer, whole matrices and an L2 penalty learn the zeros by heart
@@ -34,11 +34,13 @@ DENSE_RANK = 50
 SPARSE_RANKS = (512, 256, 128, 64, 32)
 SPARSE_ROUNDS = 100
 ENTITIES_PER_COMPONENT = 3  # at least
-DURA_PER_DEGREE, LARGE_DURA_PER_DEGREE = 0.8, 1.5  # the weight of DURA times the facts per entity
-LARGE_DATA = 100_000  # facts
+N3_PER_DEGREE = 0.7  # the weight of N3 times the facts per entity
+N3_LIMITS = (0.005, 0.15)  # from .2 on, factors of some graphs vanish
+DURA_PER_DEGREE, LARGE_DURA_PER_DEGREE = 0.8, 1.5  # likewise of DURA
 DURA_LIMITS = (0.005, 0.1)
-HIGH_DEGREE = 16  # facts per entity, from which on a larger rank pays
-ROOT_DURA, LARGE_ROOT_DURA = 2.0, 3.0  # times the weight where DURA counts √n of n facts
+LARGE_DATA = 100_000  # facts
+HIGH_DEGREE = 16  # facts per entity, from which on DURA is better than N3
+TEMPERED_DURA, LARGE_TEMPERED_DURA = (1.5, 0.75), (3.0, 0.5)  # times the weight, and the power of frequencies
 COMPLEX_RATE, LARGE_RATE, FULL_RATE = 0.1, 0.05, 0.05  # learning rates of Adam; at rank 512, .1 diverges
 RESCALED_FACTS = (500, 10_000_000)  # fewer hold out too few; with more, a second fit takes too long
 MAX_ENTITY_NUMBERS = 4e7  # of A
@@ -143,16 +145,11 @@ def _percent(share: float) -> str:
 def _sparse(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> dict[str, Any]:
     """Few facts per entity: relations with few parameters, and a penalty in proportion to the facts."""
     structure = given["structure"] or ("complex" if _may_be_complex(given, loss) else "full")
-    is_large = data.facts >= LARGE_DATA
-    per_degree = LARGE_DURA_PER_DEGREE if is_large else DURA_PER_DEGREE
-    complex_rate = LARGE_RATE if is_large else COMPLEX_RATE
-    root = LARGE_ROOT_DURA if is_large else ROOT_DURA
-    weight = np.clip(per_degree / data.degree, *DURA_LIMITS)
-    many_facts = data.degree >= HIGH_DEGREE and data.relations >= MIN_DENSE_RELATIONS and loss.can_be_sampled
+    complex_rate = LARGE_RATE if data.facts >= LARGE_DATA else COMPLEX_RATE
     return {
         "structure": structure,
-        "rank": _sparse_rank(data),
-        "penalty": Dura(_rounded(root * weight), frequency_power=0.5) if many_facts else Dura(_rounded(weight)),
+        "rank": _sparse_rank(data, structure),
+        "penalty": _sparse_penalty(data, structure, loss),
         "optimiser": Adam(FULL_RATE if structure == "full" else complex_rate),
         "method": method_for(data, given, loss),
         "init": "small",
@@ -162,15 +159,28 @@ def _sparse(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> dic
     }
 
 
+def _sparse_penalty(data: DataSummary, structure: Any, loss: ResolvedLoss) -> N3 | Dura:
+    """A penalty per fact, of a weight that falls with the facts per entity."""
+    if data.degree < HIGH_DEGREE and structure == "complex":
+        return N3(_rounded(np.clip(N3_PER_DEGREE / data.degree, *N3_LIMITS)))
+    is_large = data.facts >= LARGE_DATA
+    weight = np.clip((LARGE_DURA_PER_DEGREE if is_large else DURA_PER_DEGREE) / data.degree, *DURA_LIMITS)
+    if data.degree >= HIGH_DEGREE and data.relations >= MIN_DENSE_RELATIONS and loss.can_be_sampled:
+        factor, power = LARGE_TEMPERED_DURA if is_large else TEMPERED_DURA
+        return Dura(_rounded(factor * weight), frequency_power=power)
+    return Dura(_rounded(weight))
+
+
 def _may_be_complex(given: dict[str, Any], loss: ResolvedLoss) -> bool:
     """Whether nothing that was given needs whole matrices R_k."""
     even = given["rank"] is None or (isinstance(given["rank"], int) and given["rank"] % 2 == 0)
     return even and loss.can_be_sampled and given["init"] in (None, "small", "random")
 
 
-def _sparse_rank(data: DataSummary) -> int:
-    """More components where entities have many facts; even, and far fewer than entities."""
-    wanted = 128 if data.degree < HIGH_DEGREE else 256 if data.facts < LARGE_DATA else 512
+def _sparse_rank(data: DataSummary, structure: Any) -> int:
+    """More components where entities have many facts, or relations few numbers; even, and far fewer than entities."""
+    many_facts = data.degree >= HIGH_DEGREE
+    wanted = 512 if many_facts and data.facts >= LARGE_DATA else 256 if many_facts or structure == "complex" else 128
     room = min(MAX_ENTITY_NUMBERS / data.entities, np.sqrt(MAX_RELATION_NUMBERS / max(data.relations, 1)))
     rank = next((rank for rank in SPARSE_RANKS if rank <= min(wanted, room)), SPARSE_RANKS[-1])
     limit = data.entities // ENTITIES_PER_COMPONENT

@@ -25,17 +25,32 @@ class VectorPenalty(NamedTuple):
     P: Matrix  # (r, r)
     mean: Vector  # (r,)
     constant: float
+    of_moduli: bool = False  # ‖a‖₃ of r/2 complex numbers, whose real and imaginary parts are the halves of a
 
     def value(self, a: Vector) -> float:
         """The penalty at a."""
         d = a - self.mean
-        return float(a @ self.Q @ a + self.cubic * np.sum(np.abs(a) ** 3) + d @ self.P @ d + self.constant)
+        cubes = np.sum(self._sizes(a) ** 3) / (2 if self.of_moduli else 1)  # the size of a number is in both halves
+        return float(a @ self.Q @ a + self.cubic * cubes + d @ self.P @ d + self.constant)
 
     def slopes(self, a: Vector) -> tuple[Vector, Matrix]:
         """Gradient and Hessian at a."""
-        size = np.abs(a)
+        size = self._sizes(a)
         gradient = 2 * (self.Q @ a + self.P @ (a - self.mean)) + 3 * self.cubic * a * size
-        return gradient, 2 * (self.Q + self.P) + 6 * self.cubic * np.diag(size)
+        hessian = 2 * (self.Q + self.P)
+        if self.cubic:  # of |z|³: 3 (|z| 1 + z zᵀ / |z|)
+            direction = np.divide(a, size, out=np.zeros_like(a), where=size > 0)
+            hessian += 3 * self.cubic * np.diag(size + a * direction)
+            if self.of_moduli:
+                half = len(a) // 2
+                mixed = 3 * self.cubic * np.diag(a[:half] * direction[half:])
+                hessian[:half, half:] += mixed
+                hessian[half:, :half] += mixed
+        return gradient, hessian
+
+    def _sizes(self, a: Vector) -> Vector:
+        """The modulus of the number that each entry belongs to."""
+        return np.tile(np.hypot(*np.split(a, 2)), 2) if self.of_moduli else np.abs(a)
 
 
 class SquaredLoss(NamedTuple):

@@ -8,8 +8,8 @@ cell is a row v with θ = aᵀ v + b.
 
 Penalties of the fit, for one entity: L2 λ |a|²; DURA weight · Σ over its facts |a|² + |a R_k|² as subject and
 |a|² + |R_k a|² as object (n facts of one role and relation count n**frequency_power times); N3 weight · (number of its
-facts) · ‖a‖₃³. To the penalty the distribution of the model's entities may be added (`entity_prior`), as the negative
-logarithm of its density.
+facts) · ‖a‖₃³, of the moduli in a complex structure. To the penalty the distribution of the model's entities may be
+added (`entity_prior`), as the negative logarithm of its density.
 
 Unlisted cells are zeros of weight `others`. Least squares sums them in closed form. The likelihood sums them one by
 one, or, if they are many, a systematic sample in which each stands for several, plus those that look likely one by one.
@@ -37,6 +37,7 @@ from .links import Link, LogisticLink, SmoothLink
 from .objective_description import ObjectiveTerm
 from .relation_matrices import RelationMatrices
 from .rule_scores import check_has_vectors
+from .structure import COMPLEX
 
 FOLD_IN_LOSSES = ("squared", "logistic")
 FOLD_IN_PENALTIES = ("l2", "dura", "n3")
@@ -163,11 +164,12 @@ class PenaltyOnEntity:
             raise InputError(
                 f"the penalty of the factors is too large: {str(self.penalty)[:80]}; fit with a smaller one"
             )
+        of_moduli = bool(cubic) and self.R.structure == COMPLEX
         if self.prior is None:
-            return [VectorPenalty(Q, cubic, np.zeros_like(Q), np.zeros(len(Q)), 0.0)]
+            return [VectorPenalty(Q, cubic, np.zeros_like(Q), np.zeros(len(Q)), 0.0, of_moduli)]
         P = self.scale / 2 * self.prior.precision
         return [
-            VectorPenalty(Q, cubic, P, mean, -self.scale * float(log_weight))
+            VectorPenalty(Q, cubic, P, mean, -self.scale * float(log_weight), of_moduli)
             for mean, log_weight in zip(self.prior.means, self.prior.log_weights, strict=True)
         ]
 
