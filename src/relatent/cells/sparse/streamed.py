@@ -196,8 +196,8 @@ def _aligned(n: int, width: int, dtype: np.dtype[Any]) -> Matrix:
 
 def _flush_tiny(values: Slices) -> Slices:
     """Replace numbers whose products are denormal by zero: denormal arithmetic is tens of times slower."""
-    least = np.sqrt(np.finfo(values.dtype).tiny)
-    return np.where(np.abs(values) < least, values.dtype.type(0), values)
+    is_tiny = np.abs(values) < np.sqrt(np.finfo(values.dtype).tiny)
+    return np.where(is_tiny, values.dtype.type(0), values) if is_tiny.any() else values
 
 
 def _sorted_facts(shard: Shard, by_object: bool, edges: NDArray[np.int64], pool: ThreadPoolExecutor) -> SortedFacts:
