@@ -68,7 +68,7 @@ def _missing_of(name: str, seed: int) -> dict[str, Any]:
     listed = relatent.missing(factors, train, max(k, K_EQUAL))
     seconds = time.perf_counter() - began
     began = time.perf_counter()
-    sorted_all = _each_pair_once(_sorted(factors, train, 2 * K_EQUAL), set(listed.symmetric))[:K_EQUAL]
+    sorted_all = _sorted(factors, train, K_EQUAL)
     true, by_frequency = set(withheld.named()), _most_frequent(factors, train, k)
     return {
         "cells": listed.n_cells,
@@ -111,14 +111,6 @@ def _sorted(factors: Factors, facts: Facts, k: int) -> list[tuple[str, str, str]
     cells = np.concatenate(parts)
     best = cells[np.lexsort((cells[:, 4], cells[:, 3], cells[:, 2], -cells[:, 1], -cells[:, 0]))[:k], 2:]
     return [(factors.entities[s], factors.relations[r], factors.entities[o]) for s, r, o in best.astype(int).tolist()]
-
-
-def _each_pair_once(facts: list[tuple[str, str, str]], symmetric: set[str]) -> list[tuple[str, str, str]]:
-    """The facts without those of symmetric relations whose mirror comes before."""
-    kept: dict[tuple[str, ...], tuple[str, str, str]] = {}
-    for s, r, o in facts:
-        kept.setdefault((r, *(sorted((s, o)) if r in symmetric else (s, o))), (s, r, o))
-    return list(kept.values())
 
 
 def _most_frequent(factors: Factors, facts: Facts, k: int) -> list[tuple[str, str, str]]:

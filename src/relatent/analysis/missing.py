@@ -72,7 +72,7 @@ class MissingFacts(NamedTuple):
     n_cells: int  # absent and known cells that were considered
     n_scored: int  # of these, not skipped by a bound
     candidates: str = ALL  # entities that were considered at the ends of a relation: "all", "roles", "seen", "types"
-    symmetric: tuple[str, ...] = ()  # relations of which each pair of entities is listed once
+    symmetric: tuple[str, ...] = ()  # relations whose known facts mostly hold in both directions
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""
@@ -104,6 +104,7 @@ def missing(
     types: AllowedEntities | str | None = None,
     *,
     rejected: Facts | Sequence[Facts] | None = None,
+    pairs_once: bool = False,
     reasons: bool = False,
     progress: bool | Progress | None = None,
 ) -> MissingFacts:
@@ -111,8 +112,7 @@ def missing(
 
     They are ordered by probability, then by score and then by ids; by score if the model has no probabilities. The
     result is exact. Unobserved cells may be among it. A fact of an entity with itself is considered only for relations
-    that have such facts. A pair of entities is listed once, in the likelier direction, for relations of which at least
-    80 % of the known facts hold in both directions; `symmetric` of the result names them.
+    that have such facts.
 
     Parameters
     ----------
@@ -129,7 +129,10 @@ def missing(
         considered. None: those of the model's types; if it has none, "all", or the first of "roles" and "seen" that
         leaves at most 5·10⁹ cells. `candidates` of the result says which.
     rejected : Facts, sequence of Facts
-        What is known to be false, and not offered either.
+        What is known to be false, and not offered either, nor its mirror if the relation is symmetric.
+    pairs_once : bool
+        List a pair of entities once, in the likelier direction, for symmetric relations: those of which at least 80 %
+        of the known facts hold in both directions. `symmetric` of the result names them.
     reasons : bool
         Find the known fact that supports each result most, where the kind of model allows it.
 
@@ -157,16 +160,16 @@ def missing(
         for relation in relation_ids.tolist()
         for region in _regions(relation, known, allowed, only, false, with_self[relation])
     ]
-    has_pairs = bool(is_symmetric[relation_ids].any())
+    merge = pairs_once and bool(is_symmetric[relation_ids].any())
     with reporting(progress, "missing facts") as report:
-        best = best_cells(factors, regions, 2 * int(k) if has_pairs else int(k), report)
-    if has_pairs:  # a pair has two cells, so that k pairs are among twice as many cells
+        best = best_cells(factors, regions, 2 * int(k) if merge else int(k), report)
+    if merge:  # a pair has two cells, so that k pairs are among twice as many cells
         best = _each_pair_once(best, is_symmetric, int(k))
     found = _facts(factors, known, best)
     if reasons and can_fold(factors):
         found = list(_with_reasons(factors, known, best, found, progress))
-    once = tuple(factors.relations[relation] for relation in relation_ids.tolist() if is_symmetric[relation])
-    return MissingFacts(ResultList(found, row_labels(factors)), best.n_cells, best.n_scored, candidates, once)
+    symmetric = tuple(factors.relations[relation] for relation in relation_ids.tolist() if is_symmetric[relation])
+    return MissingFacts(ResultList(found, row_labels(factors)), best.n_cells, best.n_scored, candidates, symmetric)
 
 
 def _check_known(factors: Factors, sources: list[Facts], known: KnownFacts) -> None:

@@ -59,6 +59,7 @@ WHY = {  # entities that were considered, where these are not all and nobody ask
     "leaves at most 5·10⁹ cells]",
 )
 @reviewed_option
+@click.option("--pairs-once", is_flag=True, help="List pairs of symmetric relations once, in the likelier direction.")
 @click.option("--reasons", is_flag=True, help="Also find the known fact that supports each result most; this is slow.")
 @table_output_option
 @reading_options("--edge-relation")
@@ -71,6 +72,7 @@ def missing(
     entities: Sequence[str],
     types: str | None,
     reviewed: Sequence[Path],
+    pairs_once: bool,
     reasons: bool,
     output: Path | None,
     as_json: bool,
@@ -78,7 +80,7 @@ def missing(
     """List the likeliest facts that are not known, of the whole graph, of some relations or of some entities.
 
     They are ordered by probability, or by score if the model has no probabilities; no fact that is likelier is left
-    out. A rank is the place in the complete list. Pairs of a symmetric relation are listed once.
+    out. A rank is the place in the complete list.
 
     Example: relatent missing kinships.relatent --known kinships --top 20 -o missing.csv
     """
@@ -101,6 +103,7 @@ def missing(
         list(entities) or None,
         types,
         rejected=review.rejected,
+        pairs_once=pairs_once,
         reasons=reasons,
         progress=True,
     )
@@ -109,7 +112,7 @@ def missing(
         say(f"note: {note}")
     if types is None and found.candidates in WHY:
         say(f"note: {WHY[found.candidates]}")
-    if found.symmetric:
+    if found.symmetric and not pairs_once:
         labels = [factors.relations.shown(factors.relations.id(name)) for name in found.symmetric]
         say(f"note: {_symmetric_note(labels)}")
     if output is not None:
@@ -122,7 +125,7 @@ def missing(
 def _symmetric_note(relations: Sequence[str]) -> str:
     names = ", ".join(map(repr, relations[:MAX_NAMED]))
     more = f" and {len(relations) - MAX_NAMED} more" if len(relations) > MAX_NAMED else ""
-    return f"each pair is listed once, in the likelier direction, of what is symmetric: {names}{more}"
+    return f"a pair of a symmetric relation ({names}{more}) may be listed in both directions; --pairs-once lists one"
 
 
 @click.command()

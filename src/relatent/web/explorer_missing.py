@@ -49,4 +49,4 @@ class ExplorerMissing:
         known = self.known
         if len(decided.accepted):
             known = KnownFacts([known.facts, decided.accepted], self.factors)
-        return missing(self.factors, known, N_OFFERED, rejected=decided.rejected, progress=progress)
+        return missing(self.factors, known, N_OFFERED, rejected=decided.rejected, pairs_once=True, progress=progress)
