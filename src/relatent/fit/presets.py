@@ -43,7 +43,9 @@ PRESETS = {
     "fb15k-237-softmax": _ranking(Softmax(relation_weight=2.0), 512, dura=0.08, lr=0.02, rounds=75),
     "fb15k-237-quick": _ranking(Softmax(), 256, dura=0.1, lr=0.03, rounds=50),
     "fb15k-237-logistic": _ranking(Logistic(), 256, dura=0.06, lr=0.03, rounds=60),
-    "wn18rr-softmax": _ranking(Softmax(degree_weight=0.9), 512, dura=0.25, lr=0.05, rounds=50, power=0.5),
+    "wn18rr-softmax": _ranking(
+        Softmax(degree_weight=0.9, reciprocal=True), 512, dura=0.125, lr=0.04, rounds=75, power=0.5
+    ),
     "wn18rr-logistic": _ranking(Logistic(), 256, dura=0.15, lr=0.03, rounds=50),
     "codex-s-softmax": _ranking(Softmax(), 256, dura=0.03, lr=0.02, rounds=100),
     "fb15k-237-blocks": _structured(
