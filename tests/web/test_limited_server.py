@@ -89,6 +89,23 @@ def test_a_crowd_that_arrives_at_once_is_not_dropped(server):
         release.set()
 
 
+def test_garbage_collection_leaves_the_model_out_while_serving(explorer):
+    import gc
+
+    import uvicorn
+
+    server = LimitedServer(uvicorn.Config(create_app(explorer), http=limited_protocol(2), log_level="error"))
+    with listen("127.0.0.1", 0) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        with connect(listener.getsockname()[1], REQUEST) as client:
+            assert client.recv(12) == b"HTTP/1.1 200"
+        assert gc.get_freeze_count() > 10_000
+        server.should_exit = True
+        thread.join(PATIENCE)
+    assert gc.get_freeze_count() == 0
+
+
 def test_an_aborted_upload_is_not_an_error(port, caplog):
     head = b"POST /api/fold-in HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 999\r\n"
     connect(port, head + b"\r\n{").close()

@@ -8,6 +8,7 @@ import pytest
 from api_client import check_error, client_of
 
 from relatent.web import app as app_module
+from relatent.web import request_pool
 from relatent.web.endpoints import ENDPOINTS
 from relatent.web.errors import ApiError
 from relatent.web.request_pool import RequestPool
@@ -39,6 +40,18 @@ def test_requests_are_refused_when_too_many_wait(explorer, monkeypatch):
     monkeypatch.setattr(RequestPool.__init__, "__defaults__", (0, None))
     with client_of(explorer) as client:
         check_error(client.get("/api/map"), 503, "busy")
+
+
+def test_the_time_limit_of_a_request_begins_with_its_work(monkeypatch):
+    async def ask_three(seconds):
+        pool = RequestPool(seconds, n_threads=1)
+        asked = (pool.run(lambda: threading.Event().wait(0.4)) for _ in range(3))
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    assert asyncio.run(ask_three(1.0)) == [False] * 3  # the last one waited for 0.8 s
+    monkeypatch.setattr(request_pool, "WAIT_SECONDS", 0.2)
+    *_, last = asyncio.run(ask_three(1.0))
+    assert (last.status, last.code) == (503, "timeout")
 
 
 def test_clients_take_turns():
