@@ -38,6 +38,8 @@ CRAFTED = {
     "cell beyond": ("sampled", {"state.found": np.array([12 * 12 * 2])}),
     "negative cluster": ("irm", {"state.z": np.full((1, 12), -1, np.int32)}),
     "cluster beyond": ("irm", {"state.kept_z": np.full((1, 12), 1 << 30, np.int32)}),
+    "no prior": ("irm", {"state.hyper": np.zeros((1, 4))}),
+    "negative prior of a sample": ("irm", {"state.kept_hyper": np.full((1, 4), -1.0)}),
     "missing": ("als", {"state.R": None}),
 }
 

@@ -81,9 +81,9 @@ class Gibbs:
         return IrmState(0, z, hyper, np.inf, z[:0], hyper[:0])
 
     def is_valid(self, state: IrmState) -> bool:
-        """Whether every entity has a cluster in a state that was read, and each sample its numbers."""
-        labels = np.concatenate([state.z, state.kept_z])
-        same = len(state.kept_z) == len(state.kept_hyper)
+        """Whether every entity has a cluster in a state that was read, and each sample its positive numbers."""
+        labels, hyper = np.concatenate([state.z, state.kept_z]), np.concatenate([state.hyper, state.kept_hyper])
+        same = len(state.kept_z) == len(state.kept_hyper) and bool((hyper[:, :3] > 0).all())
         return state.sweep > 0 and same and labels.min() >= 0 and bool(labels.max() < self.n_entities)
 
     def finished(self, state: IrmState) -> str | None:
