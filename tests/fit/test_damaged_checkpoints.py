@@ -40,7 +40,7 @@ CRAFTED = {
     "cluster beyond": ("irm", {"state.kept_z": np.full((1, 12), 1 << 30, np.int32)}),
     "no prior": ("irm", {"state.hyper": np.zeros((1, 4))}),
     "negative prior of a sample": ("irm", {"state.kept_hyper": np.full((1, 4), -1.0)}),
-    "missing": ("als", {"state.R": None}),
+    "missing": ("als", {"state.A": None}),
 }
 
 
