@@ -149,8 +149,8 @@ def test_options_change_the_settings_of_a_preset(capsys, tmp_path):
     code, out, _ = run(capsys, *arguments)
     settings = json.loads(out)["settings"]
     assert code == 0
-    assert settings["loss"] == "Softmax(relation_weight=0.0, degree_weight=0.9, batch_size=1024, reciprocal=False)"
-    assert settings["penalty"] == "Dura(weight=0.25, frequency_power=0.5)"
+    assert settings["loss"] == "Softmax(relation_weight=0.0, degree_weight=0.9, batch_size=1024, reciprocal=True)"
+    assert settings["penalty"] == "Dura(weight=0.125, frequency_power=0.5)"
     assert (settings["rank"], settings["max_iter"], settings["init"]) == (5, 2, "small")
 
 

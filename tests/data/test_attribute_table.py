@@ -69,11 +69,10 @@ def test_attributes_that_do_not_differ_have_no_columns():
 
 
 def test_joined_facts_learn_bins_from_all_values_and_the_first_source_wins():
-    parts = [
-        relatent.read([("a", "r", "b")], attributes={"a": {"x": 1}, "b": {"x": 2}}),
-        relatent.read([("c", "r", "d")], attributes={"c": {"x": 3}, "d": {"x": 4}, "a": {"x": 99}}),
-    ]
-    joined = union(parts)
+    first = relatent.read([("a", "r", "b")], attributes={"a": {"x": 1}, "b": {"x": 2}})
+    with pytest.warns(relatent.DataWarning, match="1 of 3 entities with attributes have no facts"):
+        second = relatent.read([("c", "r", "d")], attributes={"c": {"x": 3}, "d": {"x": 4}, "a": {"x": 99}})
+    joined = union([first, second])
     assert joined.attributes.shape == (4, 4)
     assert joined.attributes.argmax(axis=1).tolist() == [0, 1, 2, 3]
     smaller = joined.over(Names(["d", "a"]), joined.relations)
