@@ -17,6 +17,7 @@ from relatent.errors import RelatentError
 from relatent.model.model_file import TENSORS, inspect
 from relatent.model.rule_scores import RuleScores
 from relatent.tensor_file import NO_DIGEST, digest, open_tensors, write_tensors
+from relatent.web.explorer import Explorer
 
 ROWS = [(f"{kind}{i}", "likes", f"{kind}{(i + 1) % 4}") for kind in "ab" for i in range(4)]
 ATTRIBUTES = {
@@ -101,6 +102,7 @@ def use(path: Path) -> int:
             lambda: loaded[0].fold_in(more),
             lambda: loaded[0].fold_in(more, attributes={"new": {"age": "30", "club": "red"}}),
             lambda: relatent.explain(loaded[0], "a0", "likes", "a1", known),
+            lambda: Explorer(loaded[0]).model(),
             lambda: loaded[0].save(path.with_suffix(".again")),
         ]
         for number, question in enumerate(questions):

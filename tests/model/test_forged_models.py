@@ -30,6 +30,15 @@ def test_a_forged_penalty_is_refused_when_it_is_needed(folder, parameter, value)
     assert len(str(refused.value)) < 300
 
 
+@pytest.mark.parametrize("name", ["A", "R"])
+def test_factors_whose_scores_overflow_are_not_loaded(folder, name):
+    source, target = models(folder)[1], folder / "huge.relatent"
+    factor = getattr(relatent.load(source), name)
+    forge(source, target, header(source), {name: np.full_like(factor, 1e30)})
+    with pytest.raises(ModelFileError, match="has factors so large that scores may reach"):
+        relatent.load(target)
+
+
 def test_a_small_file_cannot_claim_a_billion_entities(folder, tmp_path, monkeypatch):
     source, target = models(folder)[2], tmp_path / "claim.relatent"
     many = {"A": np.zeros((10**9, 0), np.float32), "entity_names": None, "entity_offsets": None}

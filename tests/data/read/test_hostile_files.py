@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from input_cases import CASES
+from pyarrow import parquet
 
 from relatent.data.facts import Facts
 from relatent.data.read import delimited, ntriples, text_rows
@@ -194,10 +195,21 @@ def test_a_duckdb_file_reads_no_other_files(write, tmp_path):
     assert read(address, sql="SELECT * FROM facts").named() == [("a", "r", "b")]  # the user's own query
 
 
-def test_strings_of_a_table_that_are_not_utf8_are_refused():
+def test_strings_of_a_table_that_are_not_utf8_are_refused(tmp_path):
     wrong = pa.array([b"a", b"\xff"]).view(pa.string())
+    table = pa.table({"s": wrong, "p": ["r", "r"], "o": ["b", "b"]})
     with pytest.raises(DataError, match=r"^table: column 's': Invalid UTF8"):
-        read(pa.table({"s": wrong, "p": ["r", "r"], "o": ["b", "b"]}))
+        read(table)
+    parquet.write_table(table, tmp_path / "f.parquet")
+    with pytest.raises(DataError, match=r"f\.parquet: column 's': Invalid UTF8"):
+        read(tmp_path / "f.parquet")
+
+
+@pytest.mark.parametrize("columns", [5, 2.5, b"spo", [[1], 2, 3], {"subject": [0]}, object()], ids=str)
+def test_columns_that_are_no_columns_are_refused(columns):
+    with pytest.raises(DataError, match="columns") as refused:
+        read([("a", "r", "b")], columns=columns)
+    assert "\n" not in str(refused.value)
 
 
 def test_an_unnamed_node_is_not_the_one_with_the_same_label(write):
