@@ -78,8 +78,8 @@ test-fuzz: $(STAMP)
 	$(BIN)/python -m pip install --quiet schemathesis
 	$(BIN)/python -m pytest tests/web/test_fuzz.py
 
-# Random files and requests, many of them: FUZZ_CASES for each target, 20 times as many to compare readers. What was
-# found is kept in .hypothesis. Then damaged checkpoints, and file operations that fail.
+# Random files and requests, many of them: FUZZ_CASES for each kind of file, a tenth for each endpoint, 20 times as many
+# to compare readers. What was found is kept in .hypothesis. Then damaged checkpoints, and file operations that fail.
 FUZZ_CASES ?= 5000
 
 fuzz: $(STAMP)

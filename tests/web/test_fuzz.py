@@ -1,5 +1,7 @@
 """Random requests, valid and invalid, generated from the OpenAPI document: `make test-fuzz`."""
 
+import os
+
 import pytest
 
 import relatent
@@ -19,6 +21,7 @@ pytestmark = [
     pytest.mark.fuzz,
     pytest.mark.filterwarnings("ignore"),  # of third-party packages
 ]
+CASES = int(os.environ.get("RELATENT_FUZZ_CASES", "1500")) // 10  # of each endpoint
 
 
 def application():
@@ -31,7 +34,7 @@ schema = schemathesis.openapi.from_asgi("/api/openapi.json", application())
 
 
 @schema.parametrize()
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=CASES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_every_response_matches_the_document(case):
     response, excluded = case.call(), []
     if case.path in ("/api/ask", "/api/group"):  # OpenAPI cannot express "two of these three"
