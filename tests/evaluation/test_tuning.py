@@ -1,5 +1,6 @@
 """Settings are found by seed and within the time; the defaults are kept unless others are better."""
 
+import math
 import signal
 import warnings
 from contextlib import nullcontext
@@ -199,7 +200,7 @@ def test_time_for_a_part_of_one_fit_gives_the_default_settings_with_fewer_steps(
     report = relatent.tune(facts, 40.0)
     assert report.chosen_candidate == Candidate("logit", {})
     assert 20 <= report.estimator_.n_iter_ < 40
-    assert "the learning rate has come down to zero" in report.estimator_.trace_.verdict
+    assert "the schedule of the learning rate is complete" in report.estimator_.trace_.verdict
     assert now[0] <= 40
     assert f"there was time for {report.estimator_.n_iter_} steps of a single fit only" in report.sentence
 
@@ -258,7 +259,9 @@ def test_without_time_to_compare_complete_fits_there_is_no_search(now):
     report = relatent.tune(SMALL, 3.0 * alone, models=["als"], n_jobs=1)
     assert now[0] == alone
     assert not report.judged
-    assert report.sentence.endswith("because there was no time to compare it with other settings.")
+    assert report.sentence.endswith(f"other settings; about {math.ceil(5 * report.seconds)} s would be enough.")
+    enough = relatent.tune(SMALL, 5.0 * alone + 1, models=["als"], n_jobs=1)
+    assert enough.judged
 
 
 def search_that_finds(monkeypatch, now, *, seconds, longest=5.0):

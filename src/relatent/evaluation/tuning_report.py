@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from statistics import NormalDist
@@ -23,6 +24,7 @@ from .search_space import FOLD_IN_MODELS, Candidate
 METRICS = {"auc_pr": "AUC-PR", "log_loss": "log loss", "mrr": "filtered MRR"}
 NOTHING_HELD_OUT = "there are too few facts to hold any out"
 ERROR_RATE = 0.05  # probability that a setting no better than the defaults is chosen, over all settings together
+FITS_TO_COMPARE = 5  # the time of so many complete fits: of the defaults, two comparisons on two folds, the best again
 ONE_KIND = "held-out folds need true and false cells"
 
 
@@ -270,7 +272,8 @@ class Tuned(Result):
             return "the search was stopped too early"
         if self.default is not None and self.default.steps is not None:
             return f"there was time for {self.default.steps} steps of a single fit only"
-        return "there was no time to compare it with other settings"
+        enough = math.ceil(FITS_TO_COMPARE * self.seconds)
+        return f"there was no time to compare it with other settings; about {enough} s would be enough"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything except the model, as JSON values."""

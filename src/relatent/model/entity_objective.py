@@ -69,6 +69,10 @@ class SquaredLoss(NamedTuple):
         """Gradient and Hessian at a."""
         return 2 * (self.E @ a - self.f), 2 * self.E
 
+    def newton_slopes(self, a: Vector) -> tuple[Vector, Matrix]:
+        """Gradient and Hessian at a."""
+        return self.slopes(a)
+
     def minima(self, penalties: Sequence[VectorPenalty], start: Vector) -> list[Vector]:
         """The minimum with each penalty; they differ in the mean and the constant only."""
         if penalties[0].cubic:
@@ -113,6 +117,18 @@ class LogisticLoss(NamedTuple):
         hessian = self.V.T @ ((self.w * p * (1 - p))[:, None] * self.V)
         return self.V.T @ (self.w * (p - self.x)) + rest, hessian + self.curvature
 
+    def newton_slopes(self, a: Vector) -> tuple[Vector, Matrix]:
+        """The gradient, and a Hessian for a step: of most rows, which have next to no curvature, its diagonal."""
+        if len(self.x) <= 4 * MAX_EXACT_ROWS:
+            return self.slopes(a)
+        p, rest = expit(self.V @ a + self.b), self.slope + np.dot(self.curvature, a - self.origin)
+        curvature = self.w * p * (1 - p)
+        top = np.argpartition(-curvature, MAX_EXACT_ROWS)[:MAX_EXACT_ROWS]
+        hessian = self.V[top].T @ (curvature[top, None] * self.V[top])
+        curvature[top] = 0
+        hessian[np.diag_indices_from(hessian)] += np.einsum("i,ij,ij->j", curvature, self.V, self.V)
+        return self.V.T @ (self.w * (p - self.x)) + rest, hessian + self.curvature
+
     @staticmethod
     def cell_slopes(theta: Vector, x: Vector, w: Vector) -> tuple[Vector, Vector]:
         """First and second derivative of the loss of each cell by θ."""
@@ -148,7 +164,8 @@ def newton(loss: SquaredLoss | LogisticLoss, penalty: VectorPenalty, a: Vector) 
     """argmin loss + penalty, from a; a step is halved until the objective falls."""
     value = loss.value(a) + penalty.value(a)
     for _ in range(MAX_NEWTON_STEPS):
-        gradient, hessian = (first + second for first, second in zip(loss.slopes(a), penalty.slopes(a), strict=True))
+        parts = loss.newton_slopes(a), penalty.slopes(a)
+        gradient, hessian = (of_loss + of_penalty for of_loss, of_penalty in zip(*parts, strict=True))
         step = gram.inverse(hessian, 0.0) @ gradient
         gain = float(gradient @ step)  # twice the gain that the quadratic approximation promises
         if gain <= NEWTON_TOLERANCE * (abs(value) + NEWTON_TOLERANCE):

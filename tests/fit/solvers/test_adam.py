@@ -74,7 +74,7 @@ def test_the_steps_are_those_of_kingma_and_ba_with_the_rate_along_a_cosine():
         lr = 0.1 * (1 + np.cos(np.pi * t / 8)) / 2
         x = x - lr * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.99**t)) + 1e-30)
     np.testing.assert_allclose(state.x, x, rtol=1e-6)
-    assert search.finished(state).startswith("the learning rate has come down to zero")
+    assert search.finished(state).startswith("the schedule of the learning rate is complete")
 
 
 def test_an_exact_objective_is_evaluated_once_per_round():

@@ -74,7 +74,7 @@ class AdamSearch:
 
     def finished(self, state: AdamState) -> str | None:
         """Whether the schedule has ended."""
-        ended = "the learning rate has come down to zero (a larger max_iter may fit better)"
+        ended = "the schedule of the learning rate is complete"
         return ended if state.rounds >= self.rounds else None
 
     def step(self, state: AdamState) -> AdamState:
