@@ -205,7 +205,7 @@ def test_strings_of_a_table_that_are_not_utf8_are_refused(tmp_path):
         read(tmp_path / "f.parquet")
 
 
-@pytest.mark.parametrize("columns", [5, 2.5, b"spo", [[1], 2, 3], {"subject": [0]}, object()], ids=str)
+@pytest.mark.parametrize("columns", [5, 2.5, b"spo", [[1], 2, 3], {"subject": [0]}, {1}], ids=str)
 def test_columns_that_are_no_columns_are_refused(columns):
     with pytest.raises(DataError, match="columns") as refused:
         read([("a", "r", "b")], columns=columns)
