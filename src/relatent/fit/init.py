@@ -186,7 +186,10 @@ def centred(A: Matrix, R: Slices, means: Vector, rank: int) -> tuple[Matrix, Sli
     T_t = T.transpose(0, 2, 1)
     directions = np.linalg.eigh((T @ T_t + T_t @ T).sum(axis=0))[1][:, : -rank - 1 : -1]
     basis = (U * (usable / scale) @ directions).astype(A.dtype)  # [A, 1] times this is Q times the directions
-    return A @ basis[:q] + basis[q], directions.T @ T @ directions
+    lower = A @ basis[:q] + basis[q]
+    # Eigenvectors have either sign; one that rounding cannot change gives every number of workers the same start.
+    signs = np.where(np.random.default_rng(0).standard_normal(n) @ lower < 0, -1, 1).astype(A.dtype)
+    return lower * signs, directions.T @ T @ directions * np.outer(signs, signs)
 
 
 def perturbed(A: Matrix, random_state: int) -> Matrix:
