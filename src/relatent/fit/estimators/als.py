@@ -33,7 +33,7 @@ from .rescal_base import RescalBase, blank, least_squares_watch
 
 MIN_EXPLAINED = 0.5  # share of Σ x² that the factors explain, penalty included
 MIN_JUDGED_FACTS = 1000  # of fewer facts the share says little
-MAX_DOUBLE_START = 1 << 20  # numbers of A; where a start is small, rounding decides no digit that a fit would magnify
+MAX_DOUBLE_START = 1 << 20  # numbers of A: rough eigenvectors, whose rounding sweeps magnify, are swept in float64
 
 
 @dataclass(eq=False, repr=False)
@@ -164,7 +164,8 @@ def least_squares_start(
     """Factors after a few sweeps of least squares from the eigenvectors, of x − mean_k if `means` are given."""
     plain = Shard.of(facts).map_facts(Facts.without_attributes)
     wide = rank if means is None else min(rank + 1, facts.n_entities)  # one direction goes with the mean
-    backend = NumpyBackend("float64") if facts.n_entities * wide <= MAX_DOUBLE_START else NUMPY_BACKEND
+    in_double = start.MAX_ARPACK_ENTITIES < facts.n_entities <= MAX_DOUBLE_START // wide
+    backend = NumpyBackend("float64") if in_double else NUMPY_BACKEND
     # A weak penalty: on small data a stronger one shrinks A to zero, a saddle point that no gradient leaves.
     solver = Als(plain, wide, l2_entities=0.01, l2_relations=0.01, l2_attributes=0.0, backend=backend)
     state = solver.start(start.eigenvectors(plain, wide, random_state))
