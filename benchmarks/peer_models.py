@@ -42,6 +42,8 @@ def train_plain(train: Facts, settings: dict[str, Any], seed: int, moment: Momen
     starts = torch.searchsorted(question[order], torch.arange(int(question.max()) + 2))
     E, R = (torch.randn(rows, 2 * half, generator=generator).mul_(1e-3).requires_grad_() for rows in (n, 2 * k))
     optimiser = torch.optim.Adagrad([E, R], lr=settings["lr"])
+    torch.sparse.check_sparse_tensor_invariants.disable()  # the default, said aloud: otherwise Adagrad warns
+    vectors = partial(embedding, weight=E, sparse=settings.get("candidates") is not None)  # updates only what it used
     while True:
         for batch in torch.randperm(len(starts) - 1, generator=generator).split(settings["batch_size"]):
             counts = starts[batch + 1] - starts[batch]
@@ -49,14 +51,14 @@ def train_plain(train: Facts, settings: dict[str, Any], seed: int, moment: Momen
             first = torch.cumsum(counts, 0) - counts
             fact = torch.arange(len(row)) - first[row] + starts[batch][row]
             columns, offset, place = _candidates(answer[fact], n, settings.get("candidates"), generator)
-            left, rel = embedding(given[starts[batch]], E), embedding(relation[starts[batch]], R)
-            scores = _product(left, rel, half) @ (E if columns is None else embedding(columns, E)).T + offset
+            left, rel = vectors(given[starts[batch]]), embedding(relation[starts[batch]], R)
+            scores = _product(left, rel, half) @ (E if columns is None else vectors(columns)).T + offset
             loss = (counts * torch.logsumexp(scores, 1)).sum() - scores[row, place].sum()
             own, times = torch.unique(answer[fact], return_counts=True)
             penalty = (counts * (_cubes(left, half) + _cubes(rel, half))).sum()
-            penalty = penalty + (times * _cubes(embedding(own, E), half)).sum()
+            penalty = penalty + (times * _cubes(vectors(own), half)).sum()
             if settings["relation_weight"]:
-                by_relation = _product(_conjugate(left, half)[row], embedding(answer[fact], E), half) @ R.T
+                by_relation = _product(_conjugate(left, half)[row], vectors(answer[fact]), half) @ R.T
                 loss = loss + settings["relation_weight"] * cross_entropy(by_relation, relation[fact], reduction="sum")
             optimiser.zero_grad(set_to_none=True)
             ((loss + settings["n3"] * penalty) / len(row)).backward()

@@ -80,7 +80,7 @@ BENCHMARKS = {  # name: (module, function, what it measures)
         "missing",
         "the likeliest missing facts: equal to sorting all cells, precision on withheld facts, 10¹² cells (3 min)",
     ),
-    "doubt": ("lists", "doubt", "planted errors among the most doubtful facts of four graphs (4 min)"),
+    "doubt": ("lists", "doubt", "planted errors among the most doubtful facts of six graphs (20 min)"),
     "reading": ("reading", "reading", "70 M named facts from TSV.gz to sorted ids; other formats, polars, each step"),
     "ntriples": (
         "reading",
@@ -97,6 +97,7 @@ BENCHMARKS = {  # name: (module, function, what it measures)
         "without_options",
         "quality and time of fits without options on 4 kinds of sparse graphs and 6 data sets (15 min)",
     ),
+    "one-matrix": ("one_matrix", "one_matrix", "one relation: scikit-learn's NMF and RESCAL by the same folds (3 min)"),
     "attributes": ("attributes", "attributes", "MRR with and without attributes, and with wrong ones (2 min)"),
     "update": (
         "update",

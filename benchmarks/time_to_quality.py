@@ -9,7 +9,7 @@ The clock of a competitor counts training only: no imports, compilation, data lo
 while it trains; ours, whose learning rate falls to zero over a fit, has one whole fit per point. Every point is the MRR
 of all validation and all test facts: filtered, both directions, mean of optimistic and pessimistic rank, all entities
 as candidates, by `relatent.evaluate` for all competitors. Where a competitor has several settings, the one with the
-best validation MRR at its last point is reported; the others are in the file.
+best validation MRR at any point is reported; the others are in the file.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ import argparse
 import contextlib
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import machine
 from time_to_quality_settings import BUDGETS, SETTINGS
 
 HERE = Path(__file__).resolve().parent
@@ -107,8 +109,8 @@ def run_competitor(task: dict[str, Any], out: Path) -> None:
     warnings.simplefilter("ignore")
     clock = Clock(task, out)
     competitor, settings, seed = task["competitor"], task["settings"], task["seed"]
-    if competitor == "relatent":
-        _fit_ours(settings, seed, clock)
+    if competitor.startswith("relatent"):
+        _fit_ours("softmax" if competitor.endswith("softmax") else "logistic", settings, seed, clock)
     else:
         import peer_models
         import torch
@@ -131,17 +133,17 @@ def _any_factors(train: Any) -> Any:
     return relatent.Factors(A, R, np.zeros(k), train.entities, train.relations)
 
 
-def _fit_ours(settings: dict[str, Any], seed: int, clock: Clock) -> None:
+def _fit_ours(loss: str, settings: dict[str, Any], seed: int, clock: Clock) -> None:
     """One whole fit per point, the one of the default length first; the others are left out if time is short."""
     import relatent
 
-    relatent.RescalLogit(max_iter=1, random_state=seed).fit(clock.train)  # compiles
+    relatent.Rescal(loss=loss, max_iter=1, random_state=seed).fit(clock.train)  # compiles
     per_round = 0.0
     for rounds in settings["rounds"]:
         remaining = clock.deadline - time.perf_counter() - 1.2 * clock.evaluation
         if min(remaining, clock.budget) < 1.1 * per_round * rounds:
             continue
-        estimator = relatent.RescalLogit(max_iter=rounds, random_state=seed)
+        estimator = relatent.Rescal(loss=loss, max_iter=rounds, random_state=seed)
         begun = time.perf_counter()
         estimator.fit(clock.train)
         seconds = time.perf_counter() - begun
@@ -155,22 +157,24 @@ def _fit_ours(settings: dict[str, Any], seed: int, clock: Clock) -> None:
 def time_to_quality(
     seed: int,
     data: list[str] | None = None,
-    variants: list[int] | None = None,
+    competitors: list[str] | None = None,
     pairs: int | None = None,
     wall_limit: float = 1e9,
     budget_share: float = 1.0,
+    done: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Start every competitor with every setting, the longest first, and gather their points."""
+    """Start every competitor with every setting that is not done, the longest first, and gather all points."""
+    commit = machine.commit(HERE.parent)
     tasks = [
         {"competitor": name, "data": graph, "settings": one, "budget": budget_share * BUDGETS[graph], "seed": seed}
         for graph in data or BUDGETS
-        for name, by_graph in SETTINGS.items()
-        for number, one in enumerate(by_graph[graph])
-        if variants is None or number in variants
+        for name in competitors or SETTINGS
+        for one in SETTINGS[name][graph]
     ]
+    tasks = [task | {"commit": commit} for task in tasks if not any(task.items() <= run.items() for run in done)]
     tasks.sort(key=lambda task: -task["budget"])
     runs = _side_by_side(tasks, _pairs_of_cores(pairs), time.perf_counter() + wall_limit)
-    return {"protocol": PROTOCOL, "cores_per_competitor": CORES, "runs": runs}
+    return {"protocol": PROTOCOL, "cores_per_competitor": CORES, "runs": [*done, *runs]}
 
 
 def _pairs_of_cores(count: int | None) -> list[list[int]]:
@@ -226,41 +230,41 @@ def _line(run: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Run some competitors of time-to-quality, and write their points.")
     parser.add_argument("--data", nargs="+", choices=BUDGETS, help="data sets; all by default")
-    parser.add_argument("--variants", nargs="+", type=int, help="which settings of each, 0 and 1; all by default")
+    parser.add_argument("--competitors", nargs="+", choices=SETTINGS, help="all by default")
     parser.add_argument("--pairs", type=int, help="competitors side by side; all pairs of cores by default")
     parser.add_argument("--wall-limit", type=float, default=1e9, help="seconds after which all stop")
     parser.add_argument("--budget-share", type=float, default=1.0, help="share of the budgets, for a trial")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, required=True, help="file to write; runs that are in it are kept")
+    parser.add_argument("--out", type=Path, required=True, help="file to write; runs in it are kept, not repeated")
     parser.add_argument("--task", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.task is not None:
         run_competitor(json.loads(given.task), given.out)
         return
-    import machine
-
+    before = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else None
+    done = before["results"]["runs"] if before else []
     watch = machine.Watch()
-    results = time_to_quality(given.seed, given.data, given.variants, given.pairs, given.wall_limit, given.budget_share)
+    results = time_to_quality(
+        given.seed, given.data, given.competitors, given.pairs, given.wall_limit, given.budget_share, done
+    )
     report = {
         "name": "time-to-quality",
         "machine": machine.describe() | watch.stop(),
         "commit": machine.commit(HERE.parent),
-        "command": _command(given),
+        "command": _command(given.out),
         "seed": given.seed,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "results": results,
     }
-    if given.out.exists():
-        before = json.loads(given.out.read_text(encoding="utf-8"))
-        results["runs"] = before["results"]["runs"] + results["runs"]
+    if before:
         report["command"] = f"{before['command']} && {report['command']}"
     given.out.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _command(given: argparse.Namespace) -> str:
-    options = {"--data": given.data, "--variants": given.variants, "--pairs": given.pairs and [given.pairs]}
-    shown = [f"{name} {' '.join(map(str, values))}" for name, values in options.items() if values]
-    return " ".join(["python benchmarks/time_to_quality.py", *shown, f"--seed {given.seed} --out FILE"])
+def _command(out: Path) -> str:
+    """As it was given, but for the name of the file."""
+    given = shlex.join("FILE" if word == str(out) else word for word in sys.argv[1:])
+    return f"python benchmarks/time_to_quality.py {given}"
 
 
 if __name__ == "__main__":

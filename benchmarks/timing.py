@@ -48,7 +48,11 @@ def default_threads() -> AbstractContextManager[Any]:
 def bar(measured: float, *, least: float | None = None, most: float | None = None) -> dict[str, Any]:
     """A measured number beside what it has to be."""
     met = measured >= least if least is not None else most is not None and measured <= most
-    return {"measured": measured, "at_least" if least is not None else "at_most": least or most, "met": bool(met)}
+    return {
+        "measured": measured,
+        "at_least" if least is not None else "at_most": most if least is None else least,
+        "met": bool(met),
+    }
 
 
 def relative_difference(ours: Sequence[Any], reference: Sequence[Any]) -> float:

@@ -71,12 +71,14 @@ def _kind(machine: Result) -> str:
 
 
 def _at_a_glance(results: dict[str, Result], about: dict[str, str]) -> str:
-    lines = ["## At a glance\n", "| run | what | measured | asked for | |", "|---|---|---:|---:|---|"]
+    lines = ["## At a glance\n", "| run | commit | what | measured | asked for | |", "|---|---|---|---:|---:|---|"]
     for name in about:
+        commit = results.get(name, {}).get("commit", "")[:7]
         for path, bar in _bars(results.get(name, {}).get("results", {})):
             asked = f"≥ {_number(bar['at_least'])}" if "at_least" in bar else f"≤ {_number(bar['at_most'])}"
             met = "yes" if bar["met"] else "**no**"
-            lines.append(f"| [{name}](#{name}) | {_words(path)} | {_number(bar['measured'])} | {asked} | {met} |")
+            figures = f"{_number(bar['measured'])} | {asked} | {met}"
+            lines.append(f"| [{name}](#{name}) | `{commit}` | {_words(path)} | {figures} |")
     return "\n".join(lines) + "\n"
 
 

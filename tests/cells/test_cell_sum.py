@@ -8,7 +8,7 @@ import pytest
 import reference_sums as reference
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells.categorical import CategoricalSum
-from relatent.cells.cell_sum import CellMemory, CellSum, SampledSum
+from relatent.cells.cell_sum import CellMemory, CellSum, ModelSize, SampledSum
 from relatent.cells.cellwise_tiled import TiledCellwiseSum
 from relatent.cells.logistic_sampled import SampledLogisticSum
 from relatent.cells.logistic_tiled import TiledLogisticSum
@@ -85,7 +85,10 @@ def test_without_the_value_the_gradient_is_the_same(name):
 @each_sum
 def test_memory_is_estimated_without_a_sum_and_grows_with_the_rank_and_the_type(name):
     kind = type(SUMS[name][0](FACTS))
-    small, wide, double = (kind.memory(FACTS, *size) for size in ((4, "float32"), (400, "float32"), (4, "float64")))
+    whole = ModelSize.of(FACTS, 400, "float32")
+    sizes = (ModelSize.of(FACTS, 4, "float32"), whole, whole._replace(relation_numbers=3 * 800))
+    small, wide, compact = (kind.memory(FACTS, size) for size in sizes)
+    double = kind.memory(FACTS, ModelSize.of(FACTS, 4, "float64"))
     assert isinstance(small, CellMemory)
-    assert 0 < small.held < wide.held
+    assert 0 < small.held < compact.held < wide.held
     assert small.held < double.held

@@ -9,7 +9,8 @@ from relatent.cells import tiling
 from relatent.cells.logistic_tiled import TiledLogisticSum
 from relatent.cells.tiling import block_and_row, row_blocks
 from relatent.data.facts import Facts
-from small_graphs import NO_FACTS, random_facts, random_parameters, relative_error
+from relatent.model.entity_types import EntityTypes
+from small_graphs import NO_FACTS, random_facts, random_parameters, relative_error, with_types
 
 pytestmark = pytest.mark.usefixtures("single_blas")
 
@@ -90,6 +91,28 @@ def test_weights_and_masks_count_as_the_formula_says(options):
     facts = random_facts(40, 3, 300, **options)
     parameters = random_parameters(facts, 6)
     assert_same(TiledLogisticSum(facts, "float64")(*parameters), plain.logistic(facts, *parameters), 1e-12)
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["seen there", "types"])
+@pytest.mark.parametrize(("n", "k"), [(5, 2), (30, 40), (300, 2), (530, 1)])
+def test_typed_sums_leave_out_cells_of_wrong_types(n, k, given):
+    facts = random_facts(n, k, k if given else n // 2, unobserved=n, weighted=True)
+    facts = with_types(facts) if given else facts
+    s, relation, o = cells = np.indices((n, k, n)).reshape(3, -1)
+    allowed = [np.zeros((k, n), bool), np.zeros((k, n), bool)]
+    for is_allowed, place in zip(allowed, (0, 2), strict=True):
+        if given:
+            is_allowed[:] = [EntityTypes.of(facts, facts.types).allowed(i, place) for i in range(k)]
+        else:
+            is_allowed[facts.triples[:, 1], facts.triples[:, place]] = True
+    outside = cells.T[~(allowed[0][relation, s] & allowed[1][relation, o])]
+    assert 0 < len(outside) < cells.shape[1]
+    masked = facts.hold_out(outside, masked=True)
+    parameters = random_parameters(facts, 4)
+    for value in (True, False):
+        got = TiledLogisticSum(facts, "float32", 2, typed=True)(*parameters, value=value)
+        wanted = plain.logistic(masked, *parameters)
+        assert_same(got if value else got._replace(value=wanted.value), wanted, TOLERANCE["float32"])
 
 
 def test_without_facts_the_zeros_still_have_a_loss():

@@ -6,6 +6,7 @@ from relatent.backend import numpy_backend as host
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells import relation_softmax
 from relatent.cells.softmax import SoftmaxSum, answer_weights
+from relatent.cells.sparse import by_row
 from relatent.cells.sparse.by_row import RelationRows
 from relatent.data.facts import Facts
 from small_graphs import assert_same_sums as assert_same
@@ -40,6 +41,7 @@ def test_neither_chunks_nor_blocks_change_more_than_the_rounding(monkeypatch, ro
     monkeypatch.setattr(host, "MAX_SCORES", room)
     monkeypatch.setattr(relation_softmax, "MAX_NUMBERS", room)
     monkeypatch.setattr(relation_softmax, "MAX_BLOCK_FACTS", facts_at_once)
+    monkeypatch.setattr(by_row, "MAX_ROW_NUMBERS", room)
     facts = world()
     parameters = random_parameters(facts, 4)
     got = SoftmaxSum(facts, NumpyBackend("float64"), relation_weight=0.5)(*parameters)
@@ -51,6 +53,20 @@ def test_a_row_with_many_facts_is_summed_once():
     by_subject, by_object = RelationRows.of_facts(facts, NumpyBackend())
     assert by_subject.totals.ravel().tolist() == [3, 1]
     assert by_object.totals.ravel().tolist() == [1, 1, 2]
+
+
+def test_rows_in_pieces_are_all_rows_once(monkeypatch):
+    monkeypatch.setattr(by_row, "MAX_ROW_NUMBERS", 1)
+    facts, backend = world(), NumpyBackend("float64")
+    whole, pieces = RelationRows.of_facts(facts, backend), RelationRows.of_facts(facts, backend, rank=4)
+    for side in whole:
+        own = [piece for piece in pieces if piece.index.by_object == side.index.by_object]
+        assert len(own) > 1
+        assert max(len(piece.entity) for piece in own) <= facts.n_entities
+        for name in ("keys", "entity", "target"):
+            parts = [getattr(piece.index, name) for piece in own]
+            np.testing.assert_array_equal(np.concatenate(parts), getattr(side.index, name))
+        np.testing.assert_array_equal(np.concatenate([piece.totals for piece in own]), side.totals)
 
 
 def test_an_unobserved_cell_does_not_compete():

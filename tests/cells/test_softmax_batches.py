@@ -5,6 +5,7 @@ import pytest
 
 import relatent
 from relatent.backend.numpy_backend import NumpyBackend
+from relatent.cells import softmax_batches
 from relatent.cells.softmax import SoftmaxSum, answer_weights
 from relatent.cells.softmax_batches import BatchedSoftmaxSum
 from relatent.fit.penalties import L2, N3, Dura
@@ -15,7 +16,14 @@ BACKEND = NumpyBackend("float64")
 
 
 def batches(**changes: object) -> BatchedSoftmaxSum:
-    settings = {"batch_size": 10, "relation_weight": 0.7, "degree_weight": 0.5, "random_state": 3, **changes}
+    settings = {
+        "batch_size": 10,
+        "relation_weight": 0.7,
+        "degree_weight": 0.5,
+        "random_state": 3,
+        "group_size": 2,
+        **changes,
+    }
     return BatchedSoftmaxSum(FACTS, BACKEND, **settings)  # type: ignore[arg-type]
 
 
@@ -45,6 +53,29 @@ def test_a_pass_over_the_batches_has_the_mean_of_the_penalty(penalty: Dura | N3 
     assert np.mean(values) == pytest.approx(whole)
     assert np.allclose(dA / 9, whole_dA)
     assert np.allclose(dR / 9, whole_dR)
+
+
+def test_facts_of_a_row_are_in_a_batch_in_groups() -> None:
+    """Fewer sums over all entities than by single facts; no group is larger than four."""
+    n = 400
+    facts = relatent.Facts.from_arrays(np.zeros(n, int), np.zeros(n, int), np.arange(n))
+    parts = BatchedSoftmaxSum(facts, NumpyBackend(np.float64), batch_size=4, group_size=4).batches
+    assert sum(len(part.facts) for part in parts) == sum(len(part.facts_by_object) for part in parts) == n
+    rows = [len(part.facts) for part in parts]  # of the only subject
+    assert all(size % 4 == 0 for size in rows)
+    assert max(rows) < n / 10
+    assert len({len(part.facts_by_object) for part in parts}) > 3  # rows of one fact each
+
+
+def test_batches_of_many_entities_are_sorted_again_instead_of_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    parameters, kept = random_parameters(FACTS, 4), batches()
+    monkeypatch.setattr(softmax_batches, "MAX_KEPT_ENTITIES", 2 * FACTS.n_entities)
+    parts = batches()
+    for number in range(12):
+        parts.draw(number)
+        kept.draw(number)
+        np.testing.assert_array_equal(parts(*parameters).dA, kept(*parameters).dA)
+        assert len(parts._sums) <= 2
 
 
 def test_each_pass_has_every_batch_once_in_an_order_of_its_own() -> None:

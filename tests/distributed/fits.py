@@ -65,6 +65,7 @@ def fits():
     yield "adam", relatent.RescalLogit(**{**LOGIT, "max_iter": 5}, optimiser=relatent.Adam(0.05)), PLAIN, None
     yield "sampled", relatent.RescalLogit(**SAMPLED), PLAIN, None
     yield "sampled weights unobserved", relatent.RescalLogit(**SAMPLED), HIDDEN, None
+    yield "exact typed", relatent.RescalLogit(**LOGIT, zeros="typed"), PLAIN, None
     yield "sampled typed", relatent.RescalLogit(**SAMPLED, zeros="typed"), PLAIN, None
     yield "sampled many", relatent.RescalLogit(**{**SAMPLED, "max_iter": 3}), MANY, None
 

@@ -124,6 +124,10 @@ def files(tmp_path_factory):
         "blanks.csv": text(rows, ", "),
         "edges.csv": "source,target\n" + text([(s, o) for s, _, o in rows], ","),
         "comments.txt": "# some\n# comments\n" + text(rows),
+        "odd header.csv": "shipper,action,cargo\n" + text(rows, ","),
+        "no header.csv": "shipper,action,cargo\n" + text(rows * 5, ",") + "e1,r1,cargo\n",
+        "header twice.csv": "shipper,action,cargo\n" + text(rows * 5, ",") + "shipper,action,cargo\n",
+        "blank at the end.csv": text(rows, ",") + " \n,,\n\n",
         "bad row.tsv": text(rows[:200]) + "only\ttwo\n" + text(rows[200:]),
         "empty name.tsv": text(rows[:250]) + "a\t\tb\n" + text(rows[250:]),
         "bad weight.csv": text(weighted, ",") + "a,b,c,-1\n",
@@ -147,12 +151,13 @@ def files(tmp_path_factory):
 NAMES = [
     "plain.tsv", "no end.tsv", "returns.tsv", "mark.tsv", "blank lines.tsv", "three rows.tsv", "header.csv",
     "returns only.csv", "two marks.tsv", "blanks.csv", "edges.csv", "comments.txt",
+    "odd header.csv", "blank at the end.csv", "no header.csv", "header twice.csv",
     "counts.csv", "quotes.csv", "plain.nt", "odd.nt", "turtle.ttl", "packed.tsv.gz",
     "1 groups.parquet", "2 groups.parquet", "7 groups.parquet",
 ]  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore:.*(literal|removed the blanks)")
+@pytest.mark.filterwarnings("ignore:.*(literal|removed the blanks|the first row|left out)")
 @pytest.mark.parametrize("name", NAMES)
 def test_facts_that_workers_read_together_are_those_that_one_reads(name, files):
     place, said = files

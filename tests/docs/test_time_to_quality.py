@@ -29,11 +29,30 @@ def test_settings_are_chosen_on_validation_facts():
     assert others == [better_on_test]
 
 
-def test_every_peer_has_as_many_settings_on_every_data_set():
+def test_every_peer_has_several_settings_on_every_data_set():
     from time_to_quality_settings import BUDGETS, SETTINGS
 
-    counts = {len(by_data[name]) for peer, by_data in SETTINGS.items() if peer != "relatent" for name in BUDGETS}
-    assert counts == {2}
+    counts = {len(by_data[name]) for peer, by_data in SETTINGS.items() if "relatent" not in peer for name in BUDGETS}
+    assert counts <= {2, 3}
+
+
+def test_runs_that_are_done_are_kept_and_not_repeated(monkeypatch):
+    import time_to_quality
+    from time_to_quality_settings import BUDGETS, SETTINGS
+
+    started = []
+
+    def side_by_side(tasks, pairs, deadline):
+        started.extend(tasks)
+        return []
+
+    monkeypatch.setattr(time_to_quality, "_side_by_side", side_by_side)
+    first, *others = SETTINGS["plain ComplEx"]["codex-s"]
+    done = {"competitor": "plain ComplEx", "data": "codex-s", "settings": first, "seed": 0, "points": []}
+    done |= {"budget": BUDGETS["codex-s"], "commit": "of another day"}
+    report = time_to_quality.time_to_quality(0, ["codex-s"], ["plain ComplEx"], done=[done])
+    assert [task["settings"] for task in started] == others
+    assert report["runs"] == [done]
 
 
 @pytest.mark.parametrize("candidates", [None, 30])

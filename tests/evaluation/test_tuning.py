@@ -511,6 +511,11 @@ def test_the_defaults_are_kept_unless_other_settings_are_better_by_more_than_noi
         "Chosen: als, default settings, because none of 3 settings is better by more than noise: its AUC-PR on "
         "held-out data is 0.5000, that of als, rank 5 is 0.5020."
     )
+    report.default.record(2, 1, 0.9, (0.9,) * 10)  # a part that the other setting does not have
+    assert report.default.score == pytest.approx(0.7)
+    assert (
+        "its AUC-PR on the 1 held-out part that both have is 0.5000, that of als, rank 5 is 0.5020" in report.sentence
+    )
 
 
 def test_the_more_settings_were_compared_the_clearer_one_must_be():

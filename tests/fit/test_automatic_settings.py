@@ -171,3 +171,31 @@ def test_a_dense_graph_with_few_relations_is_not_learned_by_heart() -> None:
         mrr[name] = relatent.evaluate(model.fit(known).factors_, hidden, known=[known]).mrr
     assert RescalLogit().choose_settings(known).reason.startswith("there are few relations (2)")
     assert mrr["own"] > 1.1 * mrr["dense"]
+
+
+def test_softmax_on_sparse_data_is_fitted_in_batches(films: Facts) -> None:
+    chosen = relatent.Rescal(loss="softmax").choose_settings(films)
+    assert chosen is not None
+    expected = {"structure": "complex", "method": "sampled", "penalty": N3(0.09), "bias": False}
+    assert {name: chosen.values[name] for name in expected} == expected
+    few, many = (relatent.Rescal(loss=relatent.Softmax(batch_size=size)) for size in (1024, 16))
+    rounds = [model.choose_settings(films).values["max_iter"] for model in (few, many)]  # type: ignore[union-attr]
+    assert rounds == [50, 10 * len(films) // 64]
+    whole = relatent.Rescal(loss="softmax", structure="full").choose_settings(films)
+    assert whole is not None
+    assert isinstance(whole.values["penalty"], Dura)
+    exact = relatent.Rescal(loss="softmax", method="exact").choose_settings(films)
+    assert exact is not None
+    assert exact.values["max_iter"] == 100
+
+
+def test_a_gpu_sums_all_cells_in_fewer_rounds_and_at_a_rank_that_takes_no_minutes() -> None:
+    def chosen(device: str, relations: int) -> dict[str, object]:
+        given = RescalLogit(device=device).get_params(deep=False)
+        data = DataSummary(14_541, relations, 272_115)
+        return for_likelihood(given, data, resolve_loss("logistic")).values
+
+    here, there = chosen("cpu", 237), chosen("cuda", 237)
+    assert (here["method"], here["rank"], here["max_iter"]) == ("sampled", 512, 100)
+    assert (there["method"], there["rank"], there["max_iter"]) == ("exact", 256, 50)
+    assert chosen("cuda", 50)["rank"] == 512

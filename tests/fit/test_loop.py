@@ -68,6 +68,12 @@ def test_factors_that_explain_nothing_end_the_fit_all_the_same():
     assert len(run(Script(1100.0, 1099.9), START, max_iter=10, tol=1e-3, zero_objective=1000.0)[1]) == 2
 
 
+def test_factors_that_explain_everything_end_the_fit_although_rounding_moves_the_objective():
+    rounding = [1e-4 * (1 + i % 2) for i in range(20)]  # changes by half, which is 1e-7 of the facts
+    _, trace = run(Script(*rounding), START, max_iter=20, tol=1e-3, zero_objective=1000.0)
+    assert (trace.converged, len(trace)) == (True, 2)
+
+
 def test_running_out_of_steps_warns_with_the_remedy():
     with pytest.warns(
         ConvergenceWarning,

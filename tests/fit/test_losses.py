@@ -8,6 +8,7 @@ import reference_sums as plain
 import relatent
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.cells.categorical import CategoricalSum
+from relatent.cells.cell_sum import ModelSize
 from relatent.cells.cellwise_tiled import TiledCellwiseSum
 from relatent.cells.logistic_tiled import TiledLogisticSum
 from relatent.cells.softmax import SoftmaxSum
@@ -169,7 +170,8 @@ def test_a_loss_of_ones_own_can_be_given():
 def test_a_loss_chooses_its_sum_and_knows_its_memory(name, kind):
     facts, loss = random_facts(12, 2, 40), resolve(name)
     assert type(loss.cell_sum(facts, NumpyBackend())) is kind
-    assert loss.memory(facts, 3, np.dtype(np.float32)) == kind.memory(facts, 3, np.float32)
+    size = ModelSize.of(facts, 3, np.float32)
+    assert loss.memory(facts, size) == kind.memory(facts, size)
 
 
 def test_a_loss_object_needs_five_members_only():

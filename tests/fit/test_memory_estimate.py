@@ -11,6 +11,16 @@ MANY = random_facts(1000, 8, 60_000)  # most memory goes to facts
 WIDE = random_facts(2000, 2, 4_000)  # most goes to vectors of entities
 SPARSE = random_facts(2000, 40, 15_000)  # most rows have no facts
 SHORT = {"max_iter": 3, "tol": 0}
+STRUCTURED = {
+    "method": "sampled",
+    "optimiser": relatent.Adam(0.05),
+    "penalty": relatent.Dura(0.05),
+    "init": "small",
+    "rescale_relations": False,
+    "max_iter": 1,
+}
+EXACT = STRUCTURED | {"method": "exact"}
+BATCHES = relatent.Softmax(relation_weight=0.5, batch_size=1000)
 
 
 def peak(model, facts):
@@ -41,6 +51,12 @@ def peak(model, facts):
         (relatent.RescalLogit(20, dtype="float64", init="random", **SHORT), MANY),
         (relatent.Rescal(10, "squared", **SHORT), MANY),
         (relatent.Rescal(10, "categorical", **SHORT), MANY),
+        (relatent.RescalLogit(200, structure=relatent.Blocks(2), **STRUCTURED), SPARSE),
+        (relatent.RescalLogit(200, structure="complex", **EXACT), SPARSE),
+        (relatent.RescalLogit(200, structure="diagonal", **{**STRUCTURED, "penalty": relatent.N3(0.1)}), SPARSE),
+        (relatent.Rescal(20, "softmax", structure=relatent.Blocks(2), **EXACT), SPARSE),
+        (relatent.Rescal(100, BATCHES, structure=relatent.Blocks(2), **STRUCTURED), SPARSE),
+        (relatent.Rescal(100, "squared", structure="complex", **EXACT), SPARSE),
         (relatent.NonnegativeRescal(10, **SHORT), MANY),
         (relatent.NonnegativeRescal(20, **SHORT), WIDE),
     ],
@@ -69,3 +85,15 @@ def test_the_size_of_a_model_file_is_told(tmp_path, named):
     model = relatent.RescalALS(10, **SHORT).fit(facts)
     model.factors_.save(tmp_path / "m.relatent")
     assert model.estimate_memory(facts).file == pytest.approx((tmp_path / "m.relatent").stat().st_size, rel=0.2)
+
+
+def test_the_numbers_of_the_structure_count_not_those_of_whole_matrices(tmp_path):
+    whole, compact = (relatent.RescalLogit(200, structure=s, **STRUCTURED) for s in ("full", relatent.Blocks(2)))
+    difference = 4 * SPARSE.n_relations * (200 * 200 - 200 * 2)
+    assert whole.estimate_memory(SPARSE).memory - compact.estimate_memory(SPARSE).memory > 5 * difference
+    compact.fit(SPARSE).factors_.save(tmp_path / "m.relatent")
+    told, size = compact.estimate_memory(SPARSE).file, (tmp_path / "m.relatent").stat().st_size
+    assert told == pytest.approx(size, rel=0.2)
+    on_gpu = (relatent.RescalLogit(200, structure=s, **STRUCTURED, device="cuda") for s in ("full", "diagonal"))
+    whole, compact = (model.estimate_memory(SPARSE).memory for model in on_gpu)
+    assert whole - compact == 3 * 8 * SPARSE.n_relations * (200 * 200 - 200)

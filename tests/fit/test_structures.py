@@ -9,8 +9,9 @@ import relatent
 from planted_graphs import uniform
 from relatent import Blocks, Dura, Facts, Rescal, RescalLogit, Shared
 from relatent.backend.numpy_backend import NumpyBackend
+from relatent.cells.sparse import by_row
 from relatent.data.names import Names
-from relatent.fit import losses
+from relatent.fit import losses, penalties
 from relatent.fit.losses import Softmax
 from relatent.fit.penalised_likelihood import ExpandedSum, Layout, PenalisedLikelihood
 from relatent.fit.penalties import L2, N3
@@ -91,6 +92,19 @@ def test_a_sampled_objective_is_that_of_the_whole_matrices(structure: Any) -> No
     of = objective(structure, "logistic", penalty, sampled=True)
     assert of(x)[0] == pytest.approx(objective("full", "logistic", penalty, sampled=True)(whole(structure, x))[0])
     check_derivatives(of, x)
+
+
+@pytest.mark.parametrize("penalty", [Dura(0.1), Dura(0.1, 0.5), N3(0.2)], ids=repr)
+@pytest.mark.parametrize("structure", STRUCTURES, ids=str)
+def test_a_penalty_in_pieces_is_the_same(monkeypatch: pytest.MonkeyPatch, structure: Any, penalty: Any) -> None:
+    x = start(structure)
+    value, gradient = objective(structure, "logistic", penalty)(x)
+    monkeypatch.setattr(by_row, "MAX_ROW_NUMBERS", 1)
+    monkeypatch.setattr(penalties, "MAX_ROW_NUMBERS", 1)
+    assert len(by_row.RelationRows.of_facts(FACTS, NumpyBackend(), rank=RANK)) > 2
+    in_pieces = objective(structure, "logistic", penalty)(x)
+    assert in_pieces[0] == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(in_pieces[1], gradient, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("structure", STRUCTURES, ids=str)

@@ -6,9 +6,10 @@ import torch
 
 import interpreted  # noqa: F401  before what it patches is used
 from relatent import Blocks, Shared
-from relatent.backend import compact_matrices
+from relatent.backend import compact_matrices, torch_backend
 from relatent.backend.numpy_backend import NumpyBackend
 from relatent.backend.torch_backend import TorchBackend
+from relatent.cells.sparse import by_row
 from relatent.fit.losses import Logistic, Softmax
 from relatent.fit.penalised_likelihood import Layout, PenalisedLikelihood
 from relatent.fit.penalties import L2, N3, Dura
@@ -66,4 +67,6 @@ def test_a_batch_on_a_gpu_is_that_of_the_host(structure):
 
 def test_products_in_small_pieces_give_the_same(monkeypatch):
     monkeypatch.setattr(compact_matrices, "MAX_NUMBERS", 200)
+    monkeypatch.setattr(by_row, "MAX_ROW_NUMBERS", 1)
+    monkeypatch.setattr(torch_backend, "WIDE_NUMBERS", 50)
     check(Blocks(3), Softmax(relation_weight=0.5), Dura(0.1))

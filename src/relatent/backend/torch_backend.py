@@ -23,6 +23,7 @@ from .protocol import ADAM_EPSILON
 
 MAX_SCORE_BYTES = 1 << 30  # scores held at once
 GRAM_ROWS = 1 << 18  # rows of A converted to float64 at once
+WIDE_NUMBERS = 1 << 24  # numbers of a scalar product converted to float64 at once
 COLUMN_MULTIPLE = 64  # columns of a float16 product are padded to a multiple of this
 
 
@@ -175,7 +176,8 @@ class TorchBackend:
         return TorchSegmentSums(starts, index, weights, self.device)
 
     def dot(self, a: Tensor, b: Tensor) -> float:
-        return float(torch.dot(a.reshape(-1).double(), b.reshape(-1).double()))
+        parts = zip(a.reshape(-1).split(WIDE_NUMBERS), b.reshape(-1).split(WIDE_NUMBERS), strict=True)
+        return float(sum(torch.dot(x.double(), y.double()) for x, y in parts))
 
     def matmul(self, x: Tensor, y: Tensor) -> Tensor:
         """x y in TF32."""

@@ -21,7 +21,7 @@ import numpy as np
 from ..arrays import Ids, Matrix, Slices, Vector
 from ..data.facts import Facts
 from ..data.shard import Shard
-from .cell_sum import CellMemory, Reduction, n_listed_cells
+from .cell_sum import CellMemory, ModelSize, Reduction, n_listed_cells
 from .tiling import even_ranges
 
 TILE_CELLS = 1 << 18  # a tile stays in the cache between the passes over it
@@ -64,12 +64,12 @@ class CategoricalSum:
         self._pool = ThreadPoolExecutor(n_threads - 1) if n_threads > 1 else None
 
     @classmethod
-    def memory(cls, facts: Facts, rank: int, dtype: Any) -> CellMemory:
-        """The listed cells while they are sorted, or sorted with three tiles per thread; a gradient per thread."""
-        item, n_threads, cells = np.dtype(dtype).itemsize, numba.get_num_threads(), n_listed_cells(facts)
-        numbers = facts.n_entities * rank + facts.n_relations * rank * rank
+    def memory(cls, facts: Facts, size: ModelSize) -> CellMemory:
+        """The listed cells while they are sorted, or sorted with three tiles per thread; R and a gradient for each."""
+        item, n_threads, cells = size.itemsize, numba.get_num_threads(), n_listed_cells(facts)
         tiles = 3 * item * n_threads * TILE_CELLS
-        return CellMemory(0, max(80 * cells, 40 * cells + tiles) + item * n_threads * numbers)
+        per_thread = size.gradient + item * size.relation_numbers
+        return CellMemory(0, max(80 * cells, 40 * cells + tiles) + n_threads * per_thread)
 
     def __call__(self, A: Matrix, R: Slices, b: Vector, *, value: bool = True) -> Reduction:
         """Σ of the loss and its derivatives; the value takes next to no extra time."""

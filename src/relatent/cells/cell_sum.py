@@ -45,6 +45,28 @@ class CellMemory(NamedTuple):
 
     building: int  # while the sum is set up, before the solver has its vectors
     held: int  # during the fit
+    call: int = 0  # more during a call; a penalty, which comes after it, takes the same memory
+
+
+class ModelSize(NamedTuple):
+    """The size of a model as a sum over cells sees it, for estimates of memory."""
+
+    entities: int
+    relations: int
+    rank: int
+    relation_numbers: int  # of all R_k: K r², or less where the sum takes compact matrices
+    itemsize: int  # bytes per number
+
+    @classmethod
+    def of(cls, facts: Facts, rank: int, dtype: Any) -> ModelSize:
+        """The size of a model of these facts with whole matrices R_k."""
+        k = facts.n_relations
+        return cls(facts.n_entities, k, rank, k * rank * rank, np.dtype(dtype).itemsize)
+
+    @property
+    def gradient(self) -> int:
+        """Bytes of the derivatives in A, R and b."""
+        return self.itemsize * (self.entities * self.rank + self.relation_numbers + self.relations)
 
 
 class CellSum(Protocol):
@@ -54,8 +76,8 @@ class CellSum(Protocol):
         """The sum and its derivatives, which stay valid until the next call; without `value` the sum may be NaN."""
 
     @classmethod
-    def memory(cls, facts: Facts, rank: int, dtype: Any) -> CellMemory:
-        """The memory that a sum over these facts needs, for factors of this rank and type."""
+    def memory(cls, facts: Facts, size: ModelSize) -> CellMemory:
+        """The memory that a sum over these facts needs, for a model of this size."""
 
 
 class SampledSum(CellSum, Protocol):

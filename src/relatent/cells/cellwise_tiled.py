@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays import Matrix, Vector
 from ..data.facts import Facts
 from ..data.shard import Shard
-from .cell_sum import CellFunction, CellMemory
+from .cell_sum import CellFunction, CellMemory, ModelSize
 from .tiling import TiledSum, TileScratch, tiled_memory
 
 
@@ -38,6 +38,6 @@ class TiledCellwiseSum(TiledSum):
         return float(values.sum(dtype=np.float64)) if value else 0.0, D
 
     @classmethod
-    def memory(cls, facts: Facts, rank: int, dtype: Any) -> CellMemory:
+    def memory(cls, facts: Facts, size: ModelSize) -> CellMemory:
         """Cells by tile, and per thread a tile of scores, values and slopes each, with what a loss computes between."""
-        return tiled_memory(facts, rank, dtype, tiles=6)
+        return tiled_memory(facts, size, tiles=6)

@@ -33,9 +33,9 @@ from ..backend.torch_backend import TorchBackend, product, tf32
 from ..data.facts import Facts
 from ..data.listed_cells import listed_cells
 from ..data.shard import Shard
-from ..model.entity_types import EntityTypes
+from ..model.entity_types import entities_in_place
 from . import logistic_gpu_kernels as kernels
-from .cell_sum import CellMemory, Reduction, n_listed_cells
+from .cell_sum import CellMemory, ModelSize, Reduction, n_listed_cells
 from .logistic_gpu_corrections import (
     CellsByObject,
     CellsByRow,
@@ -139,9 +139,9 @@ class GpuLogisticSum:
         return cls(shard.facts, backend, typed=typed, rows=(shard.entity_range.start, shard.entity_range.stop))
 
     @classmethod
-    def memory(cls, facts: Facts, rank: int, dtype: Any) -> CellMemory:
+    def memory(cls, facts: Facts, size: ModelSize) -> CellMemory:
         """Bytes on the GPU: the work space, two copies of A, dA and its parts, and the listed cells."""
-        factors = 4 * facts.n_entities * _padded_rank(rank)
+        factors = 4 * facts.n_entities * _padded_rank(size.rank)
         return CellMemory(0, WORK_BYTES + SLOPE_BYTES + SPLIT_BYTES + 4 * factors + 28 * n_listed_cells(facts))
 
     def pieces(self, rank: int) -> list[Piece]:
@@ -327,11 +327,7 @@ def _types(facts: Facts, column: int, rows: tuple[int, int] | None, typed: bool)
     if not typed:
         return [None] * facts.n_relations
     low, high = (0, facts.n_entities) if rows is None else rows
-    if facts.types is None:
-        found = [np.unique(facts.triples[facts.triples[:, 1] == k, column]) for k in range(facts.n_relations)]
-    else:
-        types = EntityTypes.of(facts, facts.types)
-        found = [np.flatnonzero(types.allowed(k, column)) for k in range(facts.n_relations)]
+    found = entities_in_place(facts, column)
     return [entities[(entities >= low) & (entities < high)] for entities in found]
 
 

@@ -27,7 +27,7 @@ from ..data.facts import Facts
 from ..data.shard import Shard
 from ..distributed.workers import Workers
 from ..model.factors import scores
-from .cell_sum import CellKeys, CellMemory, PartialGradient, Reduction, n_listed_cells
+from .cell_sum import CellKeys, CellMemory, ModelSize, PartialGradient, Reduction, n_listed_cells
 from .logistic_sampled_cell_list import ACTIVE_ZERO, global_firsts, listed_facts, with_cells
 from .logistic_sampled_kernels import (
     LISTED_CELL_COST,
@@ -98,12 +98,12 @@ class SampledLogisticSum:
         return float(blocks) + LISTED_CELL_COST * len(self.listed.subjects) / self.n_batches
 
     @classmethod
-    def memory(cls, facts: Facts, rank: int, dtype: Any) -> CellMemory:
-        """A gradient and a tile per thread; the sorted objects, the list, and the zeros that are added to it."""
-        item, n_threads = np.dtype(dtype).itemsize, numba.get_num_threads()
-        numbers = facts.n_entities * rank + facts.n_relations * rank * rank
+    def memory(cls, facts: Facts, size: ModelSize) -> CellMemory:
+        """R transposed, a gradient and a tile per thread; the sorted objects, the list, and zeros added to it."""
+        item, n_threads = size.itemsize, numba.get_num_threads()
         listed = (4 + 12 * (1 + MAX_ACTIVE_PER_FACT) + 24 * MAX_ACTIVE_PER_FACT) * n_listed_cells(facts)
-        return CellMemory(0, item * n_threads * (numbers + STRIP * STRIP) + listed)
+        tiles = item * (size.relation_numbers + n_threads * STRIP * STRIP)
+        return CellMemory(0, n_threads * size.gradient + tiles + listed)
 
     # --- the sample
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from ..data.facts import Facts
 from ..data.shard import Shard
 from ..errors import InputError
 from ..model.entity_types import EntityTypes
-from .cell_sum import CellKeys, CellMemory, Reduction
+from .cell_sum import CellKeys, CellMemory, ModelSize, Reduction
 from .logistic_sampled import MAX_ACTIVE_PER_FACT, MIN_LISTED_SCORE, RELIST_FRACTION, ZEROS_PER_FACT
 from .logistic_sampled_cell_list import ACTIVE_ZERO
 from .logistic_sampled_kernels import MIN_VARIANCE
@@ -89,7 +89,7 @@ class GpuSampledLogisticSum:
         self.drawn: tuple[DrawnRows, DrawnRows] = (self._side(0, np.zeros((2, self.k))),) * 2
 
     @classmethod
-    def memory(cls, facts: Facts, rank: int, dtype: Any) -> CellMemory:
+    def memory(cls, facts: Facts, size: ModelSize) -> CellMemory:
         """Nothing that grows with the rank in the memory of this machine."""
         return CellMemory(0, 24 * len(facts))
 

@@ -17,6 +17,7 @@ from ..arrays import Array, Ids, Matrix, Slices, Triples, Vector
 from ..backend.compact_matrices import row_products, rows_times
 from ..backend.protocol import Backend, SegmentSums
 from ..data.facts import Facts
+from .cell_sum import ModelSize
 from .sparse.by_row import sorted_into_segments
 
 MAX_NUMBERS = 1 << 28  # of Z that are held at once
@@ -55,6 +56,16 @@ class RelationSoftmax:
         self.weight, self.backend, self.facts = weight, backend, facts
         self.blocks: dict[int, list[SubjectBlock]] = {}  # by rank
         self.pieces: dict[int, list[FactPiece]] = {}  # by the numbers of a compact matrix
+
+    @classmethod
+    def memory(cls, facts: Facts, size: ModelSize) -> int:
+        """Bytes of the matrices of a block of subjects, or with compact matrices of a piece of the facts."""
+        n_facts, per_relation = len(facts), size.relation_numbers // max(1, size.relations)
+        if per_relation == size.rank**2:
+            Z = min(MAX_NUMBERS, min(n_facts, size.entities) * size.relations * size.rank)
+            return size.itemsize * (2 * Z + min(n_facts, MAX_BLOCK_FACTS) * 2 * (size.rank + size.relations))
+        rows = min(n_facts, max(1, MAX_NUMBERS // (4 * per_relation)))
+        return size.itemsize * rows * (3 * per_relation + 4 * size.rank + 2 * size.relations)
 
     def add(self, A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> float:
         """Add the derivatives to dA and dR, and return the value."""

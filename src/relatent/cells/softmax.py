@@ -11,16 +11,14 @@ relation would cancel in the first two terms, and no term has it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..arrays import Matrix, Slices, Vector
+from ..arrays import Array, Matrix, Slices, Vector
 from ..backend.numpy_backend import MAX_SCORES
 from ..backend.protocol import Backend
 from ..data.facts import Facts
 from ..data.shard import Shard
-from .cell_sum import CellMemory, Reduction
+from .cell_sum import CellMemory, ModelSize, Reduction
 from .relation_softmax import RelationSoftmax
 from .sparse.by_row import RelationRows, rows_memory
 
@@ -53,32 +51,61 @@ class SoftmaxSum:
         only_objects: bool = False,
     ):
         """`answer_weights`: of each entity as an object and as a subject. `only_objects`: without the second term."""
-        rows = RelationRows.of_facts(facts, backend, answer_weights)[: 1 if only_objects else 2]
-        self.sides = [(side, side.unobserved(facts)) for side in rows]
-        self.backend = backend
-        self.over_relations = (
-            RelationSoftmax(Shard.of(facts).facts, relation_weight, backend) if relation_weight else None
-        )
+        self.shard, self.backend = Shard.of(facts), backend
+        self._answer_weights, self._only_objects = answer_weights, only_objects
+        self._pieces: dict[int, list[tuple[RelationRows, tuple[Array, Array]]]] = {}  # by rank
+        self.over_relations = RelationSoftmax(self.shard.facts, relation_weight, backend) if relation_weight else None
 
     @classmethod
-    def memory(cls, facts: Facts, rank: int, dtype: Any) -> CellMemory:
-        """The rows of both sides, three matrices of scores, and two gradients."""
-        item, numbers = np.dtype(dtype).itemsize, facts.n_entities * rank + facts.n_relations * rank * rank
-        return CellMemory(0, rows_memory(facts, rank, item) + item * (3 * MAX_SCORES + 2 * numbers))
+    def memory(cls, facts: Facts, size: ModelSize) -> CellMemory:
+        """The indices of rows, and a gradient; matrices of rows, scores, and two more gradients during a call."""
+        rows = rows_memory(facts, size.rank, size.itemsize)
+        scores = size.itemsize * min(MAX_SCORES, len(facts) * size.entities)
+        return CellMemory(0, rows.held + size.gradient, rows.call + scores + 2 * size.gradient)
 
     def __call__(self, A: Matrix, R: Slices, b: Vector, *, value: bool = True) -> Reduction:
         """Σ of the loss and its derivatives; without `value` the sum is NaN. The bias has no part in it."""
         dA, dR, total = 0 * A, 0 * R, 0.0
-        for side, unobserved in self.sides:
-            X = side.own(A)
-            Q = side.times(X, R)
-            among_all, dQ, dA_side = self.backend.softmax_sums(Q, A, side.totals, unobserved)
-            true = side.gathered(A)  # (m, r): Σ w a over the facts of each row
-            if value:
-                total += among_all - self.backend.dot(Q, true)
-            dQ = side.totals * dQ - true
-            dA += dA_side - side.scattered(Q) + side.spread(side.times(dQ, R, back=True))
-            side.add_outer(X, dQ, dR)
+        for side, unobserved in self._rows(A.shape[1]):
+            total += self._add_rows(side, unobserved, A, R, dA, dR, value)
         if self.over_relations is not None:
             total += self.over_relations.add(A, R, dA, dR)
         return Reduction(total if value else np.nan, dA, dR, 0 * b)
+
+    def _add_rows(
+        self,
+        side: RelationRows,
+        unobserved: tuple[Array, Array],
+        A: Matrix,
+        R: Slices,
+        dA: Matrix,
+        dR: Slices,
+        value: bool,
+    ) -> float:
+        """The terms of some rows; a function of its own, which releases its matrices before the next rows."""
+        X = side.own(A)
+        Q = side.times(X, R)
+        among_all, dQ, dA_side = self.backend.softmax_sums(Q, A, side.totals, unobserved)
+        true = side.gathered(A)  # (m, r): Σ w a over the facts of each row
+        total = among_all - self.backend.dot(Q, true) if value else 0.0
+        dQ *= side.totals
+        dQ -= true
+        side.add_outer(X, dQ, dR)
+        dA_side -= side.scattered(Q)
+        del X, Q, true
+        dA_side += side.spread(side.times(dQ, R, back=True))
+        dA += dA_side
+        return total
+
+    def _rows(self, rank: int) -> list[tuple[RelationRows, tuple[Array, Array]]]:
+        """Pieces of the rows of each side, with the unobserved cells of each."""
+        if rank not in self._pieces:
+            rows = RelationRows.of_facts(self.shard, self.backend, self._answer_weights, rank=rank)
+            self._pieces = {
+                rank: [
+                    (piece, piece.unobserved(self.shard))
+                    for piece in rows
+                    if not (self._only_objects and piece.index.by_object)
+                ]
+            }
+        return self._pieces[rank]

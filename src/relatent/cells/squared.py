@@ -15,7 +15,7 @@ from ..arrays import Matrix, Slices, Vector
 from ..backend import gram_matrix as gram
 from ..data.facts import Facts
 from ..data.shard import Shard
-from .cell_sum import CellMemory, Reduction, n_listed_cells
+from .cell_sum import CellMemory, ModelSize, Reduction, n_listed_cells
 from .sparse.grouped import MAX_GROUP_ELEMENTS, RelationGroup, relation_groups
 
 LAYOUT_BYTES, SORTING_BYTES = 48, 34  # per listed cell: by subject and by object; more while a group is sorted
@@ -36,10 +36,11 @@ class SquaredSum:
         self._rank = 0
 
     @classmethod
-    def memory(cls, facts: Facts, rank: int, dtype: Any) -> CellMemory:
-        """The facts by subject and by object, four matrices of a group, and two gradients."""
-        item, numbers = np.dtype(dtype).itemsize, facts.n_entities * rank + facts.n_relations * rank * rank
-        return CellMemory(0, layout_memory(facts, rank) + item * (4 * group_numbers(facts, rank) + 2 * numbers))
+    def memory(cls, facts: Facts, size: ModelSize) -> CellMemory:
+        """The facts by subject and by object, four matrices of a group, two gradients, and R seven times in float64."""
+        groups = 4 * size.itemsize * group_numbers(facts, size.rank)
+        matrices = 7 * 8 * size.relation_numbers
+        return CellMemory(0, layout_memory(facts, size.rank) + groups + 2 * size.gradient + matrices)
 
     def __call__(self, A: Matrix, R: Slices, b: Vector, *, value: bool = True) -> Reduction:
         """Σ of the loss and its derivatives; the value takes no extra time."""

@@ -22,7 +22,7 @@ from ..backend.compact_matrices import contracted, expanded
 from ..data.facts import Facts
 from ..data.shard import Shard
 from . import sigmoid
-from .cell_sum import CellMemory, Parameters, PartialGradient, Reduction, n_listed_cells
+from .cell_sum import CellMemory, ModelSize, Parameters, PartialGradient, Reduction, n_listed_cells
 
 ROWS, COLUMNS = 512, 512  # a float32 tile of 1 MB fits the second-level cache, and the three products run at full rate
 MIN_PARALLEL_CELLS = 1 << 14  # fewer are summed before a second thread has started
@@ -171,14 +171,15 @@ class TiledSum:
         return np.add.reduceat(dR, firsts, axis=0), np.add.reduceat(db, firsts)
 
 
-def tiled_memory(facts: Facts, rank: int, dtype: Any, *, tiles: int) -> CellMemory:
-    """Bytes of a tiled sum that holds so many tiles of scores per thread."""
-    item, n_threads, cells = np.dtype(dtype).itemsize, _threads_for(facts), n_listed_cells(facts)
-    n, k = facts.n_entities, facts.n_relations
+def tiled_memory(facts: Facts, size: ModelSize, *, tiles: int) -> CellMemory:
+    """Bytes of a tiled sum that holds so many tiles of scores per thread, and whole matrices of one block."""
+    item, n_threads, cells = size.itemsize, _threads_for(facts), n_listed_cells(facts)
+    n, k, r = size.entities, size.relations, size.rank
     starts = 16 * k * -(-n // COLUMNS) * -(-n // ROWS)  # of facts and of unobserved cells, 8 bytes per tile
-    gradients = n_threads * item * (n * rank + k * rank * rank + k)
-    held = (8 + 2 * item) * cells + tiles * n_threads * item * ROWS * COLUMNS + gradients
-    return CellMemory(SORTING_BYTES * cells + starts, held + starts)
+    block = 4 * ROWS * r + 3 * min(k, max(1, ROWS // n)) * r * r  # numbers
+    held = starts + (8 + 2 * item) * cells + n_threads * item * tiles * ROWS * COLUMNS + size.gradient
+    call = (n_threads - 1) * size.gradient + n_threads * item * block
+    return CellMemory(SORTING_BYTES * cells + starts, held, call)
 
 
 def _threads_for(facts: Facts) -> int:

@@ -161,7 +161,7 @@ SETTINGS = (
         "--zeros",
         type=click.Choice(["all", "typed"]),
         help="Which cells that are not listed count as false: all, or only those between entities of the right types "
-        "(--types; without types, entities seen in the same place). For --method sampled, or on a GPU.",
+        "(--types; without types, entities seen in the same place).",
     ),
     _setting(
         "--structure",

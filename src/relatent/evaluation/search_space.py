@@ -11,15 +11,24 @@ import numpy as np
 from scipy.stats import qmc
 
 from ..data.facts import Facts
-from ..fit.automatic_settings import SPARSE_ROUNDS, DataSummary, for_likelihood
+from ..fit.automatic_settings import (
+    CPU_BATCHES,
+    GPU_BATCHES,
+    GPU_ROUNDS,
+    LARGE_DATA,
+    SPARSE_ROUNDS,
+    DataSummary,
+    for_likelihood,
+)
 from ..fit.estimators.als import RescalALS
 from ..fit.estimators.base import Estimator
 from ..fit.estimators.rescal import Rescal
 from ..fit.estimators.rescal_logit import RescalLogit
-from ..fit.losses import resolve
+from ..fit.losses import Softmax, resolve
 from ..fit.optimisers import Adam
 from ..fit.penalties import N3, Dura
 from ..model.entity_regression import FOLD_IN_LOSSES
+from ..model.structure import Blocks, rank_multiple
 from ..result_tables import result_record
 from .folds import MAX_FOLD_CELLS
 
@@ -34,6 +43,7 @@ class SearchSpace:
     bias: bool = True  # whether to search with and without
     per_fact: Dura | N3 | None = None  # the penalty in place of λ, but for its weight
     rate: tuple[float, float] | None = None  # smallest and largest learning rate of Adam; None: not searched
+    losses: tuple[Softmax, ...] = ()  # to choose among
     fixed: Mapping[str, Any] = field(default_factory=dict)  # settings that are not searched
     first_round_steps: int = 40  # iterations of the fits in the first round
     ranking_only: bool = False  # the model gives no probabilities
@@ -48,7 +58,8 @@ class SearchSpace:
         u_rank, u_penalty, u_other = point
         max_rank = min(self.rank[1], n_entities)
         rank = round(_log_interpolate(min(self.rank[0], max_rank), max_rank, u_rank))
-        rank -= rank % 2 if self.fixed.get("structure") == "complex" and rank > 1 else 0
+        multiple = rank_multiple(self.fixed.get("structure", "full"))
+        rank = max(rank - rank % multiple, multiple if multiple <= n_entities else 1)
         weight = _two_digits(_log_interpolate(*self.penalty, u_penalty))
         penalty = (
             {"penalty": replace(self.per_fact, weight=weight)}
@@ -56,7 +67,12 @@ class SearchSpace:
             else {"l2_entities": weight, "l2_relations": weight}
         )
         rate = {"optimiser": Adam(_two_digits(_log_interpolate(*self.rate, u_other)))} if self.rate else {}
-        return {**self.fixed, "rank": rank, **penalty, **rate, **({"bias": u_other < 0.5} if self.bias else {})}
+        loss = {"loss": self.losses[int(u_other * len(self.losses))]} if self.losses else {}
+        return {**self.fixed, "rank": rank, **penalty, **rate, **loss, **({"bias": u_other < 0.5} if self.bias else {})}
+
+    def centre(self, n_entities: int) -> dict[str, Any]:
+        """The settings in the middle of the space, with its last loss."""
+        return self.settings((0.5, 0.5, 0.999), n_entities)
 
     def around(self, rank: int, weight: float) -> SearchSpace:
         """The same space near a rank and a weight of the penalty."""
@@ -65,6 +81,8 @@ class SearchSpace:
         return replace(self, rank=ranks, penalty=weights)
 
 
+RELATION_WEIGHTS = (0.0, 0.5, 4.0)  # of the softmax over relations; the last one where there are many of them
+MANY_RELATIONS = 100
 RANK_FACTOR, WEIGHT_FACTOR = 2, 6  # between the choice of a fit without options and the ends of the space around it
 SPACES = {
     "logit": SearchSpace("logistic", (0.02, 12.0)),
@@ -116,6 +134,15 @@ class Candidate(NamedTuple):
         """Whether the model explains predictions and folds in new entities."""
         return SPACES[self.model].folds_in
 
+    @property
+    def first_round_steps(self) -> int:
+        """The steps of a fit in the first round: those of the space, or a quarter of the steps of a complete fit."""
+        complete: int = self.settings.get("max_iter", 0)
+        usual, quarter = SPACES[self.model].first_round_steps, complete // 4
+        if complete and "device" in self.settings:  # the steps of the spaces are for a CPU
+            return max(quarter, 1)
+        return min(complete or usual, max(usual, quarter))
+
     def __str__(self) -> str:
         penalty = self.settings.get("penalty")
         labels = {"l2_entities": "λ", "rank": "rank", "penalty": type(penalty).__name__.upper()}
@@ -123,36 +150,97 @@ class Candidate(NamedTuple):
         parts = [f"{label} {values[name]:g}" for name, label in labels.items() if values.get(name) is not None]
         if "structure" in self.settings:
             parts.append(f"{self.settings['structure']}, Adam {self.settings['optimiser'].lr:g}")
+        if "loss" in self.settings:
+            parts += _changes(self.settings["loss"])
         if "bias" in self.settings and "structure" not in self.settings:
             parts.append("bias" if self.settings["bias"] else "no bias")
         return ", ".join([self.model, *(parts or ["default settings"])])
 
 
-def candidates(facts: Facts, models: Sequence[str], random_state: int) -> Iterator[Candidate]:
-    """Endless candidates, the models in turn: first the defaults of each, then a Halton sequence of its space."""
+def _changes(loss: Softmax) -> list[str]:
+    """The settings of a loss that are not its defaults, but for its batches."""
+    changed = {name: value for name, value in vars(loss).items() if name not in ("batch_size", "group_size") and value}
+    words = {name: name.replace("_", " ") for name in changed}
+    return [words[name] if value is True else f"{words[name]} {value:g}" for name, value in changed.items()]
+
+
+def candidates(facts: Facts, models: Sequence[str], random_state: int, device: str = "cpu") -> Iterator[Candidate]:
+    """Endless candidates: first the defaults of each model, then the models in turn, by a Halton sequence."""
+    everywhere = {} if device == "cpu" else {"device": device}
+    data = DataSummary.of(facts)
     for model in models:
-        yield Candidate(model, dict(SPACES[model].fixed))
-    sequences = [_halton_sequence(model, facts, random_state) for model in models]
-    yield from itertools.chain.from_iterable(zip(*sequences, strict=True))
+        for settings in _first_settings(model, data, device):
+            yield Candidate(model, everywhere | settings)
+    sequences = [
+        _halton_sequence(model, spaces_of(model, data, device), data.entities, random_state) for model in models
+    ]
+    for model, settings in itertools.chain.from_iterable(zip(*sequences, strict=True)):
+        yield Candidate(model, everywhere | settings)
 
 
-def _halton_sequence(model: str, facts: Facts, random_state: int) -> Iterator[Candidate]:
+def _halton_sequence(
+    model: str, spaces: Sequence[SearchSpace], n_entities: int, random_state: int
+) -> Iterator[tuple[str, dict[str, Any]]]:
     halton = qmc.Halton(3, rng=np.random.default_rng([random_state, list(SPACES).index(model)]))
-    for space in itertools.cycle(spaces_of(model, facts)):
-        yield Candidate(model, space.settings(halton.random(1)[0].tolist(), facts.n_entities))
+    for space in itertools.cycle(spaces):
+        yield model, space.settings(halton.random(1)[0].tolist(), n_entities)
 
 
-def spaces_of(model: str, facts: Facts) -> list[SearchSpace]:
+def _first_settings(model: str, data: DataSummary, device: str) -> list[dict[str, Any]]:
+    """The defaults of a model; for softmax on a GPU all settings that are best on one benchmark or another."""
+    if model != "softmax" or not (spaces := softmax_spaces(data, device)):
+        return [dict(SPACES[model].fixed)]
+    return [{}] if device == "cpu" else [space.centre(data.entities) for space in spaces]
+
+
+def spaces_of(model: str, data: DataSummary, device: str = "cpu") -> list[SearchSpace]:
     """The spaces of a model, in turn: for logit two near the choice of a fit without options, one of the other kind."""
+    if model == "softmax":
+        return softmax_spaces(data, device) or [SPACES[model]]
     if model != "logit":
         return [SPACES[model]]
-    given = RescalLogit().get_params(deep=False)
-    chosen = for_likelihood(given, DataSummary.of(facts), resolve("logistic")).values
+    given = RescalLogit(device=device).get_params(deep=False)
+    chosen = for_likelihood(given, data, resolve("logistic")).values
     is_complex = chosen["structure"] == "complex"
     own, other = (COMPLEX_LOGIT, SPACES[model]) if is_complex else (SPACES[model], COMPLEX_LOGIT)
     near = own.around(chosen["rank"], chosen["penalty"].weight if is_complex else chosen["l2_entities"])
     near = replace(near, per_fact=chosen.get("penalty"))
+    if is_complex:
+        near = replace(near, fixed={**near.fixed, "max_iter": chosen["max_iter"]})
     return [near, near, other]
+
+
+def softmax_spaces(data: DataSummary, device: str) -> list[SearchSpace]:
+    """Softmax on sparse data: near the fit without options, and on a GPU other structures; none if data is dense."""
+    given = Rescal(loss="softmax", device=device).get_params(deep=False)
+    chosen = for_likelihood(given, data, resolve("softmax")).values
+    if chosen["structure"] != "complex":
+        return []
+    on_gpu = device != "cpu"
+    batch = 4096 if on_gpu and data.facts >= LARGE_DATA else Softmax().batch_size
+    fit = GPU_BATCHES if on_gpu else CPU_BATCHES
+    fixed = {name: chosen[name] for name in ("structure", "optimiser", "init", "method", "bias")}
+    fixed["max_iter"] = fit.rounds(data.facts, batch)
+    weights = RELATION_WEIGHTS if data.relations >= MANY_RELATIONS else RELATION_WEIGHTS[:-1]
+    group = 1 if on_gpu else Softmax().group_size
+    one_way = tuple(Softmax(relation_weight=weight, batch_size=batch, group_size=group) for weight in weights)
+    near = replace(SPACES["softmax"], per_fact=N3(), rank=(32, 2048), losses=one_way, fixed=fixed)
+    near = near.around(chosen["rank"], chosen["penalty"].weight)
+    return [near, *_gpu_spaces(near)] if on_gpu else [near]
+
+
+def _gpu_spaces(near: SearchSpace) -> list[SearchSpace]:
+    """Blocks, best on many relations (FB15k-237), and whole matrices, best on a sparse graph (WN18RR); docs/design.md.
+
+    The middle of each space is what was measured there.
+    """
+    pairs = tuple(replace(loss, reciprocal=True) for loss in near.losses)
+    blocks = replace(near, per_fact=Dura(), rank=(512, 2048), penalty=(0.01, 0.16), losses=pairs)
+    blocks = replace(blocks, fixed={**near.fixed, "structure": Blocks(4)})
+    whole = {"structure": "full", "method": "exact", "optimiser": Adam(0.04), "max_iter": GPU_ROUNDS}
+    by_degree = (Softmax(relation_weight=2.0, reciprocal=True), Softmax(degree_weight=0.9, reciprocal=True))
+    full = replace(near, per_fact=Dura(frequency_power=0.5), rank=(128, 512), penalty=(0.03, 0.5), losses=by_degree)
+    return [blocks, replace(full, fixed={**near.fixed, **whole})]
 
 
 def _two_digits(value: float) -> float:
@@ -164,8 +252,10 @@ def _log_interpolate(low: float, high: float, u: float) -> float:
     return float(low * (high / low) ** u)
 
 
-def why_unsuitable(model: str, facts: Facts, metric: str, *, requested: bool) -> str:
+def why_unsuitable(model: str, facts: Facts, metric: str, *, requested: bool, device: str = "cpu") -> str:
     """Why a model is not tried on these facts, or "" if it is; `requested`: the user asked for it by name."""
+    if device != "cpu" and SPACES[model].loss == "categorical":
+        return "it does not run on a GPU"
     if SPACES[model].ranking_only and metric != "mrr":
         return f"{model} gives no probabilities; use metric='mrr'"
     if model == "als" and not requested and DataSummary.of(facts).is_sparse:

@@ -18,7 +18,7 @@ from ..fit.estimators.rescal import Rescal
 from ..fit.optimisers import SAMPLED_ADAM, Adam
 from ..progress import Progress, silent
 from .parallel import captured_warnings, fit_threads
-from .search_space import SPACES, Candidate
+from .search_space import Candidate
 from .tuning_judge import Judge, Score
 
 VANISHED = "the factors shrank to zero"
@@ -154,8 +154,7 @@ def run_trial(place: int, task: TrialTask, judge: Judge) -> tuple[int, int, Tria
     candidate, timer = task.candidate, FitTimer(task.ends)
     estimator = candidate.estimator(task.random_state)
     if not task.complete:
-        steps = SPACES[candidate.model].first_round_steps
-        estimator.set_params(max_iter=min(candidate.settings.get("max_iter", steps), steps))
+        estimator.set_params(max_iter=candidate.first_round_steps)
     try:
         with captured_warnings() as categories, fit_threads(task.threads):
             estimator.fit(judge.training(task.fold), progress=timer)

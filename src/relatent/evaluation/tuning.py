@@ -64,6 +64,7 @@ def tune(
     n_jobs: int | None = None,
     progress: bool | Progress | None = None,
     fit: bool = True,
+    device: str = "cpu",
 ) -> Tuned:
     """Choose model, rank, penalty and bias on held-out cells, and fit the choice to all facts.
 
@@ -84,6 +85,7 @@ def tune(
     n_jobs : processes; None chooses
     progress : True for a bar, or a function called with (done, total, note)
     fit : False leaves out the fit to all facts, which `Tuned.fit` then does
+    device : "cpu", or "cuda" for fits on a GPU, one after the other; "softmax" is then tried with more structures
 
     >>> import relatent
     >>> found = relatent.tune(relatent.load_dataset("kinships"), trials=1, models=["als"], n_jobs=1)
@@ -92,12 +94,13 @@ def tune(
     """
     began, seed = clock.monotonic(), to_seed(random_state)
     facts = read_if_table(facts)
-    chosen_models = models_to_try(facts, time, metric, models, trials)
+    chosen_models = models_to_try(facts, time, metric, models, trials, device)
     metric = metric or default_metric(facts)
     judge = Judge.of(facts, metric, validation, seed)
-    sequence = candidates(facts, chosen_models, seed)
+    sequence = candidates(facts, chosen_models, seed, device)
     started = [Trial(candidate) for candidate in itertools.islice(sequence, trials or MAX_TRIALS)]
-    jobs = 1 if n_jobs is None and not trials and time < MIN_SECONDS_PROCESSES else n_processes(n_jobs, facts)
+    one_process = device != "cpu" or (n_jobs is None and not trials and time < MIN_SECONDS_PROCESSES)
+    jobs = 1 if one_process else n_processes(n_jobs, facts)
     with reporting(progress, "searching", at_most=True) as report:
         search = _TuningSearch(judge, started, seed, jobs, began, None if trials else time, report, refits=fit)
         try:
@@ -115,7 +118,12 @@ def default_metric(facts: Facts) -> str:
 
 
 def models_to_try(
-    facts: Facts, time: float, metric: str | None, models: Sequence[str] | None, trials: int | None
+    facts: Facts,
+    time: float,
+    metric: str | None,
+    models: Sequence[str] | None,
+    trials: int | None,
+    device: str = "cpu",
 ) -> list[str]:
     """Check the arguments of `tune` and return the models to try."""
     if not isinstance(facts, Facts):
@@ -131,9 +139,11 @@ def models_to_try(
     for model in models or ():
         if model not in SPACES:
             raise InputError(f"models must be among {', '.join(SPACES)}, got {model!r}")
-        if reason := why_unsuitable(model, facts, metric or default_metric(facts), requested=True):
+        if reason := why_unsuitable(model, facts, metric or default_metric(facts), requested=True, device=device):
             raise InputError(f"{model} cannot be tried: {reason}")
-    suitable = [model for model in SPACES if not why_unsuitable(model, facts, metric or "", requested=False)]
+    suitable = [
+        model for model in SPACES if not why_unsuitable(model, facts, metric or "", requested=False, device=device)
+    ]
     return list(dict.fromkeys(models or suitable))
 
 

@@ -221,11 +221,16 @@ class Tuned(Result):
         text = f"Chosen: {chosen.candidate}, because "
         if self.fallback:
             return f"{text}{self.fallback}."
-        if not chosen.judged or not best.scores.keys() & chosen.scores.keys() or best.round < 2:
+        shared = best.scores.keys() & chosen.scores.keys()
+        if not chosen.judged or not shared or best.round < 2:
             return f"{text}no other setting was compared with it in a complete fit."
-        theirs = np.mean([best.scores[fold] for fold in best.scores.keys() & chosen.scores.keys()])
+        theirs = np.mean([best.scores[fold] for fold in shared])
+        is_all = best.scores.keys() == chosen.scores.keys()  # otherwise the table has means over other parts
+        where = (
+            "held-out data" if is_all else f"the {len(shared)} held-out part{'s' * (len(shared) > 1)} that both have"
+        )
         return (
-            f"{text}none of {self._n_compared()} is better by more than noise: its {metric} on held-out data is "
+            f"{text}none of {self._n_compared()} is better by more than noise: its {metric} on {where} is "
             f"{theirs - best.advantage(chosen):.4f}, that of {best.candidate} is {theirs:.4f}."
         )
 
@@ -271,7 +276,7 @@ class Tuned(Result):
         if self.stopped:
             return "the search was stopped too early"
         if self.default is not None and self.default.steps is not None:
-            return f"there was time for {self.default.steps} steps of a single fit only"
+            return f"there was time for {self.default.steps} step{'s' * (self.default.steps != 1)} of a single fit only"
         enough = math.ceil(FITS_TO_COMPARE * self.seconds)
         return f"there was no time to compare it with other settings; about {enough} s would be enough"
 

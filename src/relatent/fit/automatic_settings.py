@@ -7,7 +7,7 @@ on every machine.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,11 @@ L2_LIMITS = (0.05, 3.0)
 ALS_L2_PER_FACT = 0.05
 ALS_L2_LIMITS = (0.1, 10.0)
 DENSE_RANK = 50
-SPARSE_RANKS = (512, 256, 128, 64, 32)
+SPARSE_RANKS = (1024, 512, 256, 128, 64, 32)
 SPARSE_ROUNDS = 100
+GPU_ROUNDS = 50  # of exact sums over the cells of sparse data, which on a CPU would be samples
+MAX_CELLS_RANK_512 = 2e10  # with more, a fit of rank 512 takes minutes on a GPU
+BATCH_N3_LIMITS = (0.02, 0.1)  # of softmax in batches
 ENTITIES_PER_COMPONENT = 3  # at least
 N3_PER_DEGREE = 0.7  # the weight of N3 times the facts per entity
 N3_LIMITS = (0.005, 0.15)  # from .2 on, factors of some graphs vanish
@@ -45,6 +48,21 @@ COMPLEX_RATE, LARGE_RATE, FULL_RATE = 0.1, 0.05, 0.05  # learning rates of Adam;
 RESCALED_FACTS = (500, 10_000_000)  # fewer hold out too few; with more, a second fit takes too long
 MAX_ENTITY_NUMBERS = 4e7  # of A
 MAX_RELATION_NUMBERS = 1e8  # of R
+
+
+class BatchedFit(NamedTuple):
+    """A softmax fit in batches."""
+
+    rank: int
+    rate: float  # of Adam
+    epochs: int  # passes over the facts
+
+    def rounds(self, n_facts: int, batch_size: int) -> int:
+        """Rounds of Adam, of four batches each; more passes where a pass has few batches."""
+        return max(SPARSE_ROUNDS // 2, self.epochs * n_facts // (4 * batch_size))
+
+
+CPU_BATCHES, GPU_BATCHES = BatchedFit(256, 0.04, 10), BatchedFit(1024, 0.01, 20)
 
 
 @dataclass(frozen=True)
@@ -145,17 +163,36 @@ def _percent(share: float) -> str:
 def _sparse(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> dict[str, Any]:
     """Few facts per entity: relations with few parameters, and a penalty in proportion to the facts."""
     structure = given["structure"] or ("complex" if _may_be_complex(given, loss) else "full")
+    if loss.batch_size and structure == "complex" and given["method"] != "exact":
+        return _in_batches(given, data, loss.batch_size)
     complex_rate = LARGE_RATE if data.facts >= LARGE_DATA else COMPLEX_RATE
+    on_gpu = given["device"] != "cpu"
     return {
         "structure": structure,
-        "rank": _sparse_rank(data, structure),
+        "rank": _sparse_rank(data, structure, on_gpu=on_gpu),
         "penalty": _sparse_penalty(data, structure, loss),
         "optimiser": Adam(FULL_RATE if structure == "full" else complex_rate),
         "method": method_for(data, given, loss),
         "init": "small",
-        "max_iter": SPARSE_ROUNDS,
+        "max_iter": GPU_ROUNDS if on_gpu and method_for(data, given, loss) == "exact" else SPARSE_ROUNDS,
         "bias": not loss.ranks_only,
         "rescale_relations": not loss.ranks_only and RESCALED_FACTS[0] <= data.facts <= RESCALED_FACTS[1],
+    }
+
+
+def _in_batches(given: dict[str, Any], data: DataSummary, batch_size: int) -> dict[str, Any]:
+    """Softmax over all entities: a step sees a batch of facts, so that few passes over the facts suffice."""
+    fit = CPU_BATCHES if given["device"] == "cpu" else GPU_BATCHES
+    return {
+        "structure": "complex",
+        "rank": _limited_rank(data, fit.rank),
+        "penalty": N3(_rounded(np.clip(N3_PER_DEGREE / data.degree, *BATCH_N3_LIMITS))),
+        "optimiser": Adam(fit.rate),
+        "method": "sampled",
+        "init": "small",
+        "max_iter": fit.rounds(data.facts, batch_size),
+        "bias": False,
+        "rescale_relations": False,
     }
 
 
@@ -174,13 +211,18 @@ def _sparse_penalty(data: DataSummary, structure: Any, loss: ResolvedLoss) -> N3
 def _may_be_complex(given: dict[str, Any], loss: ResolvedLoss) -> bool:
     """Whether nothing that was given needs whole matrices R_k."""
     even = given["rank"] is None or (isinstance(given["rank"], int) and given["rank"] % 2 == 0)
-    return even and loss.can_be_sampled and given["init"] in (None, "small", "random")
+    return even and (loss.can_be_sampled or bool(loss.batch_size)) and given["init"] in (None, "small", "random")
 
 
-def _sparse_rank(data: DataSummary, structure: Any) -> int:
-    """More components where entities have many facts, or relations few numbers; even, and far fewer than entities."""
+def _sparse_rank(data: DataSummary, structure: Any, *, on_gpu: bool) -> int:
+    """More components where entities have many facts, or relations few numbers."""
     many_facts = data.degree >= HIGH_DEGREE
-    wanted = 512 if many_facts and data.facts >= LARGE_DATA else 256 if many_facts or structure == "complex" else 128
+    high = many_facts and data.facts >= LARGE_DATA and not (on_gpu and data.cells > MAX_CELLS_RANK_512)
+    return _limited_rank(data, 512 if high else 256 if many_facts or structure == "complex" else 128)
+
+
+def _limited_rank(data: DataSummary, wanted: int) -> int:
+    """The rank wanted, or less: even, of factors that fit into memory, and far fewer than entities."""
     room = min(MAX_ENTITY_NUMBERS / data.entities, np.sqrt(MAX_RELATION_NUMBERS / max(data.relations, 1)))
     rank = next((rank for rank in SPARSE_RANKS if rank <= min(wanted, room)), SPARSE_RANKS[-1])
     limit = data.entities // ENTITIES_PER_COMPONENT
@@ -223,8 +265,7 @@ def method_for(data: DataSummary, given: dict[str, Any], loss: ResolvedLoss) -> 
         return "exact"
     if given["device"] != "cpu":
         return "exact" if data.cells <= MAX_GPU_CELLS else "sampled"
-    exact = data.cells <= max(MAX_EXACT_CELLS, SAMPLED_CELLS_PER_FACT * data.facts)
-    return "exact" if exact and given["zeros"] == "all" else "sampled"
+    return "exact" if data.cells <= max(MAX_EXACT_CELLS, SAMPLED_CELLS_PER_FACT * data.facts) else "sampled"
 
 
 def _rounded(value: float) -> float:

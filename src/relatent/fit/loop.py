@@ -36,7 +36,7 @@ class State(Protocol):
 
 S = TypeVar("S", bound=State)
 
-MIN_EXPLAINED = 1e-3  # fraction of the objective of zero factors; changes relative to less than that are noise
+MIN_SCALE = 1e-3  # fraction of the objective of zero factors; changes relative to less than that are noise
 
 
 class Solver(Protocol[S]):
@@ -123,7 +123,8 @@ def run(
     """Step until the relative change of the objective per step is at most `tol`; warn if it stays above.
 
     With `zero_objective`, the objective of zero factors, the change is relative to what the factors explain
-    (`zero_objective` − objective) if that is less than the objective itself.
+    (`zero_objective` − objective) if that is less than the objective itself, and to no less than a thousandth of
+    `zero_objective`: where the factors explain almost everything, or almost nothing, smaller changes are rounding.
 
     `spent`: seconds already spent on the start; they count in the trace. `backend`: that of the state's arrays.
 
@@ -182,7 +183,7 @@ def _scale(objective: float, zero_objective: float | None) -> float:
     """The number that a change of the objective is relative to."""
     scale = abs(objective)
     if zero_objective is not None and objective < zero_objective:
-        scale = min(scale, max(zero_objective - objective, MIN_EXPLAINED * zero_objective))
+        scale = max(min(scale, zero_objective - objective), MIN_SCALE * zero_objective)
     return max(scale, np.finfo(float).tiny)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol
-
-import numpy as np
+from typing import ClassVar, Protocol
 
 from ..arrays import Vector
 from ..backend.protocol import Backend
-from ..cells.cell_sum import CellMemory, CellSum, SampledSum
+from ..cells.cell_sum import CellMemory, CellSum, ModelSize, SampledSum
 from ..data.facts import Facts
 from ..data.shard import Shard
 from ..model import links
@@ -60,22 +58,25 @@ class ResolvedLoss(Loss, Protocol):
         """Whether there is a `sampled_sum` of zeros."""
 
     @property
-    def has_batches(self) -> bool:
-        """Whether the `sampled_sum` is one of batches of facts, on every device."""
+    def batch_size(self) -> int | None:
+        """Facts per step if the `sampled_sum` is one of batches of facts, on every device; None if it is not."""
 
     @property
     def reciprocal(self) -> bool:
         """Whether the sums take each fact in both directions, as `with_inverses` lists them."""
 
     def cell_sum(self, facts: Facts | Shard, backend: Backend, *, typed: bool = False) -> CellSum:
-        """The exact sum over all observed cells; `typed`: only over cells that the types of entities allow (GPU)."""
+        """The exact sum over all observed cells; `typed`: only over cells that the types of entities allow."""
 
     def sampled_sum(
         self, facts: Facts | Shard, backend: Backend, *, typed: bool, redraws: bool, random_state: int
     ) -> SampledSum:
         """An estimate of that sum; without `redraws` it sums all facts in every call, and draws zeros once."""
 
-    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], *, sampled: bool = False) -> CellMemory:
+    def facts_per_step(self, facts: Facts) -> Facts:
+        """As many facts as a penalty sees in a step of a sampled fit, for estimates of memory."""
+
+    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False) -> CellMemory:
         """The memory of the exact or the sampled sum on a CPU."""
 
 
@@ -87,8 +88,12 @@ class ExactOnly:
     runs_on_gpu: ClassVar[bool] = False
     takes_compact: ClassVar[bool] = False
     can_be_sampled: ClassVar[bool] = False
-    has_batches: ClassVar[bool] = False
+    batch_size: int | None = None
     reciprocal: ClassVar[bool] = False
+
+    def facts_per_step(self, facts: Facts) -> Facts:
+        """All of them."""
+        return facts
 
     def sampled_sum(
         self, facts: Facts | Shard, backend: Backend, *, typed: bool, redraws: bool, random_state: int

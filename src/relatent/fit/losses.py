@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -19,12 +19,13 @@ from ..arrays import Vector
 from ..backend.numpy_backend import NumpyBackend
 from ..backend.protocol import Backend
 from ..cells.categorical import CategoricalSum
-from ..cells.cell_sum import CellMemory, CellSum, SampledSum
+from ..cells.cell_sum import CellMemory, CellSum, ModelSize, SampledSum
 from ..cells.cellwise_tiled import TiledCellwiseSum
 from ..cells.logistic_sampled import SampledLogisticSum, default_batches
 from ..cells.logistic_tiled import TiledLogisticSum
+from ..cells.relation_softmax import RelationSoftmax
 from ..cells.softmax import SoftmaxSum, answer_weights
-from ..cells.softmax_batches import BatchedSoftmaxSum
+from ..cells.softmax_batches import BatchedSoftmaxSum, batches_memory
 from ..cells.squared import SquaredSum
 from ..data.facts import Facts
 from ..data.shard import Shard
@@ -48,7 +49,7 @@ class Logistic:
     runs_on_gpu: ClassVar[bool] = True
     takes_compact: ClassVar[bool] = True
     can_be_sampled: ClassVar[bool] = True
-    has_batches: ClassVar[bool] = False
+    batch_size: ClassVar[None] = None
     reciprocal: ClassVar[bool] = False
 
     def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
@@ -63,7 +64,7 @@ class Logistic:
     def cell_sum(self, facts: Facts | Shard, backend: Backend, *, typed: bool = False) -> CellSum:
         """Compiled tiles on a CPU, Triton kernels on a GPU."""
         if isinstance(backend, NumpyBackend):
-            return TiledLogisticSum(facts, backend.dtype)
+            return TiledLogisticSum(facts, backend.dtype, typed=typed)
         from ..cells.logistic_gpu import GpuLogisticSum
 
         return GpuLogisticSum.of_shard(Shard.of(facts), backend, typed=typed)
@@ -79,9 +80,13 @@ class Logistic:
 
         return GpuSampledLogisticSum(facts, backend, n_batches=n_batches, typed=typed, random_state=random_state)  # type: ignore[arg-type]
 
-    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], *, sampled: bool = False) -> CellMemory:
+    def facts_per_step(self, facts: Facts) -> Facts:
+        """All facts: penalties are not sampled."""
+        return facts
+
+    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False) -> CellMemory:
         """That of the tiles, or of the sample."""
-        return (SampledLogisticSum if sampled else TiledLogisticSum).memory(facts, rank, dtype)
+        return (SampledLogisticSum if sampled else TiledLogisticSum).memory(facts, size)
 
 
 @dataclass(frozen=True)
@@ -105,9 +110,9 @@ class Squared(ExactOnly):
         """A closed form, linear in the facts."""
         return SquaredSum(facts, backend.dtype)
 
-    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], *, sampled: bool = False) -> CellMemory:
+    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False) -> CellMemory:
         """That of the closed form."""
-        return SquaredSum.memory(facts, rank, dtype)
+        return SquaredSum.memory(facts, size)
 
 
 @dataclass(frozen=True)
@@ -178,9 +183,9 @@ class Categorical(ExactOnly):
         """A sum over pairs."""
         return CategoricalSum(facts, backend.dtype)
 
-    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], *, sampled: bool = False) -> CellMemory:
+    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False) -> CellMemory:
         """That of the sum over pairs."""
-        return CategoricalSum.memory(facts, rank, dtype)
+        return CategoricalSum.memory(facts, size)
 
 
 @dataclass(frozen=True)
@@ -189,9 +194,10 @@ class Softmax(ExactOnly):
 
     `relation_weight`: weight of −log of the softmax over relations. `degree_weight`: from 0 to 1, how much the weight
     of a fact depends on the number of facts of its answer. `batch_size`: facts per step with `method="sampled"`, which
-    for Adam needs far fewer passes over the facts. `reciprocal`: fit one R_k for the questions (s, k, ?) and another
-    for (?, k, o), and take their mean at the end (reciprocal relations, Lacroix, Usunier & Obozinski 2018). θ ranks
-    entities; `Calibrated` gives probabilities.
+    for Adam needs far fewer passes over the facts. `group_size`: facts of a row (subject, relation), or (object,
+    relation), that are in a batch together; groups take less time, single facts make smoother steps. `reciprocal`: fit
+    one R_k for the questions (s, k, ?) and another for (?, k, o), and take their mean at the end (reciprocal relations,
+    Lacroix, Usunier & Obozinski 2018). θ ranks entities; `Calibrated` gives probabilities.
 
     >>> loss = Softmax(relation_weight=0.5, degree_weight=0.2)  # of Rescal(loss=loss)
     """
@@ -200,6 +206,7 @@ class Softmax(ExactOnly):
     degree_weight: float = 0.0
     batch_size: int = 1024
     reciprocal: bool = False  # type: ignore[misc]
+    group_size: int = 4
     name: ClassVar[str] = "softmax"
     of_single_cells: ClassVar[bool] = False
     link: ClassVar[links.Link] = links.LogisticLink()
@@ -207,7 +214,6 @@ class Softmax(ExactOnly):
     ranks_only: ClassVar[bool] = True
     runs_on_gpu: ClassVar[bool] = True
     takes_compact: ClassVar[bool] = True
-    has_batches: ClassVar[bool] = True
     relations = renamed_property("relations", "relation_weight")
     hubs = renamed_property("hubs", "degree_weight")
 
@@ -226,6 +232,7 @@ class Softmax(ExactOnly):
         if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)) or not 0 <= weight <= 1:
             raise InputError(f"degree_weight of Softmax must be from 0 to 1, got {weight!r}")
         check_count("batch_size of Softmax", self.batch_size)
+        check_count("group_size of Softmax", self.group_size)
         if not isinstance(self.reciprocal, bool):
             raise InputError(f"reciprocal of Softmax must be True or False, got {self.reciprocal!r}")
 
@@ -248,15 +255,24 @@ class Softmax(ExactOnly):
             facts,
             backend,
             batch_size=self.batch_size * (1 + self.reciprocal) if redraws else max(1, Shard.of(facts).n_facts),
+            group_size=self.group_size,
             relation_weight=self.relation_weight,
             degree_weight=self.degree_weight,
             only_objects=self.reciprocal,
             random_state=random_state,
         )
 
-    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], *, sampled: bool = False) -> CellMemory:
-        """That of the sum over rows."""
-        return SoftmaxSum.memory(facts, rank, dtype)
+    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False) -> CellMemory:
+        """That of the sum over rows, of all facts or of a batch, and of the softmax over relations."""
+        part = self.facts_per_step(facts) if sampled else facts
+        rows, kept = SoftmaxSum.memory(part, size), 0 if part is facts else batches_memory(facts, len(part))
+        over_relations = RelationSoftmax.memory(part, size) if self.relation_weight else 0
+        return CellMemory(0, rows.held + kept, max(rows.call, over_relations))
+
+    def facts_per_step(self, facts: Facts) -> Facts:
+        """As many facts as a batch has."""
+        size = self.batch_size * (1 + self.reciprocal)
+        return facts if len(facts) < 2 * size else facts.subset(np.arange(len(facts)) < size)
 
 
 Softmax.__init__ = renamed_arguments(relations="relation_weight", hubs="degree_weight")(Softmax.__init__)  # type: ignore[method-assign]
@@ -296,9 +312,9 @@ class CellwiseLoss(ExactOnly):
         """NumPy tiles."""
         return TiledCellwiseSum(facts, self.loss.at, backend.dtype)
 
-    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], *, sampled: bool = False) -> CellMemory:
+    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False) -> CellMemory:
         """That of the tiles."""
-        return TiledCellwiseSum.memory(facts, rank, dtype)
+        return TiledCellwiseSum.memory(facts, size)
 
 
 LOSSES: dict[str, Callable[[], Loss]] = {

@@ -17,9 +17,9 @@ from ..data.facts import Facts
 NAME_BYTES = 40  # of a name in a model file, with its offset; few are longer
 
 
-def gpu_fit_memory(facts: Facts, rank: int) -> int:
+def gpu_fit_memory(facts: Facts, rank: int, relation_numbers: int) -> int:
     """Bytes in the memory of the host: the factors that are sent to a GPU and come back, and indices on their way."""
-    numbers = facts.n_entities * rank + facts.n_relations * (rank * rank + 1)
+    numbers = facts.n_entities * rank + relation_numbers + facts.n_relations
     return 3 * 8 * numbers + 100 * n_listed_cells(facts)
 
 
@@ -30,8 +30,8 @@ def nonnegative_memory(facts: Facts, rank: int, dtype: Any) -> int:
     return int(layout_memory(facts, rank) + item * (9 * vector + 3 * group_numbers(facts, rank)) + relations)
 
 
-def model_file_size(facts: Facts, rank: int, dtype: Any) -> int:
-    """Bytes of A, R, b and the names."""
-    numbers = facts.n_entities * rank + facts.n_relations * (rank * rank + 1)
+def model_file_size(facts: Facts, rank: int, relation_numbers: int, dtype: Any) -> int:
+    """Bytes of A, the numbers of R, b and the names."""
+    numbers = facts.n_entities * rank + relation_numbers + facts.n_relations
     names = sum(len(names) for names in (facts.entities, facts.relations) if not names.are_numbers)
     return int(np.dtype(dtype).itemsize * numbers + NAME_BYTES * names)

@@ -13,7 +13,7 @@ import numpy as np
 from ..arrays import Matrix, Slices, Vector
 from ..backend.compact_matrices import contracted, expanded
 from ..backend.protocol import Backend
-from ..cells.cell_sum import CellMemory, CellSum, Parameters, Reduction, SampledSum
+from ..cells.cell_sum import CellMemory, CellSum, ModelSize, Parameters, Reduction, SampledSum
 from ..data.facts import Facts
 from ..distributed.workers import ALONE, Workers
 from ..model.structure import FULL, is_compact, parameter_shape
@@ -54,9 +54,9 @@ class ExpandedSum:
         self.cells, self.backend = cells, backend
 
     @classmethod
-    def memory(cls, facts: Facts, rank: int, dtype: Any) -> CellMemory:
-        """Two arrays of whole matrices, beside the memory of the sum itself."""
-        return CellMemory(0, 2 * facts.n_relations * rank * rank * np.dtype(dtype).itemsize)
+    def memory(cls, facts: Facts, size: ModelSize) -> CellMemory:
+        """Three arrays of whole matrices, beside the memory of the sum itself."""
+        return CellMemory(0, 3 * size.itemsize * size.relation_numbers)
 
     def __call__(self, A: Any, R: Any, b: Any, *, value: bool = True) -> Reduction:
         """The sum and its derivatives in A, the parameters R and b."""

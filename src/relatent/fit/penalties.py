@@ -6,6 +6,7 @@ function for some facts, which adds its derivatives to dA and dR and returns its
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -16,11 +17,11 @@ import scipy.sparse as sp
 
 from ..arrays import Matrix, Slices
 from ..backend.protocol import Backend
-from ..cells.sparse.by_row import RelationRows, rows_memory
+from ..cells.sparse.by_row import MAX_ROW_NUMBERS, RelationRows, rows_memory
 from ..data.facts import Facts
 from ..data.shard import Shard
 from ..errors import InputError
-from ..model.structure import COMPLEX, FULL
+from ..model.structure import COMPLEX, FULL, is_compact, parameter_shape
 from .estimators.base import check_penalty
 
 BoundPenalty = Callable[[Matrix, Slices, Matrix, Slices], float]  # A, R, dA, dR → value
@@ -135,31 +136,36 @@ class Dura:
         def add(A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> float:
             if R.ndim == 2:
                 return self._add_complex(counts(), A, R, dA, dR)
-            total = 0.0
-            for side, count in rows():
-                X = side.own(A)
-                Q = side.times(X, R)
-                weighted = 2 * self.weight * count
-                dX, dQ = weighted * X, weighted * Q
-                total += (backend.dot(X, dX) + backend.dot(Q, dQ)) / 2
-                dA += side.spread(dX + side.times(dQ, R, back=True))
-                side.add_outer(X, dQ, dR)
-            return total
+            return sum(self._add_rows(*counted, A, R, dA, dR) for counted in rows(A.shape[1]))
 
         return add
 
+    def _add_rows(self, side: RelationRows, count: Matrix, A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> float:
+        """The terms of some rows; a function of its own, which releases its matrices before the next rows."""
+        X = side.own(A)
+        Q = side.times(X, R)
+        weighted = 2 * self.weight * count
+        dX, dQ = weighted * X, weighted * Q
+        total = (side.backend.dot(X, dX) + side.backend.dot(Q, dQ)) / 2
+        side.add_outer(X, dQ, dR)
+        del X, Q
+        dX += side.times(dQ, R, back=True)
+        dA += side.spread(dX)
+        return total
+
     def _counted_rows(
-        self, part: Facts | Shard, whole: Facts | Shard, backend: Backend
+        self, part: Facts | Shard, whole: Facts | Shard, backend: Backend, rank: int
     ) -> list[tuple[RelationRows, Matrix]]:
-        """The rows of each side, and how often the terms of each count, (m, 1)."""
-        sides = RelationRows.of_facts(part, backend)
+        """Pieces of the rows of each side, and how often the terms of each row count, (m, 1)."""
+        pieces = RelationRows.of_facts(part, backend, rank=rank)
         if self.frequency_power == 1:
-            return [(side, side.totals) for side in sides]
-        sides_of_whole = sides if part is whole else RelationRows.of_facts(whole, backend)
+            return [(piece, piece.totals) for piece in pieces]
+        sides_of_whole = {side.index.by_object: side for side in RelationRows.of_facts(whole, backend)}
         counted: list[tuple[RelationRows, Matrix]] = []
-        for side, every in zip(sides, sides_of_whole, strict=True):
-            place = backend.from_numpy(np.searchsorted(every.index.keys, side.index.keys))
-            counted.append((side, side.totals * every.totals[place] ** (self.frequency_power - 1)))
+        for piece in pieces:
+            every = sides_of_whole[piece.index.by_object]
+            place = backend.from_numpy(np.searchsorted(every.index.keys, piece.index.keys))
+            counted.append((piece, piece.totals * every.totals[place] ** (self.frequency_power - 1)))
         return counted
 
     def _add_complex(self, counts: RelationEntities, A: Matrix, P: Matrix, dA: Matrix, dP: Matrix) -> float:
@@ -175,7 +181,8 @@ class Dura:
     def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], structure: Any = FULL) -> int:
         """Bytes of the rows that occur in facts, or of the entities of each relation."""
         if structure != COMPLEX:
-            return rows_memory(facts, rank, dtype.itemsize)
+            rows = rows_memory(facts, rank, dtype.itemsize)
+            return rows.held + rows.call
         pairs = min(2 * len(facts), facts.n_entities * facts.n_relations)  # of an entity and a relation
         return 24 * pairs + 3 * dtype.itemsize * facts.n_entities * rank
 
@@ -207,17 +214,22 @@ class N3:
             total, is_complex = 0.0, R.ndim == 2
             k = len(R)
             for x, dx, count in ((A, dA, of_entities), (R.reshape(k, -1), dR.reshape(k, -1), of_relations)):
-                size = _moduli(x) if is_complex else abs(x)
-                slope = 3 * self.weight * count * x * size
-                dx += slope
-                total += backend.dot(x, slope) / 3
+                step = max(1, MAX_ROW_NUMBERS // x.shape[1])
+                for here in (slice(low, low + step) for low in range(0, len(x), step)):
+                    size = _moduli(x[here]) if is_complex else abs(x[here])
+                    slope = 3 * self.weight * count[here] * x[here] * size
+                    dx[here] += slope
+                    total += backend.dot(x[here], slope) / 3
             return total
 
         return add
 
     def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], structure: Any = FULL) -> int:
-        """Bytes of the temporary arrays."""
-        return 3 * dtype.itemsize * facts.n_entities * rank
+        """Bytes of three temporary arrays of some rows."""
+        k = facts.n_relations
+        whole = k * rank * rank if not is_compact(structure) else math.prod(parameter_shape(structure, k, rank))
+        numbers = max(facts.n_entities * rank, whole)
+        return 3 * dtype.itemsize * min(numbers, max(MAX_ROW_NUMBERS, whole // max(1, k)))
 
 
 PENALTIES: dict[str, Callable[..., Penalty]] = {penalty.name: penalty for penalty in (L2, Dura, N3)}

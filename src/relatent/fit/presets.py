@@ -49,10 +49,14 @@ PRESETS = {
     "wn18rr-logistic": _ranking(Logistic(), 256, dura=0.15, lr=0.03, rounds=50),
     "codex-s-softmax": _ranking(Softmax(), 256, dura=0.03, lr=0.02, rounds=100),
     "fb15k-237-blocks": _structured(
-        Softmax(relation_weight=4.0, batch_size=4096, reciprocal=True), 2048, Blocks(4), Dura(0.04), steps=3000
+        Softmax(relation_weight=4.0, batch_size=4096, reciprocal=True, group_size=1),
+        2048,
+        Blocks(4),
+        Dura(0.04),
+        steps=3000,
     ),
     "codex-s-complex": _structured(
-        Softmax(relation_weight=0.5, batch_size=1024), 2000, "complex", N3(0.02), steps=1920
+        Softmax(relation_weight=0.5, batch_size=1024, group_size=1), 2000, "complex", N3(0.02), steps=1920
     ),
     "codex-s-logistic": _ranking(Logistic(), 128, dura=0.02, lr=0.06, rounds=125),
 }

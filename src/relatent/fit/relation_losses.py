@@ -15,7 +15,7 @@ import numpy as np
 
 from ..arrays import Ids, Matrix, Slices, Vector
 from ..backend.protocol import Backend
-from ..cells.cell_sum import CellMemory, CellSum, Reduction
+from ..cells.cell_sum import CellMemory, CellSum, ModelSize, Reduction
 from ..data.facts import Facts
 from ..data.names import Names
 from ..data.shard import Shard
@@ -113,11 +113,15 @@ class RelationLosses(ExactOnly):
         ]
         return RelationLossSum(parts)
 
-    def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], *, sampled: bool = False) -> CellMemory:
+    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False) -> CellMemory:
         """That of all losses, as if each had all facts."""
-        found = [loss.memory(facts, rank, dtype) for loss in (self.other, *self.by_name.values())]
-        own = RelationLossSum.memory(facts, rank, dtype)
-        return CellMemory(max(each.building for each in found), own.held + sum(each.held for each in found))
+        found = [loss.memory(facts, size) for loss in (self.other, *self.by_name.values())]
+        own = RelationLossSum.memory(facts, size)
+        return CellMemory(
+            max(each.building for each in found),
+            own.held + sum(each.held for each in found),
+            max(each.call for each in found),
+        )
 
 
 @dataclass(frozen=True)
@@ -147,10 +151,9 @@ class RelationLossSum:
         return Reduction(total, dA, dR, db)
 
     @classmethod
-    def memory(cls, facts: Facts, rank: int, dtype: Any) -> CellMemory:
+    def memory(cls, facts: Facts, size: ModelSize) -> CellMemory:
         """A gradient beside those of the parts."""
-        item = np.dtype(dtype).itemsize
-        return CellMemory(0, item * (facts.n_entities * rank + facts.n_relations * rank * rank))
+        return CellMemory(0, size.gradient)
 
 
 def _of_relations(shard: Shard, relations: list[int]) -> Shard:

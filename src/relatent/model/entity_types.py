@@ -97,6 +97,21 @@ class EntityTypes:
         return f"EntityTypes({self.sets!r})"
 
 
+def entities_in_place(facts: Facts | Shard, place: int) -> list[Ids]:
+    """For each relation the entities that may be its subjects or objects: of the right types, as `EntityTypes.allowed`.
+
+    If the facts have no types, the entities that have facts there. All workers must call it.
+    """
+    shard = Shard.of(facts)
+    if shard.facts.types is not None:
+        types = EntityTypes.of(shard, shard.facts.types)
+        return [np.flatnonzero(types.allowed(k, place)) for k in range(shard.n_relations)]
+    own = shard.facts.triples.astype(np.int64)
+    seen = np.concatenate(shard.workers.gather(np.unique(own[:, 1] * shard.n_entities + own[:, place])))
+    relation, entity = np.divmod(np.unique(seen), shard.n_entities)
+    return np.split(entity, np.searchsorted(relation, np.arange(1, shard.n_relations)))
+
+
 def _keys(roles: sp.csr_array) -> Ids:
     rows, columns = roles.nonzero()
     keys: Ids = rows.astype(np.int64) * roles.shape[1] + columns

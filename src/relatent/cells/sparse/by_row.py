@@ -7,6 +7,7 @@ all rows.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +17,11 @@ from ...backend.protocol import Backend
 from ...data.facts import Facts
 from ...data.listed_cells import listed_cells
 from ...data.shard import Shard
+from ..cell_sum import CellMemory, n_listed_cells
 from .products import CellValues
 
 MAX_SCORED_CELLS = 1 << 20  # cells whose scores are computed at once
+MAX_ROW_NUMBERS = 1 << 25  # of a matrix of rows, unless A has more
 
 
 class RowIndex(NamedTuple):
@@ -32,6 +35,20 @@ class RowIndex(NamedTuple):
     starts: Ids  # (m + 1,) first cell of each row
     row: Ids  # (n,) row of each cell
     target: Ids  # (n,) the other entity of each cell
+
+    def between(self, low: int, high: int) -> RowIndex:
+        """The rows from `low` to `high`, with their cells."""
+        cells = slice(self.starts[low], self.starts[high])
+        return RowIndex(
+            self.by_object,
+            self.order[cells],
+            np.clip(self.bounds, low, high) - low,
+            self.keys[low:high],
+            self.entity[low:high],
+            self.starts[low : high + 1] - self.starts[low],
+            self.row[cells] - low,
+            self.target[cells],
+        )
 
 
 def row_index(cells: Triples, n: int, k: int, by_object: bool) -> RowIndex:
@@ -52,9 +69,9 @@ def _row_keys(cells: Triples, n: int, by_object: bool) -> tuple[Ids, Ids]:
 class RelationRows:
     """Sums along the non-empty rows by subject, or by object; arrays are those of `backend`."""
 
-    def __init__(self, cells: Triples, weights: Vector, n: int, k: int, by_object: bool, backend: Backend):
-        side = row_index(cells, n, k, by_object)
-        m, weights = len(side.entity), weights[side.order]
+    def __init__(self, side: RowIndex, weights: Vector, n: int, backend: Backend):
+        """`weights`: of the cells, in the order of the index."""
+        m = len(side.entity)
         self.index, self.backend, self.n = side, backend, n
         self.entity = backend.from_numpy(side.entity)
         totals = np.bincount(side.row, weights=weights, minlength=m).astype(np.float64)
@@ -66,26 +83,43 @@ class RelationRows:
 
     @classmethod
     def of_facts(
-        cls, facts: Facts | Shard, backend: Backend, of_targets: tuple[Vector, Vector] | None = None
+        cls,
+        facts: Facts | Shard,
+        backend: Backend,
+        of_targets: tuple[Vector, Vector] | None = None,
+        *,
+        rank: int | None = None,
     ) -> list[RelationRows]:
-        """Rows by subject and by object of the facts with a weight above 0.
+        """Rows by subject, then by object, of the facts with a weight above 0.
 
-        `of_targets` multiplies the weights by one factor per object, and one per subject. Each worker has the rows of
-        the entities that it owns.
+        `of_targets` multiplies the weights by one factor per object, and one per subject. With `rank`, the rows of each
+        side come in pieces, so that no matrix of rows has more numbers than A or MAX_ROW_NUMBERS. Each worker has the
+        rows of the entities that it owns.
         """
         shard, targets = Shard.of(facts), of_targets or (None, None)
+        height = None if rank is None else max_rows(shard.n_entities, rank)
         return [
-            cls._of_side(shard.facts, False, backend, targets[0]),
-            cls._of_side(shard.facts_by_object, True, backend, targets[1]),
+            *cls._of_side(shard.facts, False, backend, targets[0], height),
+            *cls._of_side(shard.facts_by_object, True, backend, targets[1], height),
         ]
 
     @classmethod
-    def _of_side(cls, facts: Facts, by_object: bool, backend: Backend, of_target: Vector | None) -> RelationRows:
+    def _of_side(
+        cls, facts: Facts, by_object: bool, backend: Backend, of_target: Vector | None, height: int | None
+    ) -> list[RelationRows]:
         known = facts.confidences > 0
         cells, weights = facts.triples[known], facts.confidences[known]
         if of_target is not None:
             weights = weights * of_target[cells[:, 0 if by_object else 2]]
-        return cls(cells, weights, facts.n_entities, facts.n_relations, by_object, backend)
+        index, n = row_index(cells, facts.n_entities, facts.n_relations, by_object), facts.n_entities
+        m, weights = len(index.entity), weights[index.order]
+        if height is None or m <= height:
+            return [cls(index, weights, n, backend)]
+        edges = [*range(0, m, height), m]
+        return [
+            cls(index.between(low, high), weights[index.starts[low] : index.starts[high]], n, backend)
+            for low, high in pairwise(edges)
+        ]
 
     def own(self, A: Matrix) -> Matrix:
         """The vector of each row's entity, (m, r)."""
@@ -129,9 +163,15 @@ def sorted_into_segments(key: Ids, n: int, index: Ids, weights: Vector) -> tuple
     return np.searchsorted(key[order], np.arange(n + 1)), index[order], weights[order]
 
 
-def rows_memory(facts: Facts, rank: int, itemsize: int) -> int:
-    """Bytes of the rows of some facts: indices by subject and by object, and five matrices of one of them."""
-    return 100 * (len(facts) + len(facts.unobserved)) + 5 * itemsize * len(facts) * rank
+def max_rows(n: int, rank: int) -> int:
+    """The most rows of a piece: never fewer than the entities, as the sums by entity of a piece cost as much as A."""
+    return max(n, MAX_ROW_NUMBERS // rank)
+
+
+def rows_memory(facts: Facts, rank: int, itemsize: int) -> CellMemory:
+    """Bytes of the rows of some facts: indices by subject and by object, and five matrices of a piece of them."""
+    rows = min(len(facts), max_rows(facts.n_entities, rank))
+    return CellMemory(0, 100 * n_listed_cells(facts), 5 * itemsize * rows * rank)
 
 
 class ListedRows(RelationRows):
@@ -139,8 +179,9 @@ class ListedRows(RelationRows):
 
     def __init__(self, facts: Facts, by_object: bool, shard: Shard, backend: Backend):
         cells, truth, weights = listed_cells(facts)
-        super().__init__(cells, truth, facts.n_entities, facts.n_relations, by_object, backend)
-        order = self.index.order
+        index = row_index(cells, facts.n_entities, facts.n_relations, by_object)
+        order = index.order
+        super().__init__(index, truth[order], facts.n_entities, backend)
         self.truth, self.weights = backend.from_numpy(truth[order]), backend.from_numpy(weights[order])
         self.row, self.target = backend.from_numpy(self.index.row), backend.from_numpy(self.index.target)
         self._workers = shard.workers

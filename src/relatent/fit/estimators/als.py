@@ -140,7 +140,7 @@ class RescalALS(RescalBase):
         begin = start.eigenvectors_memory(facts, rank) if self.init == "eigen" else 0
         attributes = 0 if facts.attributes is None else 4 * 8 * facts.attributes.size  # known, filled, fitted, D Vᵀ
         if self.device != "cpu":
-            return max(begin, gpu_fit_memory(facts, rank) + attributes)
+            return max(begin, gpu_fit_memory(facts, rank, facts.n_relations * rank * rank) + attributes)
         return max(begin, layout_bytes(facts, rank, dtype) + attributes)
 
     def _start(self, facts: Shard) -> tuple[Matrix, Slices | None]:

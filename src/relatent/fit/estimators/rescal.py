@@ -17,7 +17,7 @@ from ...backend.compact_matrices import transposed
 from ...backend.device import gpu
 from ...backend.numpy_backend import NumpyBackend
 from ...backend.protocol import Backend
-from ...cells.cell_sum import CellSum, Parameters
+from ...cells.cell_sum import CellSum, ModelSize, Parameters
 from ...cells.softmax_batches import BatchedSoftmaxSum
 from ...cells.sparse.layout import layout_bytes
 from ...data.facts import Facts
@@ -30,7 +30,7 @@ from ...errors import InputError
 from ...model.factors import Factors
 from ...model.objective_description import ObjectiveTerm
 from ...model.relation_matrices import RelationMatrices
-from ...model.structure import FULL, NAMED, Structure, is_compact, nearest_parameters, parameter_shape
+from ...model.structure import FULL, NAMED, STORED, Structure, is_compact, nearest_parameters, parameter_shape
 from ...model.structure import resolve as resolve_structure
 from ...progress import silent
 from ...random_state import RandomState
@@ -202,12 +202,10 @@ class Rescal(RescalBase):
     def _check_method(self, loss: ResolvedLoss) -> None:
         """Refuse combinations of loss, method, zeros and device that do not exist."""
         on_gpu = self.device != "cpu"
-        if self.method == "sampled" and not (loss.can_be_sampled or loss.has_batches):
+        if self.method == "sampled" and not (loss.can_be_sampled or loss.batch_size):
             raise InputError(f"method='sampled' is for logistic and softmax losses, got {loss.name!r}; use 'exact'")
         if self.zeros == "typed" and not loss.can_be_sampled:
             raise InputError(f"zeros='typed' is for the logistic loss, got {loss.name!r}")
-        if self.zeros == "typed" and self.method == "exact" and not on_gpu:
-            raise InputError("zeros='typed' needs method='sampled', or a GPU")
         if loss.reciprocal and not is_compact(NAMED.get(str(self.structure), self.structure)):
             raise InputError(
                 "reciprocal of Softmax needs structure 'full', 'complex', 'diagonal' or Blocks(b), "
@@ -238,18 +236,30 @@ class Rescal(RescalBase):
         if self.init in ("als", "eigen"):
             wide = rank + 1  # one direction goes with the mean
             begin = max(start.eigenvectors_memory(facts, wide), layout_bytes(facts, wide, np.float32))
-        if self.device != "cpu":
-            return begin + gpu_fit_memory(facts, rank)
-        method, structure = self.method, resolve_structure(self.structure, facts.n_relations, rank)
+        structure = resolve_structure(self.structure, facts.n_relations, rank)
         loss = self._resolved_loss(facts.relations)
-        of_relations = (math.prod(parameter_shape(structure, facts.n_relations, rank)) + facts.n_relations) * (
-            1 + loss.reciprocal
-        )
-        numbers = facts.n_entities * rank + of_relations
-        cells = loss.memory(facts, rank, dtype, sampled=method == "sampled")
-        fit = cells.held + optimisers.solver_memory(self._optimiser(method), numbers, dtype.itemsize)
-        fit += penalties.memory(self._penalty(), facts, rank, dtype, structure)
+        k = facts.n_relations * (1 + loss.reciprocal)
+        relation_numbers = math.prod(parameter_shape(structure, facts.n_relations, rank)) * (1 + loss.reciprocal)
+        if self.device != "cpu":
+            return begin + gpu_fit_memory(facts, rank, relation_numbers)
+        compact = loss.takes_compact and is_compact(structure)
+        size = ModelSize(facts.n_entities, k, rank, relation_numbers if compact else k * rank * rank, dtype.itemsize)
+        optimiser, numbers = self._optimiser(self.method), facts.n_entities * rank + relation_numbers + k
+        # without redraws a sum in batches has one batch of all facts
+        sampled = self.method == "sampled" and (loss.can_be_sampled or getattr(optimiser, "redraws", False))
+        cells = loss.memory(facts, size, sampled=sampled)
+        seen = loss.facts_per_step(facts) if sampled else facts
+        penalty = penalties.memory(self._penalty(), seen, rank, dtype, structure)
+        fit = cells.held + max(cells.call, penalty)
+        fit += optimisers.solver_memory(optimiser, numbers, dtype.itemsize)
+        fit += 0 if compact or structure == FULL else ExpandedSum.memory(facts, size).held
         return max(begin, cells.building, fit + AttributePrior.memory(facts, rank, dtype.itemsize))
+
+    def _stored_relation_numbers(self, facts: Facts, rank: int) -> int:
+        structure = resolve_structure(self.structure, facts.n_relations, rank)
+        if not isinstance(structure, tuple(STORED.values())):
+            return super()._stored_relation_numbers(facts, rank)
+        return math.prod(parameter_shape(structure, facts.n_relations, rank))
 
     # --- the parts of a fit
 

@@ -38,7 +38,8 @@ class RescalBase(Estimator):
         """Approximate memory of a fit beyond the facts, and size of the model file, in bytes."""
         chosen = self._with_chosen_settings(facts)
         rank, dtype = chosen._size(facts)
-        return MemoryEstimate(chosen._memory(facts, rank, dtype), model_file_size(facts, rank, dtype))
+        file_size = model_file_size(facts, rank, chosen._stored_relation_numbers(facts, rank), dtype)
+        return MemoryEstimate(chosen._memory(facts, rank, dtype), file_size)
 
     def choose_settings(self, facts: Facts | Shard) -> ChosenSettings | None:
         """What a fit of these facts chooses for the settings that were not given; None if the model chooses nothing."""
@@ -68,6 +69,10 @@ class RescalBase(Estimator):
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         raise NotImplementedError
+
+    def _stored_relation_numbers(self, facts: Facts, rank: int) -> int:
+        """The numbers of all R_k in a model file."""
+        return facts.n_relations * rank * rank
 
     def _check_memory(self, shard: Shard) -> None:
         with shard.workers.raise_together():

@@ -31,7 +31,7 @@ class RescalLogit(Rescal):
         exact to 1e-3) or "tf32" (slower, slightly more exact)
     zeros : "all"; or "typed": only cells between entities of types that subjects and objects of the relation have, or
         without a type, count as false, and all others are taken as unobserved; if the facts have no types, only cells
-        between entities that have facts as subjects of the relation and as its objects (sampled, or on a GPU)
+        between entities that have facts as subjects of the relation and as its objects
     patience : validations, one every five steps, without improvement before the fit stops
     penalty : `Dura(weight)`, `N3(weight)` or `L2(…)`, in place of l2_entities and l2_relations
     optimiser : `Lbfgs()` or `Adam(lr)`; None is L-BFGS for exact sums, and Adam with steps relative to the sizes of A
