@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 import relatent
+from relatent.analysis.known_facts import KnownFacts
+from relatent.analysis.probabilities import cell_probabilities
 from sparse_graphs import KINDS, sparse_graph
 
 SEEDS = 1  # graphs of each kind
@@ -50,14 +52,14 @@ def _judge(kind: str, seed: int, share: float) -> dict[str, Any]:
 def _bins(factors: relatent.Factors, train: relatent.Facts, test: relatent.Facts) -> dict[str, Any]:
     """Expected and true numbers of facts among the unlisted cells."""
     said, true = np.zeros(len(EDGES) - 1), np.zeros(len(EDGES) - 1)
+    known, everyone = KnownFacts(train, factors), np.arange(train.n_entities)
+    s, o = (ids.ravel() for ids in np.meshgrid(everyone, everyone, indexing="ij"))
     for k in range(train.n_relations):
-        theta = factors.A @ factors.R[k] @ factors.A.T + factors.bias[k]
-        p = np.asarray(factors.link.probability(theta, k), np.float64)
-        own, withheld = (facts.triples[facts.triples[:, 1] == k] for facts in (train, test))
-        true += np.histogram(p[withheld[:, 0], withheld[:, 2]], EDGES)[0]
-        unlisted = np.ones((train.n_entities, train.n_entities), bool)
-        unlisted[own[:, 0], own[:, 2]] = False
-        said += np.histogram(p[unlisted], EDGES, weights=p[unlisted])[0]
+        cells, theta = np.stack([s, np.full(len(s), k), o], axis=1), factors.scores_of_all(everyone, k).ravel()
+        unlisted = ~train.contains(cells)
+        p = cell_probabilities(factors, known, cells[unlisted], theta[unlisted])
+        true += np.histogram(p[test.contains(cells[unlisted])], EDGES)[0]
+        said += np.histogram(p, EDGES, weights=p)[0]
     large = said >= MIN_EXPECTED
     return {
         "expected / missing": float(said.sum() / true.sum()),

@@ -16,7 +16,8 @@ from relatent.model.factors import best_first
 from sparse_graphs import sparse_graph
 
 SHARE_WRONG = 0.02
-DOUBT_GRAPHS = ("films", "shopping", "kinships", "nations")
+DOUBT_GRAPHS = ("films", "shopping", "taxonomy", "biology", "kinships", "nations")
+MIN_EXPECTED, MAX_RATIO = 30, 1.5  # of wrong facts in a group whose expected and true numbers are compared
 MISSING_GRAPHS = ("films", "shopping", "codex-s")
 K_EQUAL, SHARE_WITHHELD = 1000, 0.1
 N_LARGE, K_LARGE, RANK_LARGE, FACTS_LARGE = 100_000, 100, 64, 1_000_000
@@ -31,23 +32,38 @@ def doubt(seed: int) -> dict[str, Any]:
             facts, is_wrong = _planted(_data(name), how == "seen there", np.random.default_rng(seed))
             factors = _fit(facts)
             began = time.perf_counter()
-            listed = relatent.doubt(factors, facts, k=int(is_wrong.sum()))
+            listed = relatent.doubt(factors, facts, k=len(facts), prior=SHARE_WRONG)
             seconds = time.perf_counter() - began
             wrong = set(facts.named(facts.triples[is_wrong]))
+            found_wrong = np.array([fact[:3] in wrong for fact in listed.doubtful])
+            expected = np.array([fact.doubt for fact in listed.doubtful])
             theta = np.asarray(factors.score(*facts.triples.T), np.float64)
             found[f"{name}, {how}"] = {
                 "facts": len(facts),
                 "planted": len(wrong),
                 "chance": float(is_wrong.mean()),
                 "score alone": float(is_wrong[best_first(-theta, len(wrong))].mean()),
-                "doubt": float(np.mean([fact[:3] in wrong for fact in listed.doubtful])),
+                "doubt": float(found_wrong[: len(wrong)].mean()),
+                "expected wrong in that list": float(expected[: len(wrong)].sum()),
+                "expected and wrong by groups": _groups(expected, found_wrong),
                 "seconds": seconds,
             }
     bars = {}
     for name, row in found.items():
         bars[f"{name}, times chance"] = bar(row["doubt"] / row["chance"], least=5.0)
         bars[f"{name}, minus the score alone"] = bar(row["doubt"] - row["score alone"], least=0.0)
+        ratios = [said / max(true, 0.5) for said, true in row["expected and wrong by groups"]]
+        if ratios:
+            furthest = max(max(ratio, 1 / ratio) for ratio in ratios)
+            bars[f"{name}, expected over wrong, furthest group"] = bar(furthest, most=MAX_RATIO)
     return {**found, "bars": bars}
+
+
+def _groups(expected: Array, is_wrong: Array) -> list[list[float]]:
+    """Expected and true numbers of wrong facts, of consecutive facts that are expected to have 30 of them."""
+    group = (np.cumsum(expected) // MIN_EXPECTED).astype(int)
+    sums = [np.bincount(group, column) for column in (expected, is_wrong)]
+    return [[float(said), float(true)] for said, true in zip(*sums, strict=True) if said >= 0.9 * MIN_EXPECTED]
 
 
 def missing(seed: int) -> dict[str, Any]:

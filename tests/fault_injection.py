@@ -223,7 +223,6 @@ def writes() -> dict[str, Callable[[Path], None]]:
     import numpy as np
 
     import relatent
-    from relatent.analysis.duplicates_result import Merge, write_merges
     from relatent.cli.table_file import FORMATS, table_writer
     from relatent.data.names import Names
     from relatent.data.review import ReviewFile
@@ -250,7 +249,7 @@ def writes() -> dict[str, Callable[[Path], None]]:
     def review(path: Path) -> None:
         file = ReviewFile(path.with_name("no review yet"))
         file.path = path
-        file.decide(("a", "r", "b"), "accepted")
+        file._write({("a", "r", "b"): "accepted"})
 
     def table(path: Path) -> None:
         with table_writer(path, {"name": str, "n": int}) as write:
@@ -271,7 +270,6 @@ def writes() -> dict[str, Callable[[Path], None]]:
         "state.checkpoint": checkpoint,
         "entities.parquet": lambda path: export(factors, path.parent),
         "review.csv": review,
-        "merges.tsv": lambda path: write_merges([Merge("a", "b", 0.5, 1)] * 9, path),
         **{f"table{suffix}": table for suffix in FORMATS},
         **{f"figure.{suffix}": figure for suffix in FIGURE_FORMATS},
     }

@@ -42,3 +42,16 @@ def test_what_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch
     monkeypatch.setattr("pathlib.Path.touch", refuse)
     with pytest.raises(InputError, match=r"model cannot be written: Permission denied; give another file or folder"):
         check_writable(tmp_path / "model")
+
+
+def test_a_pipe_or_a_device_is_never_replaced(tmp_path):
+    pipe, link = tmp_path / "pipe.csv", tmp_path / "link.csv"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for target in (pipe, link):
+        with pytest.raises(InputError, match=r"csv is not a plain file; give another name"):
+            check_writable(target)
+        with pytest.raises(OSError, match="is not a plain file"), replacing(target) as part:
+            part.write_text("x")
+    assert pipe.is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.csv", "pipe.csv"]

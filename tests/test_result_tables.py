@@ -164,3 +164,12 @@ def test_a_bar_in_a_notebook_is_part_of_the_output(monkeypatch):
         "<progress value=3 max=500></progress> fitting &lt;als&gt;: 3 of at most 500"
     )
     assert shown[-1]["text/plain"].startswith("fitting <als>: 3 of at most 500, objective 7")
+
+
+@pytest.mark.parametrize(
+    "result", [relatent.datasets(), blocks(), relatent.Top(["Bob"], np.array([3.0]), np.array([0.95]))], ids=type
+)
+def test_without_pandas_to_pandas_says_what_to_install(result, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(relatent.InputError, match=r"^to_pandas\(\) needs pandas; install it with: pip install pandas$"):
+        result.to_pandas()

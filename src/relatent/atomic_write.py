@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from .errors import InputError
 
+NOT_PLAIN = "is not a plain file"
 MAX_PREFIX_BYTES = 200  # of a temporary file's name, which must fit into 255 bytes
 LEFTOVER_SECONDS = 600.0  # a temporary file without a write for this long was left by a killed process
 
@@ -24,6 +26,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
     directory entry are flushed to disk. Temporary files that killed processes left for this path are removed.
     """
     target = Path(os.path.realpath(path))
+    if _is_special(target):  # the new file would take the place of a device such as /dev/null
+        raise OSError(errno.EINVAL, NOT_PLAIN)
     remove_leftovers(target)
     temporary = _temporary(target)
     try:
@@ -58,12 +62,18 @@ def check_writable(target: Path, error: type[InputError] = InputError) -> None:
         real = Path(os.path.realpath(target))
         if real.is_symlink():
             raise error(f"{target} is a symbolic link that leads back to itself; give another name")
-        real.exists()  # fails if the name is too long
+        if _is_special(real):  # fails if the name is too long
+            raise error(f"{target} {NOT_PLAIN}; give another name")
         temporary = _temporary(real)
         temporary.touch(exist_ok=False)
         temporary.unlink()
     except OSError as problem:
         raise error(f"{target} cannot be written: {problem.strerror}; give another file or folder") from problem
+
+
+def _is_special(target: Path) -> bool:
+    """Whether a path is a device, a pipe or a socket."""
+    return target.exists() and not target.is_file() and not target.is_dir()
 
 
 def _temporary(target: Path) -> Path:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from .errors import InputError
 from .json_values import to_json_object
 
 if TYPE_CHECKING:
@@ -85,10 +86,18 @@ class ResultList(list[Item]):
         return "[" + ",\n ".join([*shown, *_more(len(self) - len(shown), "items")]) + "]"
 
 
+def import_pandas() -> Any:
+    """The module pandas, which is not required by the package; an error that says so if it is not installed."""
+    try:
+        import pandas as pd
+    except ModuleNotFoundError:
+        raise InputError("to_pandas() needs pandas; install it with: pip install pandas") from None
+    return pd
+
+
 def data_frame(rows: Sequence[Any], columns: Sequence[str] = ()) -> pd.DataFrame:
     """The rows, mappings or named tuples, as a data frame; `columns` names them if there are no rows."""
-    import pandas as pd
-
+    pd = import_pandas()
     labels = getattr(rows, "labels", None)
     fields = [_fields(row) if labels is None else labels.add(_fields(row)) for row in rows]
     return pd.DataFrame(fields, columns=None if rows or not columns else list(columns))

@@ -10,6 +10,9 @@ import pytest
 import relatent
 import small_graphs
 from relatent import Facts, InputError
+from relatent.analysis.doubt import second_answers
+from relatent.analysis.known_facts import KnownFacts
+from relatent.analysis.planted_errors import error_probabilities, exchanged_cells, ranks, with_planted_errors
 from relatent.model.leave_one_out import left_out_scores
 from relatent.progress import silent
 
@@ -47,14 +50,62 @@ def test_a_second_answer_counts_against_a_fact_where_one_is_usual() -> None:
     factors = relatent.Factors(*same, facts.entities, facts.relations)
     found = relatent.doubt(factors, facts, k=len(facts)).doubtful
     assert {fact[:3] for fact in found[:2]} == {("p7", "born in", "town0"), ("p7", "born in", "town2")}
-    doubt_of = {fact[:3]: fact.doubt for fact in found}
-    assert doubt_of["p7", "born in", "town0"] > doubt_of["p8", "born in", "town3"]
-    assert doubt_of["p7", "visited", "town2"] == pytest.approx(doubt_of["p8", "visited", "town3"])
+    assert all(fact.doubt is None for fact in found), "the model does not say how it was fitted"
+    known = KnownFacts(facts, factors)
+    cells, is_no_fact = exchanged_cells(known, np.random.default_rng(0))
+    against = dict(zip(facts.named(), second_answers(known, cells[is_no_fact]).tolist(), strict=True))
+    assert against["p7", "born in", "town0"] < against["p8", "born in", "town3"] == 0
+    assert against["p7", "visited", "town2"] == against["p8", "visited", "town3"]
+
+
+def test_doubt_adds_up_to_the_expected_number_of_errors(camps_with_error: Any) -> None:
+    facts, wrong, factors = camps_with_error
+    for prior in (1 / len(facts), 0.02):
+        found = relatent.doubt(factors, facts, k=len(facts), prior=prior).doubtful
+        assert sum(fact.doubt for fact in found) == pytest.approx(prior * len(facts), rel=0.3)
+        assert found[0][:3] == wrong
+        assert found[0].doubt > 10 * prior
+
+
+def test_without_a_further_fit_the_list_is_the_same(camps_with_error: Any) -> None:
+    facts, _, factors = camps_with_error
+    with_doubt, without = (relatent.doubt(factors, facts, k=20, refit=refit).doubtful for refit in (True, False))
+    assert [fact[:3] for fact in with_doubt] == [fact[:3] for fact in without]
+    assert all(fact.doubt is None for fact in without)
+
+
+def test_a_probability_agrees_with_the_share_of_errors_at_a_rank() -> None:
+    """Evidence is normal, of errors two units larger: the probability by Bayes' rule."""
+    rng, prior, n = np.random.default_rng(0), 0.05, 20_000
+    is_wrong = rng.random(n) < prior
+    against = rng.normal(2.0 * is_wrong)
+    kept, planted = rng.normal(2.0 * (rng.random(n) < prior)), rng.normal(2.0, size=1000)
+    found = error_probabilities(ranks(against, against), ranks(planted, kept), prior)
+    order = np.argsort(-found)
+    for group in np.array_split(order[:4000], 8):
+        assert abs(found[group].sum() - is_wrong[group].sum()) < 3 * found[group].sum() ** 0.5
+    right, wrong = (np.exp(-((against - mean) ** 2) / 2) for mean in (0, 2))
+    wanted = prior * wrong / (prior * wrong + (1 - prior) * right)
+    assert np.mean(np.abs(found - wanted)) < 0.01
+
+
+def test_errors_are_planted_where_nothing_is_known() -> None:
+    facts = small_graphs.random_facts(20, 3, 200, unobserved=300, weighted=True)
+    factors = relatent.Factors(np.zeros((20, 1)), np.zeros((3, 1, 1)), np.zeros(3), facts.entities, facts.relations)
+    changed = with_planted_errors(facts, KnownFacts(facts, factors), np.random.default_rng(0))
+    planted = changed.triples[~facts.contains(changed.triples)]
+    assert 0 < len(planted) <= 4
+    assert len(changed.unobserved) == len(facts.unobserved)
+    for s, k, o in planted.tolist():
+        of_relation = facts.triples[facts.triples[:, 1] == k]
+        assert s != o
+        assert s in of_relation[:, 0]
+        assert o in of_relation[:, 2]
 
 
 def test_the_prior_changes_the_probabilities_but_not_the_order(camps_with_error: Any) -> None:
     facts, _, factors = camps_with_error
-    few, many = (relatent.doubt(factors, facts, k=20, prior=prior).doubtful for prior in (0.001, 0.3))
+    few, many = (relatent.doubt(factors, facts, k=20, prior=prior).doubtful for prior in (0.001, 0.01))
     assert [fact[:3] for fact in few] == [fact[:3] for fact in many]
     assert all(low.doubt < high.doubt for low, high in zip(few, many, strict=True))
 

@@ -32,6 +32,20 @@ def test_known_answers_are_those_of_a_plain_loop():
             assert known.relations(a, b).tolist() == [k for k in range(3) if (a, k, b) in triples]
 
 
+def test_the_kind_of_a_cell_says_which_of_its_ends_have_other_facts_of_the_relation():
+    rng = np.random.default_rng(0)
+    facts = relatent.Facts.from_arrays(*rng.integers(0, (12, 2, 12), (20, 3)).T, n_entities=12, n_relations=2)
+    model = relatent.Factors(np.zeros((12, 1)), np.zeros((2, 1, 1)), np.zeros(2), facts.entities, facts.relations)
+    cells = np.indices((12, 2, 12)).reshape(3, -1).T
+    rows = {tuple(cell) for cell in facts.triples.tolist()}
+    wanted = [
+        2 * any((s, k, j) in rows for j in range(12) if j != o) + any((i, k, o) in rows for i in range(12) if i != s)
+        for s, k, o in cells.tolist()
+    ]
+    assert set(wanted) == {0, 1, 2, 3}
+    assert KnownFacts(facts, model).answered(cells).tolist() == wanted
+
+
 def test_facts_of_several_sources_and_other_vocabularies_count_once():
     factors, facts = world()
     other = relatent.Facts.from_arrays(["e0", "Zoe"], ["likes", "likes"], ["e1", "e0"])

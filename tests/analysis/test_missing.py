@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,13 @@ def sorted_cells(factors: Factors, facts: Facts, k: int, types: str, only: int |
     score = theta[absent]
     p = np.zeros(len(score))
     if factors.has_probabilities:
-        p = factors.link.probability(score.astype(np.float64), relation)
+        kinds = {}
+        if getattr(factors.link, "answered", ()):
+            s_has, o_has = (np.zeros((len(R), len(A)), int) for _ in range(2))
+            s_has[known.facts.triples[:, 1], known.facts.subjects] = 1
+            o_has[known.facts.triples[:, 1], known.facts.objects] = 1
+            kinds = {"answered": 2 * s_has[relation, s] + o_has[relation, o]}
+        p = factors.link.probability(score.astype(np.float64), relation, **kinds)
     if len(p) > k:  # sort only what can be among the k best, ties included
         first = p if factors.has_probabilities else score
         kept = first >= np.partition(first, -k)[-k]
@@ -99,11 +106,13 @@ def random_factors(R: Any = None, seed: int = 0, scale: float = 1.0, **fields: A
 UNLISTED = links.UnlistedLink(
     [[-2.0 - k, 0.5 * k, 1.0 + k] for k in range(K)], [[-6.0, -3.0, -1.0 + 0.2 * k] for k in range(K)]
 )
+KINDS = dataclasses.replace(UNLISTED, answered=np.random.default_rng(0).normal(0, 2, (K, 4)).tolist())
 MODELS: dict[str, dict[str, Any]] = {
     "logistic": {},
     "least squares": {"link": links.SmoothLink()},
     "isotonic, with plateaus": {"link": links.IsotonicLink((-1.0, 0.0, 1.0), (0.1, 0.4, 0.5))},
     "unlisted": {"link": UNLISTED},
+    "unlisted, by kinds of cells": {"link": KINDS},
     "losses of relations": {"link": links.RelationLinks(("logistic", "smooth", "count", "smooth", "logistic"))},
     "no probabilities": {"loss": ObjectiveTerm("softmax")},
     "exclusive": {"loss": ObjectiveTerm("categorical")},

@@ -85,8 +85,13 @@ def test_duplicates_are_listed_and_proposed_merges_are_written(capsys, tmp_path,
     assert rows[0] == ["name", "into", "probability", "facts"]
     assert {"Ann", "e0"} in [set(row[:2]) for row in rows[1:]]
     assert "e0" in run(capsys, "duplicates", path, "--known", data, "--entity", "Ann", "--top", 1)[1]
-    code, _, err = run(capsys, "duplicates", path, "--known", data, "-o", tmp_path)
-    assert (code, "is a folder; give the name of a file in it" in err) == (1, True)
+    assert "1 row written to" in err
+    code, _, err = run(capsys, "duplicates", path, "--known", data, "-o", tmp_path / "merges.csv")
+    assert (tmp_path / "merges.csv").read_text().splitlines() == [",".join(row) for row in rows]
+    code, out, err = run(capsys, "duplicates", path, "--known", data, "-o", "-")
+    assert out.splitlines() == [",".join(row) for row in rows]
+    code, _, err = run(capsys, "duplicates", path, "--known", data, "-o", tmp_path / "merges.txt")
+    assert (code, "must end in one of .csv, .tsv, .parquet, .jsonl" in err) == (2, True)
 
 
 def test_the_old_names_of_threshold_and_prior_are_accepted_with_a_warning(capsys, data_with_a_duplicate):
@@ -109,3 +114,26 @@ def test_the_old_names_of_threshold_and_prior_are_accepted_with_a_warning(capsys
 def test_top_limits_the_typical_facts_of_a_group(capsys, people_model):
     _, out, _ = run(capsys, "groups", people_model, "--groups", 2, "--top", 1, "--json")
     assert [len(group["typical"]) for group in json.loads(out)["groups"]] == [1, 1]
+
+
+@pytest.mark.parametrize("command", [("similar", "Ann"), ("groups",)])
+def test_known_facts_are_refused_with_the_reason_where_they_are_not_used(capsys, people, people_model, command):
+    code, _, err = run(capsys, command[0], people_model, *command[1:], "--known", people)
+    assert code == 2
+    assert "vectors and scores of the model are compared, not known facts; leave --known out" in err
+
+
+def test_an_entity_as_its_own_answer_is_explained_as_such(capsys, people, people_model):
+    question = ("-s", "Ann", "-r", "born in", "-t", "Ann")
+    _, out, _ = run(capsys, "explain", people_model, *question, "--known", people)
+    wanted = "is not offered as an answer: no known fact of this relation joins an entity with itself."
+    assert f"Ann born in Ann {wanted}" in " ".join(out.split())
+
+
+def test_the_table_of_duplicates_has_a_column_of_notes_only_for_notes():
+    from relatent.analysis.duplicates_result import DuplicatePair, Duplicates
+    from relatent.cli import tables
+
+    for joined, n_columns in ((False, 4), (True, 5)):
+        pair = DuplicatePair("a", "b", 0.9, shared=3, joined=joined)
+        assert len(tables.duplicates(Duplicates([pair], merges=[]))[0].columns) == n_columns

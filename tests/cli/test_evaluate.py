@@ -102,7 +102,8 @@ def test_evaluate_says_if_it_cannot_tell_what_was_trained_on(capsys, model, fami
     (tmp_path / "some.tsv").write_text("Ann\tlikes\tCid\n")
     (tmp_path / "test.tsv").write_text("Ann\tlikes\tBob\n")
     _, out, _ = run(capsys, "evaluate", model, tmp_path / "test.tsv", "--known", tmp_path / "some.tsv")
-    assert "some test facts may be training facts" in " ".join(out.split())
+    wanted = "some test facts may be training facts: the facts of the fit were not found among them and --known"
+    assert wanted in " ".join(out.split())
 
 
 @pytest.fixture
@@ -227,10 +228,11 @@ def test_table1_refuses_combinations_without_rows(capsys):
 
 def test_test_facts_of_other_relations_are_refused(capsys, tmp_path):
     (tmp_path / "calls.csv").write_text("source,target\na,b\nb,c\nc,a\n")
-    (tmp_path / "withheld.csv").write_text("source,target\na,c\n")
+    (tmp_path / "withheld.csv").write_text("source,relation,target\na,writes,c\n")
     run(capsys, "fit", tmp_path / "calls.csv", "-o", tmp_path / "m.relatent", "--rank", 2, "--model", "als")
     code, _, err = run(capsys, "evaluate", tmp_path / "m.relatent", tmp_path / "withheld.csv")
     assert code == 1
-    assert "it has 'calls', the file 'withheld'" in err
-    code, _, err = run(capsys, "evaluate", tmp_path / "m.relatent", tmp_path / "withheld.csv", "--relation", "calls")
+    assert "it has 'calls', the file 'writes'" in err
+    (tmp_path / "withheld.csv").write_text("source,target\na,c\n")
+    code, _, err = run(capsys, "evaluate", tmp_path / "m.relatent", tmp_path / "withheld.csv")
     assert code == 0

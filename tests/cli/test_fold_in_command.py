@@ -29,3 +29,21 @@ def test_facts_without_new_entities_are_refused_and_nothing_is_written(capsys, t
     assert err.startswith("error: the model knows every entity of these facts")
     assert err.count("\n") == 1
     assert not (tmp_path / "x.relatent").exists()
+
+
+def test_a_known_name_that_is_misspelt_gets_a_warning(capsys, tmp_path, people_model):
+    new, larger = tmp_path / "new.tsv", tmp_path / "larger.relatent"
+    new.write_text("Eve\tborn in\tNorwayy\nEve\tcitizen of\tNorway\n")
+    code, _, err = run(capsys, "fold-in", people_model, new, "-o", larger)
+    wanted = "new entities that occur only as objects and are close to known names: "
+    assert (code, err) == (0, f"warning: {wanted}'Norwayy' (did you mean 'Norway'?)\n")
+    for facts in (
+        "Norwayy\tborn in\tOslo\n",  # a subject
+        "Eve\tborn in\tNorway 2\n",  # another number
+        "Eve\tborn in\tJapan\n",
+    ):
+        new.write_text(facts)
+        assert run(capsys, "fold-in", people_model, new, "-o", larger)[::2] == (0, "")
+    new.write_text("Eve\tborn in\tNorwayy\n")
+    named = ("--entity", "Eve", "--entity", "Norwayy")
+    assert run(capsys, "fold-in", people_model, new, "-o", larger, *named)[::2] == (0, "")

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -18,11 +20,12 @@ RELATION = f"$x^${ESCAPE}"
 def hostile(tmp_path_factory):
     """A data file whose names control terminals and are no formulas, and a model of it."""
     folder = tmp_path_factory.mktemp("hostile")
-    data, model = folder / "data.tsv", folder / "model.relatent"
+    data, model, new = folder / "data.tsv", folder / "model.relatent", folder / "new.tsv"
+    new.write_text(f"{ESCAPE}new\t{RELATION}\t{NAMES[0]}\n")
     facts = [(NAMES[i], RELATION, NAMES[(i + 1) % 6]) for i in range(6)]
     data.write_text("".join("\t".join(fact) + "\n" for fact in facts))
     relatent.RescalLogit(2, 0.1, 0.1).fit(relatent.read(data)).factors_.save(model)
-    return data, model
+    return data, model, new
 
 
 @pytest.mark.parametrize(
@@ -36,6 +39,11 @@ def hostile(tmp_path_factory):
         ("groups", "MODEL"),
         ("explain", "MODEL", "-s", NAMES[0], "-r", RELATION, "-t", NAMES[1], "--known", "DATA"),
         ("evaluate", "MODEL", "DATA"),
+        ("missing", "MODEL", "--known", "DATA", "--reasons"),
+        ("doubt", "MODEL", "--known", "DATA"),
+        ("fold-in", "MODEL", "NEW", "-o", "larger.relatent"),
+        ("rules", "DATA", "--min-support", "1"),
+        ("split", "DATA", "-o", "parts"),
         ("plot", "MODEL", "map", "-o", "map.svg"),
         ("plot", "MODEL", "relation", "-o", "relation.png"),
         ("cross-validate", "DATA", "--model", "als", "--rank", "1", "--folds", "2"),
@@ -45,13 +53,27 @@ def hostile(tmp_path_factory):
 @pytest.mark.parametrize("as_json", [False, True], ids=["table", "json"])
 def test_names_do_not_control_the_terminal(capsys, hostile, tmp_path, monkeypatch, arguments, as_json):
     monkeypatch.chdir(tmp_path)
-    places = dict(zip(("DATA", "MODEL"), hostile, strict=True))
+    places = dict(zip(("DATA", "MODEL", "NEW"), hostile, strict=True))
     given = [places.get(argument, argument) for argument in arguments]
     code, out, err = run(capsys, *given, *(["--json"] if as_json else []))
     assert code == (1 if given[-1] == "other" + ESCAPE else 0), err
     assert not set(out + err) & set(ESCAPE) - set("]0;owned[2J31m")
     if as_json and code == 0:
         json.loads(out)
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_tables_are_escaped_on_a_terminal_only(hostile, tmp_path, is_terminal):
+    arguments = [sys.executable, "-m", "relatent.cli.main", "missing", hostile[1], "--known", hostile[0], "-o", "-"]
+    ours, theirs = os.openpty() if is_terminal else os.pipe()
+    done = subprocess.run(arguments, stdout=theirs, stderr=subprocess.DEVNULL, timeout=100)
+    os.close(theirs)
+    assert done.returncode == 0
+    printed = os.read(ours, 1 << 16)
+    os.close(ours)
+    assert b"subject,relation,object" in printed
+    assert (ESCAPE.encode() in printed) is not is_terminal
+    assert (rb"\x1b]0;owned\x07" in printed) is is_terminal
 
 
 def test_a_model_that_cannot_be_written_at_the_end_is_kept_elsewhere(capsys, hostile, tmp_path, monkeypatch):

@@ -106,3 +106,13 @@ def test_fit_takes_reviewed_facts(capsys, family, tmp_path):
     code, out, err = run(capsys, "fit", family, "-o", path, "--reviewed", reviewed, *small, "--json")
     assert code == 0, err
     assert json.loads(out)["data"]["facts"] == 5
+
+
+def test_a_file_of_missing_facts_has_reasons_if_they_are_asked_for(capsys, tmp_path, model, family):
+    path = tmp_path / "missing.csv"
+    for options, has_reasons in (((), False), (("--reasons",), True)):
+        code, _, err = run(capsys, "missing", model, "--known", family, "--types", "all", "-o", path, *options)
+        assert code == 0, err
+        header, first = path.read_text().splitlines()[:2]
+        assert header.endswith(",reason") == has_reasons
+        assert not first.endswith(",")

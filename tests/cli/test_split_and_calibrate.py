@@ -43,3 +43,14 @@ def test_calibrate_writes_a_model_that_says_what_its_probabilities_mean(capsys, 
     assert "if a share 0.2 of the true facts is missing" in " ".join(
         run(capsys, *command, "-o", people_model)[1].split()
     )
+
+
+def test_the_data_that_is_divided_is_not_overwritten(capsys, tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_text("".join(f"a{i}\tknows\ta{i + 1}\n" for i in range(30)))
+    before = path.read_bytes()
+    code, _, err = run(capsys, "split", path, "--test", 0.1, "-o", tmp_path)
+    assert code == 1
+    assert err.strip() == f"error: {path} would be overwritten; name another folder with -o"
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["train.tsv"]

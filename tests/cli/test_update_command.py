@@ -1,6 +1,13 @@
 """`relatent update`."""
 
 import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pytest
 
 import relatent
 from commands import run
@@ -80,3 +87,29 @@ def test_update_of_a_model_that_names_no_data_needs_known_facts(capsys, people, 
     assert code == 1
     assert "does not say what it was fitted to" in err
     assert "--known" in err
+
+
+@pytest.mark.parametrize(
+    "source", ["duckdb:///facts.duckdb?query=COPY facts TO 'owned.csv'", "sparql+http://127.0.0.1:9/", "a\0b", "-"]
+)
+def test_a_model_file_opens_no_database_and_no_server(capsys, tmp_path, monkeypatch, people, people_model, source):
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect("facts.duckdb") as database:
+        database.execute("CREATE TABLE facts AS SELECT 'Ann' AS subject, 'likes' AS relation, 'Bob' AS object")
+    model = relatent.load(people_model)
+    reading = {"columns": 3, "options": {"format": "tsv"}}
+    about = {**model.about, "data": {**model.about["data"], "sources": [source], "reading": reading}}
+    replace(model, R=model.relation_matrices, about=about).save(people_model)
+    code, _, err = run(capsys, "update", people_model, people, "-o", people_model)
+    assert code == 1
+    assert "does not say what it was fitted to" in err
+    assert not Path("owned.csv").exists()
+    assert run(capsys, "missing", people_model, "--known", people)[0] == 0
+
+
+def test_a_model_file_holds_no_url_of_its_data(capsys, tmp_path):
+    with closing(sqlite3.connect(tmp_path / "facts.db", isolation_level=None)) as database:
+        database.execute("CREATE TABLE facts AS SELECT 'Ann' AS subject, 'likes' AS relation, 'Bob' AS object")
+    url = f"sqlite:///{tmp_path}/facts.db?table=facts"
+    assert run(capsys, "fit", url, "-o", tmp_path / "m.relatent", "--model", "als", "--rank", 1)[0] == 0
+    assert b"sqlite://" not in (tmp_path / "m.relatent").read_bytes()

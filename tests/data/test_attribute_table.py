@@ -1,5 +1,8 @@
 """Attributes of entities: from texts to columns of zeros and ones."""
 
+import time
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -83,3 +86,31 @@ def test_joined_facts_learn_bins_from_all_values_and_the_first_source_wins():
 def test_the_fingerprint_is_that_of_the_facts():
     plain = relatent.read([("a", "r", "b")])
     assert relatent.read(plain, attributes={"a": {"x": 1}, "b": {"x": 2}}).fingerprint == plain.fingerprint
+
+
+def test_numbers_and_dates_without_end_are_words():
+    assert number_of("1e999") is None
+    assert number_of("1e300") is None
+    for digits in (400, 5000):
+        assert year_of("1" * digits + "-01-01") is None
+
+
+def test_one_long_word_takes_its_own_memory_only():
+    long, n = "x" * 1_000_000, 40
+    names = Names([f"e{i}" for i in range(2 * n)])
+    table = AttributeTable.of({name: {"w": f"w{i % n} {long if i < 2 else ''}"} for i, name in enumerate(names)})
+    tracemalloc.start()
+    assert table.encoded_for(names).sum() == 2 * n + 2
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6
+
+
+def test_many_values_of_one_entity_take_time_in_proportion():
+    n = 200_000
+    seconds = []
+    for count in (n // 10, n):
+        start = time.process_time()
+        AttributeTable.of_rows(("a", "x", str(i)) for i in range(count))
+        seconds.append(time.process_time() - start)
+    assert seconds[1] < 40 * seconds[0] + 0.1

@@ -98,6 +98,14 @@ def test_protein_interactions_go_both_ways_and_keep_the_name_nan():
     assert ("nan", "interacts", "CDC42") in facts.named()
 
 
+def test_three_facts_of_the_people_are_missing_on_purpose():
+    facts = [row for row in load_dataset("people").named() if row[1] != "knows"]
+    subjects = [row[0] for row in facts]
+    fewer = {name for name in subjects if subjects.count(name) != 3}
+    assert fewer == {"Hugo", "Ida", "Marco"}
+    assert {tuple(row[1:]) for row in facts if row[0] == "Ida"} == {("born in", "Oslo"), ("speaks", "Norwegian")}
+
+
 # --- downloaded
 
 
@@ -176,7 +184,7 @@ def test_splits_of_a_data_set_without_any_are_an_error(name):
 
 
 def test_the_catalog_lists_names_sources_and_licences():
-    assert [each.name for each in datasets()][:3] == ["presidents", "kinships", "ecoli-ppi"]
+    assert [each.name for each in datasets()][:4] == ["presidents", "kinships", "ecoli-ppi", "people"]
     assert all(each.title and each.source and each.licence for each in datasets())
 
 

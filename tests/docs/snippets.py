@@ -2,9 +2,11 @@
 
 A fenced block marked `python` or `bash` is executed, unless its marks say `needs=`: the machine that runs the tests
 may lack a GPU, several machines or a browser. The `relatent` commands of such blocks are still parsed, so that an
-option that no longer exists fails the test.
+option that no longer exists fails the test. A block marked `text` after an executed block is what that one prints, or a
+part of it.
 """
 
+import math
 import re
 import shlex
 import subprocess
@@ -18,6 +20,7 @@ from relatent.cli.main import cli, main
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 NEEDS = {"gpu", "install", "torch", "browser", "long", "machines"}
+DECIMAL = r"[-+]?\d*\.\d+"
 FENCE = re.compile(r"^(?P<indent> *)```(?P<marks>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```$", re.M | re.S)
 
 
@@ -79,10 +82,25 @@ def run_shell(text: str) -> None:
     for command in commands(text):
         arguments = relatent_arguments(command)
         if arguments is None:
-            subprocess.run(["bash", "-euc", command], check=True, timeout=60)
+            done = subprocess.run(["bash", "-euc", command], check=True, timeout=60, stdout=subprocess.PIPE, text=True)
+            print(done.stdout)
             continue
         if code := _exit_code(arguments):
             raise AssertionError(f"{command!r} ended with exit code {code}")
+
+
+def prints(output: str, expected: str) -> bool:
+    """Whether the output has this text somewhere: … stands for anything, decimals may differ by a tenth, and spaces and
+    the lines of tables do not count."""
+    output, expected = (re.sub("[\u2500-\u257f]+", " ", text) for text in (output, expected))
+    words = re.findall(rf"{DECIMAL}|\w+|[^\w\s]", expected)
+    patterns = {"…": ".*?"} | {word: f"({DECIMAL})" for word in words if re.fullmatch(DECIMAL, word)}
+    found = re.search(r"\s*".join(patterns.get(word) or re.escape(word) for word in words), output, re.S)
+    decimals = [float(word) for word in words if re.fullmatch(DECIMAL, word)]
+    return found is not None and all(
+        math.isclose(float(shown), decimal, rel_tol=0.1, abs_tol=0.005)
+        for shown, decimal in zip(found.groups(), decimals, strict=True)
+    )
 
 
 def _exit_code(arguments: list[str]) -> int | str:

@@ -4,9 +4,18 @@ import re
 import sys
 from pathlib import Path
 
-import people
 import pytest
-from snippets import NEEDS, PAGES, commands, parse, relatent_arguments, run_shell, snippets, with_short_searches
+from snippets import (
+    NEEDS,
+    PAGES,
+    commands,
+    parse,
+    prints,
+    relatent_arguments,
+    run_shell,
+    snippets,
+    with_short_searches,
+)
 
 import relatent
 from relatent.cli.main import cli
@@ -17,21 +26,22 @@ LONGEST_LINE = 100  # columns
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """An empty folder with the example files in it."""
-    people.write(tmp_path)
+    """An empty folder: a page makes the files that it uses."""
     monkeypatch.chdir(tmp_path)
-    relatent.RescalALS(4, 0.1, 0.1).fit(relatent.read("people.tsv")).factors_.save("model.relatent")
     return tmp_path
 
 
 @pytest.mark.filterwarnings("ignore::relatent.errors.RelatentWarning")
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name not in GENERATED], ids=lambda page: page.name)
-def test_the_snippets_of_a_page_run_in_order(page, folder, monkeypatch):
+def test_the_snippets_of_a_page_run_in_order_and_print_what_the_page_shows(page, folder, capsys):
     names = {"__name__": "__main__"}
     for snippet in snippets(page):
         try:
+            printed = capsys.readouterr().out
             if snippet.language == "bash" and not snippet.needs:
                 run_shell(with_short_searches(snippet.text))
+            elif snippet.language == "text" and printed:
+                assert prints(printed, snippet.text), f"printed was\n{printed}"
             elif snippet.language == "bash":
                 for arguments in filter(None, map(relatent_arguments, commands(snippet.text))):
                     parse(arguments)
@@ -41,6 +51,13 @@ def test_the_snippets_of_a_page_run_in_order(page, folder, monkeypatch):
                     exec(code, names)
         except Exception as problem:
             raise AssertionError(f"{snippet}: {problem}") from problem
+
+
+def test_text_counts_as_printed_if_words_and_about_the_numbers_agree():
+    printed = "  name  p\n│ Ann  │ 0.71 │\n│ Bob │ 0.20 │\n"
+    assert prints(printed, "name p\n Ann 0.7\n … 0.2")
+    assert not prints(printed, "name p\n Ann 0.5")
+    assert not prints(printed, "Bob 0.2 … Ann")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

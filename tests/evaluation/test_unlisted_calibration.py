@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import relatent
+from relatent.analysis.known_facts import KnownFacts
+from relatent.analysis.probabilities import cell_probabilities
 from relatent.data.cell_keys import cells_of
 from relatent.errors import InputError
 from relatent.model import unlisted_scores
@@ -124,6 +126,61 @@ def test_sampled_rows_give_about_the_same(parts, fitted, monkeypatch):
     assert q.sum() == pytest.approx(p.sum(), rel=0.1)
     likely = p > 0.05
     assert np.median(np.abs(np.log(q[likely] / p[likely]))) < 0.3
+
+
+@pytest.fixture(scope="module")
+def births():
+    """Everyone is born in one of twelve towns and has visited it and some others; a tenth of the facts is missing."""
+    rng, n = np.random.default_rng(0), 300
+    home = np.where(rng.random(n) < 0.7, np.arange(n) % 12, rng.integers(0, 12, n))
+    rows = [(f"p{i}", "born in", f"town{home[i]}") for i in range(n)]
+    rows += [(f"p{i}", "visited", f"town{j}") for i in range(n) for j in {home[i], *rng.integers(0, 12, 3).tolist()}]
+    train, test = relatent.split(relatent.read(rows), test_size=0.1)
+    return train, test, relatent.Calibrated(ALS, missing=0.1, heldout_folds=3).fit(train).factors_
+
+
+def test_who_has_the_only_answer_lacks_no_other(births, tmp_path):
+    train, test, factors = births
+    factors.save(tmp_path / "births.relatent")
+    known = KnownFacts(train, factors)
+    cells = cells_of(np.setdiff1d(np.arange(train.n_cells), train.keys), train.n_entities)
+    cells = cells[cells[:, 1] == train.relations.id("born in")]
+    theta, has_answer = factors.score(*cells.T), known.answered(cells) >= 2
+    p = cell_probabilities(factors, known, cells, theta)
+    np.testing.assert_array_equal(p, cell_probabilities(load(tmp_path / "births.relatent"), known, cells, theta))
+    n_missing = int(test.contains(cells).sum())
+    assert n_missing > 10
+    assert p.sum() == pytest.approx(factors.probability(*cells.T).sum(), rel=0.1), "as many are expected as before"
+    assert p[~has_answer].sum() == pytest.approx(n_missing, rel=0.4)
+    assert p[has_answer].sum() < 0.05 * p.sum() < factors.probability(*cells.T)[has_answer].sum()
+
+
+def test_lists_and_answers_know_it_too(births):
+    train, test, factors = births
+    found = relatent.missing(factors, train, len(test), relations="born in").missing
+    born = {s: o for s, r, o in train.named() if r == "born in"}
+    assert not {fact.subject for fact in found[:20]} & set(born)
+    best = found[0]
+    answer = relatent.answers(factors, train, subject=best.subject, relation="born in", k=1).answers[0]
+    assert (answer.name, answer.probability) == (best.object, best.probability)
+    person = next(iter(born))
+    others = relatent.answers(factors, train, subject=person, relation="born in", k=5, treat_known="omit").answers
+    without = relatent.answers(factors, subject=person, relation="born in", k=5).answers
+    assert max(answer.probability for answer in others) < 0.02 < max(answer.probability for answer in without)
+    told = relatent.explain(factors, person, "born in", others[0].name, train)
+    assert told.probability == pytest.approx(others[0].probability)
+
+
+def test_an_update_keeps_the_kinds_of_cells(births):
+    train, _, factors = births
+    larger = relatent.update(factors, relatent.read([("new", "born in", "town1"), ("new", "knows", "p1")]), train)
+    assert len(larger.link.answered) == 3
+    assert larger.link.answered[0] == pytest.approx(factors.link.answered[0], abs=1)
+
+
+def test_shifts_by_kinds_of_cells_are_four_for_each_relation():
+    with pytest.raises(InputError, match="answered must have 4 numbers for each relation"):
+        UnlistedLink([[0.0, 1.0]], [[-2.0, 0.0]], [[0.0, 1.0]])
 
 
 def test_a_relation_with_few_facts_borrows_from_the_others():

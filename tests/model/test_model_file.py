@@ -505,7 +505,6 @@ class Probit:
         ({"A": np.zeros((4, 2), np.float16)}, InputError, "A must be float32 or float64 to be saved, got float16"),
         ({"bias": np.array([0, np.nan, 0])}, FitError, "bias must be finite to be saved, got 1 values that are not"),
         ({"A": np.zeros((4, 0)), "R": np.zeros((3, 0, 0))}, InputError, r"A must not be empty to be saved"),
-        ({"entities": Names(["a", "b", "c", "\ud800"])}, InputError, "cannot be written as UTF-8; rename it"),
         ({"about": {"x": np.zeros(2)}}, InputError, "about, loss and penalty must hold JSON values only to be saved"),
         ({"about": {"x": float("nan")}}, InputError, "about, loss and penalty must hold JSON values only to be saved"),
         ({"about": {"x": "y" * (5 << 20)}}, InputError, "about must stay below 4 MB as JSON"),

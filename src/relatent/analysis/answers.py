@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import Ids, Matrix, Vector
+from ..arrays import Ids, Matrix, Triples, Vector
 from ..data.facts import Facts
 from ..data.names import Names
 from ..data.result_labels import row_labels
@@ -17,7 +17,7 @@ from ..json_values import to_json_object
 from ..model.factors import Factors, against_others, best_first
 from ..result_tables import ResultList, data_frame, html_table, result_record
 from .known_facts import KnownFacts
-from .probabilities import base_rates, with_lift
+from .probabilities import base_rates, cell_probabilities, with_lift
 from .self_answers import may_be_itself
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def answers(
     if treat_known not in (MARK, OMIT, ONLY):
         raise InputError(f"treat_known must be one of {MARK}, {OMIT}, {ONLY}, got {treat_known!r}")
     known = _indexed(known, factors)
-    place, names, theta = factors.question(subject, relation, object)
+    place, _, theta = factors.question(subject, relation, object)
     ids = (_id(factors.entities, subject), _id(factors.relations, relation), _id(factors.entities, object))
     known_ids: Ids = np.empty(0, np.int64) if known is None else known.answers(*ids)
     if ids[1] is not None:
@@ -123,9 +123,9 @@ def answers(
         theta[known_ids] = -np.inf
     elif treat_known == ONLY:
         theta[np.setdiff1d(np.arange(len(theta)), known_ids)] = -np.inf
-    chosen, rates = best_first(theta, k), base_rates(factors, known)
-    relations = chosen if ids[1] is None else np.full(len(chosen), ids[1])
-    found = _answer_list(factors, names, chosen, theta[chosen], relations, _ranks(chosen, known_ids), rates)
+    chosen = best_first(theta, k)
+    cells = np.stack([chosen if id is None else np.full(len(chosen), id) for id in ids], axis=1)
+    found = _answer_list(factors, known, place, cells, theta[chosen], _ranks(chosen, known_ids))
     return Answers(("subject", "relation", "object")[place], len(known_ids), ResultList(found, row_labels(factors)))
 
 
@@ -136,7 +136,7 @@ def entity_sections(
 
     Sections with a probable new fact come first, then those with known facts, then the others.
     """
-    i, rates = int(factors.entities.ids(entity)), base_rates(factors, known)
+    i = int(factors.entities.ids(entity))
     with_self = may_be_itself(factors, known)
     sections = []
     for relations, role, theta in _all_scores(factors, i):
@@ -144,13 +144,14 @@ def entity_sections(
         if known is not None:
             known_ids = known.partners_by_relation(i, relations, of_objects=role == "object")
         shown = [ids[best_first(row[ids], MAX_KNOWN_SHOWN)] for row, ids in zip(theta, known_ids, strict=True)]
-        listed = _answer_lists(factors, theta, relations, shown, True, rates)
+        listed = _answer_lists(factors, known, i, theta, relations, role, shown, is_known=True)
         for row, relation, ids in zip(theta, relations, known_ids, strict=True):
             row[ids] = -np.inf
             if not with_self[relation]:
                 row[i] = -np.inf
             factors.drop_wrong_types(row, relation, 2 if role == "subject" else 0)
-        predicted = _answer_lists(factors, theta, relations, [best_first(row, k) for row in theta], False, rates)
+        best = [best_first(row, k) for row in theta]
+        predicted = _answer_lists(factors, known, i, theta, relations, role, best, is_known=False)
         sections += [
             EntitySection(factors.relations[relation], role, len(ids), *found)
             for relation, ids, *found in zip(relations, known_ids, listed, predicted, strict=True)
@@ -184,26 +185,35 @@ def _all_scores(factors: Factors, i: int) -> Iterator[tuple[range, str, Matrix]]
 
 
 def _answer_lists(
-    factors: Factors, theta: Matrix, relations: range, chosen: list[Ids], is_known: bool, rates: Vector | None
+    factors: Factors,
+    known: KnownFacts | None,
+    i: int,
+    theta: Matrix,
+    relations: range,
+    role: str,
+    chosen: list[Ids],
+    *,
+    is_known: bool,
 ) -> list[list[Answer]]:
-    """The chosen entities of each row of θ, one row per relation, as answers; all of them are known, or none is."""
+    """The chosen partners of entity i in each row of θ, one row per relation; all of them are known, or none is."""
     rows, ids = np.repeat(np.arange(len(chosen)), [len(ids) for ids in chosen]), np.concatenate(chosen)
     ranks = np.concatenate([np.zeros(len(ids), np.int64) if is_known else np.arange(len(ids)) + 1 for ids in chosen])
-    found = iter(_answer_list(factors, factors.entities, ids, theta[rows, ids], relations.start + rows, ranks, rates))
+    cells = np.stack([np.full(len(ids), i), relations.start + rows, ids], axis=1)
+    place = 2 if role == "subject" else 0
+    found = iter(_answer_list(factors, known, place, cells if place else cells[:, ::-1], theta[rows, ids], ranks))
     return [list(islice(found, len(ids))) for ids in chosen]
 
 
 def _answer_list(
-    factors: Factors, names: Names, chosen: Ids, theta: Vector, relations: Ids, ranks: Ids, rates: Vector | None
+    factors: Factors, known: KnownFacts | None, place: int, cells: Triples, theta: Vector, ranks: Ids
 ) -> list[Answer]:
-    """Chosen candidates, their scores, relations and ranks, 0 if known, as answers; all arrays (n,)."""
-    p = np.atleast_1d(factors.link.probability(theta, relations)).tolist()
+    """Cells, their scores and ranks, 0 if known, as answers for the place that was open."""
+    names, rates = (factors.entities, factors.relations, factors.entities)[place], base_rates(factors, known)
+    p = cell_probabilities(factors, known, cells, theta).tolist()
     found = []
-    for i, score, relation, rank, probability in zip(
-        chosen.tolist(), theta.tolist(), relations.tolist(), ranks.tolist(), p, strict=True
-    ):
-        shown, lift = with_lift(factors, probability, relation, rates)
-        found.append(Answer(names[i], score, shown, not rank, rank or None, lift))
+    for cell, score, rank, probability in zip(cells.tolist(), theta.tolist(), ranks.tolist(), p, strict=True):
+        shown, lift = with_lift(factors, probability, cell[1], rates)
+        found.append(Answer(names[cell[place]], score, shown, not rank, rank or None, lift))
     return found
 
 
@@ -224,8 +234,7 @@ def one_fact(factors: Factors, known: KnownFacts | None, subject: str, relation:
         int(x) for x in (factors.entities.ids(subject), factors.relations.ids(relation), factors.entities.ids(object))
     )
     known_ids: Ids = np.empty(0, np.int64) if known is None else known.objects(s, k)
-    cell, rates = np.array([o]), base_rates(factors, known)
-    [found] = _answer_list(factors, factors.entities, cell, theta[cell], np.array([k]), _ranks(cell, known_ids), rates)
+    [found] = _answer_list(factors, known, 2, np.array([[s, k, o]]), theta[[o]], _ranks(np.array([o]), known_ids))
     is_above = theta > theta[o]
     if factors.types is not None:
         allowed = factors.types.allowed(k, 2)

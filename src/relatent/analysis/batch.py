@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import Ids, Mask, Matrix, Triples, Vector
 from ..model.factors import Factors, best_first
 from .known_facts import KnownFacts
-from .probabilities import base_rates
+from .probabilities import base_rates, cell_probabilities
 from .self_answers import may_be_itself
 
 SCORES_PER_BLOCK = 1 << 22  # computed at a time: 16 MB in single precision
@@ -81,7 +81,7 @@ def _scored(
     relations = cells[:, 1]
     probability = np.full(len(cells), np.nan)
     if factors.has_probabilities and len(cells):
-        probability = np.asarray(factors.link.probability(scores, relations), np.float64)
+        probability = cell_probabilities(factors, known, cells, scores)
     rates = base_rates(factors, known)
     rate = np.zeros(len(cells)) if rates is None else rates[relations]
     lift = np.divide(probability, rate, out=np.full(len(cells), np.nan), where=rate > 0)

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..arrays import Ids, Matrix, Triples, Vector
 from ..model.factors import Factors, against_others, scores
+from ..model.links import UnlistedLink
 from ..progress import Progress
 
 CELLS_PER_BLOCK = 1 << 20  # scores computed at a time: 4 MB in single precision
@@ -36,6 +37,7 @@ class Region(NamedTuple):
     subjects: Ids  # distinct
     objects: Ids  # distinct
     left_out: Ids  # (m, 2) pairs of subject and object; those outside of the region are ignored
+    answered: int | None = None  # of the link: the kind of all its cells; None if it makes no difference
 
 
 class BestCells(NamedTuple):
@@ -55,9 +57,9 @@ def best_cells(factors: Factors, regions: Sequence[Region], k: int, progress: Pr
     done, total = 0, sum(len(region.subjects) * len(region.objects) for region in order)
     for region in order:
         for share in search.add(region):
-            progress(int(done + share * len(region.subjects) * len(region.objects)), total, "cells")
+            progress(int(done + share * len(region.subjects) * len(region.objects)), total, "")
         done += len(region.subjects) * len(region.objects)
-        progress(done, total, "cells")
+        progress(done, total, "")
     return BestCells(search.cells, search.scores, search.probabilities, total, search.n_scored)
 
 
@@ -72,14 +74,14 @@ class _BestSoFar:
         self.cells: Triples = np.empty((0, 3), np.int64)
         self.scores: Vector = np.empty(0, np.float32)
         self.probabilities: Vector = np.empty(0)
-        self._limits: dict[int, float] = {}  # by relation
+        self._limits: dict[tuple[int, int | None], float] = {}  # by relation and kind of cells
 
     def bound(self, region: Region) -> tuple[float, float]:
         """What probability and score no cell of the region exceeds: where there is more, the search begins."""
         ends = [float(self.lengths[ids].max(initial=0)) for ids in (region.subjects, region.objects)]
         score = float(self.bias[region.relation] + self.norms[region.relation] * ends[0] * ends[1])
         score = min(LIMIT, score + _most_by_rules(self.factors, region.relation))
-        return float(self._probabilities(np.array([score]), region.relation)[0]), score
+        return float(self._probabilities(np.array([score]), region)[0]), score
 
     def add(self, region: Region) -> Iterator[float]:
         """Take in the best cells of a region; yields the share of the work that is done."""
@@ -88,7 +90,7 @@ class _BestSoFar:
         tiles = _Tiles(self.factors, region, self.norms[region.relation], self.lengths)
         low = 0
         while low < len(tiles.subjects):
-            limit = self._limit(region.relation)
+            limit = self._limit(region)
             block = tiles.next(low, limit)
             if block is None:
                 return
@@ -113,16 +115,16 @@ class _BestSoFar:
                 order = np.argpartition(-values, chunk)
                 found, rest = found[order[:chunk]], found[order[chunk:]]
             rows, columns = np.divmod(found, theta.shape[1])
-            self._merge(tiles.region.relation, tiles.subjects[low + rows], tiles.objects[columns])
-            found = rest[flat[rest] >= flat.dtype.type(self._limit(tiles.region.relation) - tiles.rounding)]
+            self._merge(tiles.region, tiles.subjects[low + rows], tiles.objects[columns])
+            found = rest[flat[rest] >= flat.dtype.type(self._limit(tiles.region) - tiles.rounding)]
             chunk *= 2  # many equal scores are taken in few steps
 
-    def _merge(self, relation: int, s: Ids, o: Ids) -> None:
-        theta = self._exact(s, relation, o)
-        cells = np.stack([s, np.full(len(s), relation), o], axis=1)
+    def _merge(self, region: Region, s: Ids, o: Ids) -> None:
+        theta = self._exact(s, region.relation, o)
+        cells = np.stack([s, np.full(len(s), region.relation), o], axis=1)
         cells = np.concatenate([self.cells, cells])
         theta = np.concatenate([self.scores, theta])
-        p = np.concatenate([self.probabilities, self._probabilities(theta[len(self.scores) :], relation)])
+        p = np.concatenate([self.probabilities, self._probabilities(theta[len(self.scores) :], region)])
         best = np.lexsort((cells[:, 2], cells[:, 1], cells[:, 0], -theta, -p))[: self.k]
         self.cells, self.scores, self.probabilities = cells[best], theta[best], p[best]
         self._limits.clear()
@@ -140,26 +142,30 @@ class _BestSoFar:
         theta = scores(A, self.R, self.bias, *everything)
         return against_others(theta.T, np.full(len(s), relation)).astype(np.float32)
 
-    def _probabilities(self, theta: Vector, relation: int) -> Vector:
+    def _probabilities(self, theta: Vector, region: Region) -> Vector:
         """What cells are compared by first; the same for all if the model has no probabilities."""
         if not self.factors.has_probabilities:
             return np.zeros(len(theta))
-        return self.factors.link.probability(theta.astype(np.float64), np.full(len(theta), relation))
+        link, relations = self.factors.link, np.full(len(theta), region.relation)
+        if region.answered is None or not isinstance(link, UnlistedLink):
+            return link.probability(theta.astype(np.float64), relations)
+        return link.probability(theta.astype(np.float64), relations, np.full(len(theta), region.answered))
 
-    def _limit(self, relation: int) -> float:
-        """A score below which no cell of the relation is as good as the k-th best so far."""
+    def _limit(self, region: Region) -> float:
+        """A score below which no cell of the region is as good as the k-th best so far."""
         if len(self.scores) < self.k:
             return -np.inf
-        if relation not in self._limits:
+        kind = (region.relation, region.answered)
+        if kind not in self._limits:
             worst, worst_score = float(self.probabilities[-1]), float(self.scores[-1])
             low, high = -LIMIT, LIMIT
             for _ in range(REFINEMENTS):
                 theta = np.linspace(low, high, GRID)
-                p = self._probabilities(theta, relation)
+                p = self._probabilities(theta, region)
                 first = int(np.argmax((p > worst) | ((p == worst) & (theta >= worst_score))))  # the last one always is
                 low, high = float(theta[max(first - 1, 0)]), float(theta[first])
-            self._limits[relation] = low
-        return self._limits[relation]
+            self._limits[kind] = low
+        return self._limits[kind]
 
 
 def _most_by_rules(factors: Factors, relation: int) -> float:

@@ -3,24 +3,26 @@
 The score of a fact that a model was fitted to says little: the fact itself raised it. So each is scored as if it had
 been left out (`model/leave_one_out.py`). What a low score means depends on the relation: where nothing can be
 predicted, right facts have low scores too. A map of each relation therefore tells its facts from cells in which the
-subject or object of a fact is exchanged for another one seen in that place. By Bayes' rule the log-odds of an error are
-those of the prior minus what the map gives. The correction is too large for entities with few facts, so the evidence
-is the mean of that with and without it, which found more planted errors than either.
+subject or object of a fact is exchanged for another one seen in that place. The correction is too large for entities
+with few facts, so the evidence is the mean of what the map gives with and without it, which found more planted errors
+than either. What the evidence says about the probability of an error is learned from planted ones (`planted_errors`).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit
 
 from ..arrays import Ids, Triples, Vector
 from ..data.facts import Facts
+from ..data.facts_union import union
 from ..data.result_labels import row_labels
-from ..errors import InputError
-from ..fit.estimators.base import check_count
+from ..errors import InputError, RelatentError, RelatentWarning
+from ..evaluation.stored_estimator import stored_estimator
+from ..fit.estimators.base import Estimator, check_count
 from ..json_values import to_json_object
 from ..model.entity_regression import can_fold
 from ..model.factors import Factors, best_first
@@ -31,6 +33,7 @@ from ..progress import Progress, reporting
 from ..random_state import RandomState, to_seed
 from ..result_tables import ResultList, data_frame, html_table, result_record
 from .known_facts import KnownFacts
+from .planted_errors import error_probabilities, exchanged_cells, n_fits, ranks, with_planted_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +54,7 @@ class DoubtfulFact(NamedTuple):
     subject: str
     relation: str
     object: str
-    doubt: float  # the probability that it is wrong, given the prior share of wrong facts
+    doubt: float | None  # the probability that it is wrong, given the prior share; None without a further fit
     score: float  # θ, which the fact itself has raised
     left_out_score: float  # θ if the fact were not known; the same if the kind of model does not allow to compute it
     alternative: str | None  # the likeliest other object that is not known, of those seen there
@@ -91,6 +94,7 @@ def doubt(
     k: int = 100,
     *,
     prior: float = DEFAULT_PRIOR,
+    refit: bool = True,
     random_state: RandomState = 0,
     progress: bool | Progress | None = None,
 ) -> DoubtfulFacts:
@@ -101,6 +105,9 @@ def doubt(
     one: two places of birth. Models with losses other than squared and logistic are asked for the score as
     it is.
 
+    Then errors are planted, and the model is fitted again, to learn how likely facts at each place of the list are
+    wrong: `doubt`. Its sum over all facts is the expected number of wrong ones.
+
     Parameters
     ----------
     known : Facts, sequence of Facts
@@ -108,9 +115,12 @@ def doubt(
     k : int
         How many facts.
     prior : float
-        The share of known facts assumed to be wrong. It shifts all values of `doubt`, not their order.
+        The share of known facts assumed to be wrong. `doubt` is in proportion to it; the order stays.
+    refit : bool
+        Whether to fit the model again (up to five times if it has fewer than 10,000 facts), with its own settings and
+        planted errors. False: the same list without `doubt`. A model that does not say how it was fitted has none.
     random_state : int, Generator or None
-        Seed of the cells that facts are compared with.
+        Seed of the cells that facts are compared with, and of planted errors.
 
     >>> import relatent
     >>> facts = relatent.load_dataset("presidents")
@@ -121,24 +131,88 @@ def doubt(
     check_count("k", k)
     if not 0 < prior < 1:
         raise InputError(f"prior must be above 0 and below 1, got {prior}")
+    fitted_to = _fitted_to(factors, known)
     known = known if isinstance(known, KnownFacts) else KnownFacts(known, factors)
     known.check_not_empty()
-    facts, rng, left_out = known.facts, np.random.default_rng(to_seed(random_state)), can_fold(factors)
-    own: Vector = np.asarray(factors.score(*facts.triples.T), np.float64)
-    theta = own
-    with reporting(progress, "doubtful facts") as report:
-        if left_out:
-            theta = left_out_scores(factors, facts, report, int(rng.integers(2**31)))
-    exchanged = _exchanged(known, rng)
-    ratios = [evidence(factors, known, scores, exchanged) for scores in ((own, theta) if left_out else (own,))]
-    log_odds = logit(prior) - np.mean(ratios, axis=0) - second_answers(known, exchanged)
+    facts, rng = known.facts, np.random.default_rng(to_seed(random_state))
+    found = _found(factors, known, rng, progress)
+    estimator = _estimator(factors, fitted_to) if refit else None
+    doubts: Sequence[float | None] = [None] * len(facts)
+    if estimator is not None:
+        planted = _ranks_of_planted(estimator, fitted_to, known, rng, progress)
+        if len(planted):
+            doubts = error_probabilities(ranks(found.against, found.against), planted, prior).tolist()
     rows = []
-    for i in best_first(log_odds, int(k)).tolist():
+    for i in best_first(found.against, int(k)).tolist():
         s, relation, o = facts.triples[i].tolist()
         names = factors.entities[s], factors.relations[relation], factors.entities[o]
         other = _alternative(factors, known, s, relation)
-        rows.append(DoubtfulFact(*names, float(expit(log_odds[i])), float(own[i]), float(theta[i]), other))
-    return DoubtfulFacts(ResultList(rows, row_labels(factors)), len(facts), float(prior), left_out)
+        rows.append(DoubtfulFact(*names, doubts[i], float(found.own[i]), float(found.left_out[i]), other))
+    return DoubtfulFacts(ResultList(rows, row_labels(factors)), len(facts), float(prior), can_fold(factors))
+
+
+class _Found(NamedTuple):
+    """Each fact's score, its score if it is left out, and the evidence against it, all (n,)."""
+
+    own: Vector
+    left_out: Vector
+    against: Vector
+
+
+def _found(factors: Factors, known: KnownFacts, rng: np.random.Generator, progress: bool | Progress | None) -> _Found:
+    own: Vector = np.asarray(factors.score(*known.facts.triples.T), np.float64)
+    scores = [own]
+    if can_fold(factors):
+        with reporting(progress, "doubtful facts") as report:
+            scores.append(left_out_scores(factors, known.facts, report, int(rng.integers(2**31))))
+    cells, is_no_fact = exchanged_cells(known, rng)
+    exchanged = cells[is_no_fact]
+    ratios = [evidence(factors, known, theta, exchanged) for theta in scores]
+    return _Found(own, scores[-1], -np.mean(ratios, axis=0) - second_answers(known, exchanged))
+
+
+def _fitted_to(factors: Factors, known: Facts | Sequence[Facts] | KnownFacts) -> Facts:
+    """The facts as a fit needs them: with attributes and types."""
+    if isinstance(known, KnownFacts):
+        facts = known.facts
+    else:
+        sources = [known] if isinstance(known, Facts) else list(known)
+        facts = union(sources, entities=factors.entities, relations=factors.relations)
+    return facts if factors.types is None or facts.types is not None else facts.with_types(factors.types.sets)
+
+
+def _estimator(factors: Factors, facts: Facts) -> Estimator | None:
+    """An estimator with the settings of the model; None if they, or the attributes it needs, are not there."""
+    if factors.attributes is not None and facts.attributes is None:
+        return None
+    try:
+        estimator = stored_estimator(factors)
+    except InputError:
+        return None
+    if "rescale_relations" in estimator.get_params():
+        estimator.set_params(rescale_relations=False)  # relations are compared by lines of their own
+    return estimator
+
+
+def _ranks_of_planted(
+    estimator: Estimator, facts: Facts, known: KnownFacts, rng: np.random.Generator, progress: bool | Progress | None
+) -> Vector:
+    """The ranks of planted errors among the other facts, by the evidence against them."""
+    found: list[Vector] = [np.empty(0)]
+    for _ in range(n_fits(len(facts))):
+        changed = with_planted_errors(facts, known, rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RelatentWarning)  # the fit of the model has said it
+            try:
+                factors = estimator.fit(changed, progress=progress).factors_
+            except RelatentError as error:
+                message = f"the model cannot be fitted again: {error}; refit=False (--no-refit) lists without doubt"
+                raise InputError(message) from None
+        among = KnownFacts(changed, factors)
+        is_planted = ~facts.contains(among.facts.triples)
+        against = _found(factors, among, rng, progress).against
+        found.append(ranks(against[is_planted], against[~is_planted]))
+    return np.concatenate(found)
 
 
 def evidence(factors: Factors, known: KnownFacts, theta: Vector, exchanged: Triples) -> Vector:
@@ -198,20 +272,6 @@ def _line(facts: Vector, others: Vector, usual_slope: float | None = None) -> Pl
         usual_slope=usual_slope or 0.0,
         precision=0.0 if usual_slope is None else SLOPE_PRECISION,
     )
-
-
-def _exchanged(known: KnownFacts, rng: np.random.Generator) -> Triples:
-    """One cell per fact, with another subject or object that is seen in that place; without facts among them."""
-    cells = known.facts.triples.astype(np.int64)
-    is_object = rng.random(len(cells)) < 0.5
-    for k in range(known.n_relations):
-        of_relation = np.zeros(len(cells), bool)
-        of_relation[slice(*known.facts.starts[k : k + 2])] = True
-        for place, ids in zip((0, 2), known.ends(k), strict=True):
-            rows = of_relation & (is_object == (place == 2))
-            cells[rows, place] = rng.choice(ids, int(rows.sum())) if len(ids) else 0
-    kept: Triples = cells[~known.facts.contains(cells) & (cells[:, 0] != cells[:, 2])]
-    return kept
 
 
 def _alternative(factors: Factors, known: KnownFacts, s: int, relation: int) -> str | None:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..atomic_write import replacing
-from ..csv_rows import csv_writer
-from ..errors import InputError
 from ..json_values import to_json_object
 from ..result_tables import data_frame, html_table, result_record
 
@@ -70,14 +65,3 @@ class Duplicates(NamedTuple):
 
     def __repr__(self) -> str:
         return f"Duplicates({len(self.pairs)} pairs, {len(self.merges)} proposed merges)"
-
-
-def write_merges(merges: Sequence[Merge], path: Path) -> None:
-    """Write a TSV file with a header row and one row per merge."""
-    try:
-        with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
-            rows = csv_writer(file, delimiter="\t")
-            rows.writerow(Merge._fields)
-            rows.writerows((merge.name, merge.into, f"{merge.probability:.4f}", merge.facts) for merge in merges)
-    except OSError as error:
-        raise InputError(f"{path}: the table could not be written: {error.strerror or error}") from error

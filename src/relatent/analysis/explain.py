@@ -19,7 +19,9 @@ from ..model.factors import Factors, best_first
 from ..model.objective_description import PSEUDO_LIKELIHOOD
 from ..result_tables import ResultList, data_frame, html_table, result_record
 from .known_facts import KnownFacts
+from .probabilities import cell_probabilities
 from .rules import RulePath, rule_paths
+from .self_answers import may_be_itself
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,11 +130,12 @@ def explain(
     known = KnownFacts(known, factors) if isinstance(known, Facts) else known
     A, R_k = factors.A.astype(np.float64), factors.relation_matrices[relation_id].astype(np.float64)
     strongest = _strongest(_influences(factors, known, cell, k), k)
-    probability = float(factors.probability(*cell))
+    score = np.atleast_1d(factors.score(*cell))
+    [probability] = cell_probabilities(factors, known, np.array([cell]), score).tolist()
     paths = rule_paths(known.steps, *cell, k)
     return Explanation(
         *_names(factors, cell),
-        float(factors.score(*cell)),
+        float(score[0]),
         probability,
         float(factors.bias[relation_id]),
         ResultList((Reason(*_names(factors, fact), value) for fact, value in strongest), row_labels(factors)),
@@ -237,6 +240,8 @@ def _sentence(
     """The strongest reason in words, with other entities that have both the reason and the fact in question."""
     is_known = bool(np.isin(cell[2], known.objects(cell[0], cell[1])))
     claim = " ".join(_shown(factors, cell)) + (" is known" if is_known else "")
+    if cell[0] == cell[2] and not is_known and not may_be_itself(factors, known)[cell[1]]:
+        return f"{claim} is not offered as an answer: no known fact of this relation joins an entity with itself."
     if is_of_rules(factors):
         if not paths:
             return f"{claim}: no rule of the known facts predicts it."

@@ -92,6 +92,23 @@ class KnownFacts:
             return self.subjects(relation, object)
         return self.relations(subject, object)
 
+    def answered(self, cells: Triples) -> Ids:
+        """The kind of each cell, (n,): 2 if its subject has another object in the relation, + 1 if its object has one.
+
+        As `UnlistedLink.answered` has it; the cell itself does not count.
+        """
+        s, k, o = cells.T.astype(np.int64)
+        is_known = self.facts.contains(cells)
+        counts = [
+            np.searchsorted(keys, first + self.n) - np.searchsorted(keys, first) - is_known
+            for keys, first in (
+                (self._by_subject, (k * self.n + s) * self.n),
+                (self._by_object, (k * self.n + o) * self.n),
+            )
+        ]
+        kinds: Ids = 2 * (counts[0] > 0) + (counts[1] > 0)
+        return kinds
+
     def partners(self, relation: int, entities: Ids, *, of_objects: bool) -> tuple[Ids, Ids]:
         """Known answers for each of some entities: places among `entities`, and answers; both (m,).
 

@@ -24,7 +24,7 @@ from ..result_tables import ResultList, data_frame, html_table, result_record
 from .best_cells import BestCells, Region, best_cells
 from .explain import Reason, first_reason
 from .known_facts import KnownFacts
-from .probabilities import base_rates, with_lift
+from .probabilities import base_rates, uses_answered, with_lift
 from .self_answers import may_be_itself
 
 if TYPE_CHECKING:
@@ -160,8 +160,10 @@ def missing(
         for relation in relation_ids.tolist()
         for region in _regions(relation, known, allowed, only, false, with_self[relation])
     ]
+    if uses_answered(factors):
+        regions = [part for region in regions for part in _by_answered(region, known)]
     merge = pairs_once and bool(is_symmetric[relation_ids].any())
-    with reporting(progress, "missing facts") as report:
+    with reporting(progress, "cells searched for missing facts") as report:
         best = best_cells(factors, regions, 2 * int(k) if merge else int(k), report)
     if merge:  # a pair has two cells, so that k pairs are among twice as many cells
         best = _each_pair_once(best, is_symmetric, int(k))
@@ -264,6 +266,18 @@ def _regions(
         left_out.append(np.repeat(np.arange(known.n)[:, None], 2, axis=1))
     for subjects, objects in _sides(known.n, relation, types, only):
         yield Region(relation, np.flatnonzero(subjects), np.flatnonzero(objects), np.concatenate(left_out))
+
+
+def _by_answered(region: Region, known: KnownFacts) -> Iterator[Region]:
+    """The region in parts whose subjects all have known facts of the relation, or none has; likewise their objects."""
+    sides = []
+    for ids, seen in zip((region.subjects, region.objects), known.ends(region.relation), strict=True):
+        is_seen = np.isin(ids, seen)
+        sides.append((ids[~is_seen], ids[is_seen]))
+    for of_subject, of_object in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        subjects, objects = sides[0][of_subject], sides[1][of_object]
+        if len(subjects) and len(objects):
+            yield region._replace(subjects=subjects, objects=objects, answered=2 * of_subject + of_object)
 
 
 def _is_symmetric(known: KnownFacts) -> Mask:

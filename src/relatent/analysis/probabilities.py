@@ -4,9 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Vector
+from ..arrays import Triples, Vector
 from ..model.factors import Factors
+from ..model.links import UnlistedLink
 from .known_facts import KnownFacts
+
+
+def cell_probabilities(factors: Factors, known: KnownFacts | None, cells: Triples, theta: Vector) -> Vector:
+    """The probability of each cell, given its score and what is known of its subject and object in the relation."""
+    link, relations = factors.link, cells[:, 1]
+    if known is None or not uses_answered(factors):
+        return np.atleast_1d(np.asarray(link.probability(theta, relations), np.float64))
+    assert isinstance(link, UnlistedLink)
+    return np.atleast_1d(link.probability(theta, relations, known.answered(cells)))
+
+
+def uses_answered(factors: Factors) -> bool:
+    """Whether the probability of a cell depends on the other facts of its subject and object in the relation."""
+    return isinstance(factors.link, UnlistedLink) and bool(factors.link.answered)
 
 
 def base_rates(factors: Factors, known: KnownFacts | None = None) -> Vector | None:

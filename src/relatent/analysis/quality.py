@@ -24,6 +24,7 @@ from ..json_values import to_json
 from ..model.factors import Factors
 from ..progress import Progress
 from .known_facts import KnownFacts
+from .probabilities import cell_probabilities
 
 MAX_RANKED_FACTS = 5000  # of more, a sample of this size is ranked
 MAX_CELLS = 1 << 22  # scored for precision and reliability
@@ -73,6 +74,7 @@ class ScoredCells(NamedTuple):
     relation: Ids  # (n,)
     truth: Mask
     theta: Vector
+    probability: Vector
     weights: Vector  # the number of cells that each stands for
 
 
@@ -105,7 +107,7 @@ def quality(
         warnings.simplefilter("ignore", DataWarning)
         ranks = evaluate(factors, ranked, known=true_facts, progress=progress).ranks
     cells = score_rows(factors, test, known, rng)
-    p = np.asarray(factors.link.probability(cells.theta, cells.relation), np.float64)
+    p = cells.probability
 
     def figures(facts: Ids | slice, rows: Ids | slice) -> QualityFigures:
         measured = measure(cells.truth[rows], cells.theta[rows], p[rows], cells.weights[rows])
@@ -151,7 +153,9 @@ def score_rows(factors: Factors, test: KnownFacts, known: KnownFacts | None, rng
         if known is not None:
             counts[known.objects(s, k)] = False
         kept = np.flatnonzero(counts | truth)
-        parts.append(ScoredCells(np.full(len(kept), k), truth[kept], theta[kept], np.full(len(kept), weight)))
+        cells = np.stack([np.full(len(kept), s), np.full(len(kept), k), kept], axis=1)
+        p = cell_probabilities(factors, known, cells, theta[kept])
+        parts.append(ScoredCells(cells[:, 1], truth[kept], theta[kept], p, np.full(len(kept), weight)))
     return ScoredCells(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 

@@ -6,10 +6,21 @@ from pathlib import Path
 
 import click
 
+from .model_reading import load_model
 from .output import print_result
 from .reading_options import reading_options
 from .shared_options import FILE, CommandWithRenamedOptions, json_option, model_argument, seed_option, top_option
+from .table_file import FORMATS, STANDARD_OUTPUT, check_table_target, write_table
 
+MERGES: dict[str, type] = {"name": str, "into": str, "probability": float, "facts": int}
+
+
+def _refuse_known(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        raise click.UsageError("vectors and scores of the model are compared, not known facts; leave --known out")
+
+
+no_known_option = click.option("--known", hidden=True, expose_value=False, callback=_refuse_known)
 training_facts_option = click.option("--known", required=True, help="The facts that the model was fitted to.")
 
 
@@ -17,6 +28,7 @@ training_facts_option = click.option("--known", required=True, help="The facts t
 @model_argument
 @click.argument("entity")
 @top_option(10, "entities")
+@no_known_option
 @json_option
 def similar(model: Path, entity: str, k: int, as_json: bool) -> None:
     """List the entities whose scores are most similar to those of ENTITY.
@@ -26,10 +38,9 @@ def similar(model: Path, entity: str, k: int, as_json: bool) -> None:
     from ..analysis.similarity import similar as find
     from ..data.result_labels import add_labels, shown
     from ..json_values import to_json
-    from ..model.factors import load
     from . import tables
 
-    factors = load(model)
+    factors = load_model(model)
     found = find(factors, entity, k)
     document = add_labels(to_json({"entity": entity, "similar": found}), factors)
     print_result(as_json, document, lambda: [tables.similar(entity, shown(found, factors))])
@@ -47,6 +58,7 @@ def similar(model: Path, entity: str, k: int, as_json: bool) -> None:
 )
 @click.option("--groups", "n_groups", type=click.IntRange(min=1), help="Number of groups.  [default: found]")
 @top_option(5, "typical facts per group")
+@no_known_option
 @seed_option
 @json_option
 def groups(model: Path, method: str, n_groups: int | None, k: int, seed: int, as_json: bool) -> None:
@@ -57,10 +69,9 @@ def groups(model: Path, method: str, n_groups: int | None, k: int, seed: int, as
     from ..analysis.groups import groups as find
     from ..data.result_labels import add_labels, shown
     from ..json_values import to_json
-    from ..model.factors import load
     from . import tables
 
-    factors = load(model)
+    factors = load_model(model)
     found = find(factors, method, n_groups, k=k, random_state=seed)
     document = add_labels(to_json({"method": method, "groups": found}), factors)
     print_result(as_json, document, lambda: [tables.groups(shown(found, factors))])
@@ -82,11 +93,10 @@ def explain(model: Path, subject: str, relation: str, object_: str, known: str, 
     """
     from ..analysis.explain import explain as find
     from ..data.result_labels import add_labels, shown
-    from ..model.factors import load
     from . import tables
     from .data_argument import open_facts
 
-    factors = load(model)
+    factors = load_model(model)
     found = find(factors, subject, relation, object_, open_facts(known, split="train"), k=k)
     print_result(as_json, add_labels(found.to_dict(), factors), lambda: tables.explanation(shown(found, factors)))
 
@@ -116,7 +126,13 @@ def explain(model: Path, subject: str, relation: str, object_: str, known: str, 
     help="Share of its facts that an entity has in common with its duplicate; 0 if the facts were divided between "
     "them.  [default: not known]",
 )
-@click.option("-o", "--output", type=FILE, help="TSV file to write the proposed merges to.")
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    help=f"File to write the proposed merges to, in the format of its extension ({', '.join(FORMATS)}); - writes CSV "
+    "to standard output.",
+)
 @reading_options()
 @seed_option
 @json_option
@@ -137,17 +153,15 @@ def duplicates(
     Example: relatent duplicates people.relatent --known people.tsv --threshold 0.8 -o merges.tsv
     """
     from ..analysis.duplicates import duplicates as find
-    from ..analysis.duplicates_result import write_merges
-    from ..atomic_write import check_writable
     from ..data.result_labels import add_labels, shown
-    from ..model.factors import load
     from ..progress import bar
     from . import tables
     from .data_argument import open_facts
 
     if output is not None:
-        check_writable(output)
-    facts, factors = open_facts(known, split="train"), load(model)
+        check_table_target(output)
+    factors = load_model(model)
+    facts = open_facts(known, split="train")
     with bar("duplicates", note="comparing entities") as progress:
         found = find(
             factors,
@@ -161,8 +175,9 @@ def duplicates(
             progress=progress,
         )
     if output is not None:
-        write_merges(found.merges, output)
+        write_table(output, MERGES, [merge._asdict() for merge in found.merges], factors)
     settings = {"threshold": threshold, "prior": prior, "shared": shared}
     old_names = {"least": threshold, "expected": prior}  # until the next release
     document = {**add_labels(found.to_dict(), factors), **settings, **old_names}
-    print_result(as_json, document, lambda: tables.duplicates(shown(found, factors)))
+    if str(output) != STANDARD_OUTPUT or as_json:
+        print_result(as_json, document, lambda: tables.duplicates(shown(found, factors)))

@@ -18,13 +18,15 @@ from ..data.catalog import datasets, load_dataset, load_negatives, load_splits
 from ..data.facts import Facts
 from ..data.facts_union import union
 from ..data.read.annotations import INFER, NONE, annotated, warn_of_entities_without_facts
-from ..data.read.read import is_file_or_pattern, read, read_one
+from ..data.read.missing_markers import note_missing_markers
+from ..data.read.read import is_file_or_pattern, read_one, read_plain
 from ..data.read.reading import Reading
 from ..distributed.workers import ALONE, Workers
 from ..errors import DataError, DataWarning, InputError
 from ..model.entity_types import EntityTypes
 from ..model.factors import Factors
 from ..progress import bar
+from .model_reading import choices_for, remember
 from .reading_options import annotation_choices, as_options, reading_choices
 
 SPLITS = ("train", "valid", "test")
@@ -36,9 +38,17 @@ def open_shard(sources: Sequence[str], workers: Workers, *, split: str = "all") 
     """This worker's shard of the facts of files or of a catalog name."""
     choices = reading_choices()
     if len(sources) == 1 and "sql" not in choices and workers.any(Path(sources[0]).exists()):
-        return read(sources[0], progress=True, workers=workers, **choices)
+        return _read_file(sources[0], choices, workers)
     facts = open_whole(sources, workers, split=split)
     return facts.subset(np.arange(len(facts)) % workers.size == workers.rank)
+
+
+def _read_file(source: str, choices: dict[str, Any], workers: Workers = ALONE) -> Facts:
+    options = {name: value for name, value in choices.items() if name not in ("format", "sql")}
+    how = {name: choices.get(name) for name in ("format", "sql")}
+    facts, reading = read_plain(source, options, progress=True, workers=workers, **how)
+    remember(source, reading, choices.get("format"))
+    return annotated(facts, NONE if workers.size > 1 else None)
 
 
 def open_whole(source: str | Sequence[str], workers: Workers, *, split: str = "all") -> Facts:
@@ -80,16 +90,17 @@ def _files_beside(source: str) -> list[str]:
     return []
 
 
-def open_facts(source: str | Sequence[str], *, split: str = "all") -> Facts:
+def open_facts(source: str | Sequence[str], *, split: str = "all", as_fitted: bool = False) -> Facts:
     """Facts of files or of a catalog name; NAME:train, NAME:valid, NAME:test and NAME:all select a split.
 
     NAME:valid-negatives and NAME:test-negatives are false statements of a benchmark that has them.
-    `split` is the split that the bare name of a benchmark means. Several sources are joined.
+    `split` is the split that the bare name of a benchmark means. Several sources are joined. `as_fitted`: the facts
+    are the model's own, read as they were then.
     """
     if not isinstance(source, str):
-        return union([open_facts(one, split=split) for one in source])
+        return union([open_facts(one, split=split, as_fitted=as_fitted) for one in source])
     if is_file_or_pattern(source):
-        return read(source, progress=True, **reading_choices())
+        return _read_file(source, choices_for(source, as_fitted=as_fitted))
     name, _, asked = source.partition(":")
     entry = {dataset.name: dataset for dataset in datasets()}.get(name)
     if entry is None:
@@ -120,6 +131,7 @@ def describe_reading(source: str) -> tuple[Facts, dict[str, Any]]:
     with bar(f"reading {source}", in_bytes=True) as report:
         reading = Reading.of(**choices, report=report)
         facts = read_one(source, reading, format_, sql)
+        note_missing_markers(facts, reading)
     notes = [as_options(note) for note in reading.all_notes("")]
     return facts, {**reading.understood, "notes": notes}
 

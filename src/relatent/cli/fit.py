@@ -18,6 +18,7 @@ from .estimator_options import (
     settings_options,
     with_probabilities,
 )
+from .model_reading import records_of
 from .output import print_result, save_model, say
 from .reading_options import annotation_options, data_argument, reading_options
 from .shared_options import FILE, json_option, model_output_option, seed_option
@@ -131,7 +132,7 @@ def fit(
             raise
         if workers.rank > 0:
             return
-        save_model(estimator.factors_, output, data)
+        save_model(estimator.factors_, output, data, records_of(data))
     if checkpoint is not None:
         checkpoint.unlink(missing_ok=True)  # the model is written, the state is no longer needed
     factors = estimator.factors_
@@ -232,7 +233,7 @@ def _save_interrupted(estimator: Estimator, output: Path, data: tuple[str, ...],
     if not hasattr(estimator, "factors_"):
         say("interrupted before there was a model to write")
         return
-    save_model(estimator.factors_, output, data)
+    save_model(estimator.factors_, output, data, records_of(data))
     resume = "use --checkpoint to be able to resume"
     if checkpoint is not None and checkpoint.exists():
         resume = f"the same command resumes from {checkpoint}"

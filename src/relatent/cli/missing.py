@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from .model_reading import load_model
 from .output import print_result, say
 from .reading_options import reading_options
 from .shared_options import FILE, json_option, model_argument, seed_option, top_option
@@ -33,8 +34,8 @@ MISSING = {
     "probability": float,
     "rank": int,
     "lift": float,
-    "reason": str,
 }
+REASON = {"reason": str}  # with --reasons
 
 MAX_NAMED = 3  # relations in a note
 WHY = {  # entities that were considered, where these are not all and nobody asked for it
@@ -88,13 +89,12 @@ def missing(
     from ..analysis.probabilities import describe_probabilities
     from ..data.result_labels import add_labels, shown
     from ..data.review import read_review
-    from ..model.factors import load
     from . import tables
     from .data_argument import open_facts
 
     if output is not None:
         check_table_target(output)
-    factors, review = load(model), read_review(reviewed)
+    factors, review = load_model(model), read_review(reviewed)
     found = find(
         factors,
         [*(open_facts(source, split="train") for source in known), review.accepted],
@@ -116,7 +116,8 @@ def missing(
         labels = [factors.relations.shown(factors.relations.id(name)) for name in found.symmetric]
         say(f"note: {_symmetric_note(labels)}")
     if output is not None:
-        write_table(output, MISSING, found.to_rows(), factors)
+        rows = [row if reasons else {name: row[name] for name in MISSING} for row in found.to_rows()]
+        write_table(output, MISSING | REASON if reasons else MISSING, rows, factors)
     if output is None or as_json:
         document = {**add_labels(found.to_dict(), factors), "probabilities": note}
         print_result(as_json, document, lambda: tables.missing(shown(found, factors)))
@@ -139,30 +140,38 @@ def _symmetric_note(relations: Sequence[str]) -> str:
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="Share of the known facts that is assumed to be wrong; it does not change the order.",
 )
+@click.option(
+    "--refit/--no-refit",
+    default=True,
+    show_default=True,
+    help="Fit the model again with planted errors, to learn the probability that a fact is wrong.",
+)
 @table_output_option
 @reading_options()
 @seed_option
 @json_option
 def doubt(
-    model: Path, known: Sequence[str], k: int, prior: float, output: Path | None, seed: int, as_json: bool
+    model: Path, known: Sequence[str], k: int, prior: float, refit: bool, output: Path | None, seed: int, as_json: bool
 ) -> None:
     """List the known facts that the rest of the data contradicts most.
 
-    Each fact is left out and predicted from the others, without a new fit. Its doubt is the probability that it is
-    wrong.
+    Each fact is left out and predicted from the others, without a fit for each. Its doubt is the probability that it is
+    wrong if a share --prior of all is: errors are planted, and one more fit finds out how often facts at that place of
+    the list are among them.
 
     Example: relatent doubt kinships.relatent --known kinships --top 20
     """
     from ..analysis.doubt import doubt as find
     from ..data.result_labels import add_labels, shown
-    from ..model.factors import load
     from . import tables
     from .data_argument import open_facts
 
     if output is not None:
         check_table_target(output)
-    factors, facts = load(model), [open_facts(source, split="train") for source in known]
-    found = find(factors, facts, k, prior=prior, random_state=seed, progress=True)
+    factors, facts = load_model(model), [open_facts(source, split="train") for source in known]
+    found = find(factors, facts, k, prior=prior, refit=refit, random_state=seed, progress=True)
+    if refit and any(fact.doubt is None for fact in found.doubtful):
+        say("note: the model, or its facts without attributes, do not say how to fit it again; the list has no doubt")
     if not found.left_out:
         say("note: facts of this kind of model cannot be left out; their own scores are compared, which they raised")
     if output is not None:

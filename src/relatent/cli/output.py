@@ -24,15 +24,20 @@ def say(message: str) -> None:
     click.echo(printable(message), err=True)
 
 
-def save_model(factors: Factors, output: Path, sources: Sequence[str] = ()) -> None:
+def save_model(
+    factors: Factors, output: Path, sources: Sequence[str] = (), readings: Sequence[Mapping[str, Any]] = ()
+) -> None:
     """Write a model; if that fails now, keep it in a temporary folder and say where.
 
-    `sources`: the data as it was named on the command line, for `relatent update`.
+    `sources`: the data as it was named on the command line, for `relatent update`; `readings`: how its files were
+    read, for later commands.
     """
     from ..errors import ModelFileError
+    from ..model.about import are_readable_again
 
-    if sources and "-" not in sources:  # standard input cannot be read again
-        about = {**factors.about, "data": {**factors.about.get("data", {}), "sources": list(sources)}}
+    if sources and are_readable_again(list(sources)):
+        data = {name: value for name, value in factors.about.get("data", {}).items() if name != "reading"}
+        about = {**factors.about, "data": {**data, "sources": list(sources), "readings": list(readings)}}
         factors = replace(factors, R=factors.relation_matrices, about=about)
     try:
         factors.save(output)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .model_reading import load_model
 from .output import print_result, say
 from .reading_options import reading_options, types_option
 from .shared_options import FILE, json_option, model_argument, top_option
@@ -62,7 +63,6 @@ def predict(
     from ..analysis.known_facts import KnownFacts
     from ..analysis.probabilities import describe_probabilities
     from ..data.result_labels import add_labels, shown
-    from ..model.factors import load
     from . import tables
     from .data_argument import open_facts, with_given_types
 
@@ -74,7 +74,7 @@ def predict(
         return
     if sum(value is not None for value in given.values()) < 2:
         raise click.UsageError("give two of --subject, --relation and --object, or all three")
-    factors = load(model)
+    factors = load_model(model)
     sources = [open_facts(source) for source in known]
     factors = with_given_types(factors, sources)
     facts = KnownFacts(sources, factors) if sources else None
@@ -120,7 +120,6 @@ def print_file_result(
 ) -> None:
     """Answer the questions, or score the facts, of a file, and say how many there were."""
     from ..analysis.known_facts import KnownFacts
-    from ..model.factors import load
     from . import tables
     from .data_argument import open_facts, with_given_types
     from .question_files import answer_file, score_file
@@ -128,8 +127,9 @@ def print_file_result(
     if as_json and str(output) == STANDARD_OUTPUT:
         raise click.UsageError("--json and the table both go to standard output; give the table a file with --output")
     check_table_target(output)
+    factors = load_model(model)
     sources = [open_facts(one) for one in known]
-    factors = with_given_types(load(model), sources)
+    factors = with_given_types(factors, sources)
     facts = KnownFacts(sources, factors) if sources else None
     if what == "predict":
         counts = answer_file(factors, source, output, k, facts)

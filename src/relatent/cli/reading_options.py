@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -32,6 +33,12 @@ def reading_options(relation_option: str = "--relation") -> Callable[[Callable[.
         _option(relation_option, "relation_", metavar="NAME", help="Relation of an edge list.  [default: file name]"),
         _option("--encoding", help="Encoding of text files.  [default: utf-8]"),
         _option("--strip/--no-strip", default=None, help="Remove blanks around names.  [default: strip]"),
+        _option(
+            "--skip-bad-rows",
+            is_flag=True,
+            default=None,
+            help="Skip rows that are no facts (too few fields, an empty name) and count them, in place of an error.",
+        ),
         _option("--format", help="Format of files whose extension does not tell it: tsv, csv, jsonl, …"),
         _option(
             "--sql",
@@ -123,6 +130,20 @@ def _columns(text: str) -> Any:
     return [_position(part) for part in parts]
 
 
+def shown_options(choices: Mapping[str, Any]) -> str:
+    """Arguments of `relatent.read` as they are given on the command line."""
+    names = {character: name for name, character in _SEPARATORS.items() if character in "\t "}
+    found = []
+    for name, value in choices.items():
+        if isinstance(value, bool):
+            found.append(f"--{'' if value else 'no-'}{name.replace('_', '-')}")
+            continue
+        if name == "columns":
+            value = ",".join(f"{role}={c + 1 if isinstance(c, int) else c}" for role, c in value.items())
+        found.append(f"--{name} {shlex.quote(names.get(value, value) if name == 'sep' else value)}")
+    return " ".join(found)
+
+
 def _position(column: str) -> str | int:
     return int(column) - 1 if column.isdecimal() and column != "0" else column
 
@@ -133,6 +154,7 @@ def as_options(message: str) -> str:
     has_option = context is None or any(parameter.name == "attributes" for parameter in context.command.params)
     message = message.replace("attributes=True", "--attributes" if has_option else "relatent fit --attributes")
     message = re.sub(r"\b(header|strip)=(True|False)", lambda m: f"--{'' if m[2] == 'True' else 'no-'}{m[1]}", message)
+    message = message.replace("skip_bad_rows=True", "--skip-bad-rows")
     message = re.sub(r"\b(sep|format|encoding|relation)=('[^']*')", r"--\1 \2", message)
     message = re.sub(r"\b(sql|relation|columns)=(?=[ ,;.]|$)", r"--\1", message)
     return re.sub(r"\bcolumns=\(([^)]*)\)", lambda m: f"--columns {_joined(m[1])}", message)

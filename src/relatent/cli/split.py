@@ -53,6 +53,7 @@ def split(
 
     if valid is not None and test + valid >= 1:
         raise click.UsageError(f"--test {test} and --valid {valid} leave no training facts; give smaller shares")
+    _check_targets(output, [*(f"{name}.{to}" for name in ("train", "valid", "test")), "labels.csv"], data)
     facts = with_labels(open_facts(data))
     train, held_out = divide(facts, test_size=test, random_state=seed)
     parts = {"train": train, "test": held_out}
@@ -73,6 +74,17 @@ def split(
     print_result(
         as_json, {"folder": str(output), "facts": counts}, lambda: [tables.values(str(output), counts.items())]
     )
+
+
+def _check_targets(folder: Path, names: list[str], data: tuple[str, ...]) -> None:
+    """Refuse to write over the data that is divided."""
+    from ..errors import InputError
+
+    for given in data:
+        source = Path(given)
+        for target in (folder / name for name in names):
+            if source.is_file() and target.is_file() and target.samefile(source):
+                raise InputError(f"{given} would be overwritten; name another folder with -o")
 
 
 def _write(facts: Facts, path: Path) -> None:

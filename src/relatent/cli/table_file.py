@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from ..csv_rows import csv_writer
+from ..errors import printable
 from .output import say
 from .shared_options import FILE
 
@@ -53,7 +54,7 @@ def write_table(
     with table_writer(output, kinds, vocabulary) as write:
         write({name: [row[name] for row in rows] for name in kinds})
     if str(output) != STANDARD_OUTPUT:
-        say(f"{len(rows):,} rows written to {output}")
+        say(f"{len(rows):,} {'row' if len(rows) == 1 else 'rows'} written to {output}")
 
 
 @contextmanager
@@ -81,7 +82,8 @@ def table_writer(output: Path, kinds: Mapping[str, type], vocabulary: Vocabulary
     schema = pa.schema([(name, arrow[kind]) for name, kind in kinds.items()])
     try:
         if str(output) == STANDARD_OUTPUT:
-            with _blocks(sys.stdout.buffer, ".csv", schema) as write:
+            out: BinaryIO = _Terminal(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
+            with _blocks(out, ".csv", schema) as write:
                 yield with_labels(write)
             sys.stdout.buffer.flush()
         else:
@@ -95,6 +97,17 @@ def table_writer(output: Path, kinds: Mapping[str, type], vocabulary: Vocabulary
         raise
     except OSError as error:
         raise InputError(f"{output}: the table could not be written: {error.strerror or error}") from error
+
+
+class _Terminal(io.BytesIO):
+    """A terminal, which names must not control."""
+
+    def __init__(self, terminal: BinaryIO):
+        super().__init__()
+        self._terminal = terminal
+
+    def write(self, text: Any) -> int:
+        return self._terminal.write(printable(bytes(text).decode()).encode())
 
 
 @contextmanager

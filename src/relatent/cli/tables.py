@@ -107,7 +107,13 @@ def doubtful(found: DoubtfulFacts) -> Table:
     """Known facts that the rest contradicts, with the likeliest other object."""
     columns = ("subject", "relation", "object", "doubt", "score", "if left out", "or rather")
     rows = [
-        (*fact[:3], f"{fact.doubt:.3f}", f"{fact.score:.2f}", f"{fact.left_out_score:.2f}", fact.alternative or "–")
+        (
+            *fact[:3],
+            "–" if fact.doubt is None else f"{fact.doubt:.3f}",
+            f"{fact.score:.2f}",
+            f"{fact.left_out_score:.2f}",
+            fact.alternative or "–",
+        )
         for fact in found.doubtful
     ]
     return table(f"{len(rows)} of {found.n_facts:,} facts", columns, rows, numbers=(3, 4, 5))
@@ -161,7 +167,10 @@ def ranking(title: str, found: Ranking, name_of: Callable[[str], str] = str) -> 
     if found.n_unseen:
         note += f"; {found.n_unseen} names that the model does not know are ranked with a zero vector"
     if found.n_trained_on is None:
-        note += "; some test facts may be training facts: name the training facts with --known to find out"
+        note += "; some test facts may be training facts: "
+        note += (
+            "the facts of the fit were not found among them and --known" if found.n_known else "name these with --known"
+        )
     if found.typed is not None:
         note += f"; right types: candidates of a wrong type come last, as {found.typed.n_wrong_type:,} right answers do"
     baseline = "no frequency baseline: it counts answers in the facts that --known names beside the test facts"
@@ -266,19 +275,13 @@ def groups(found: Sequence[EntityGroup]) -> Table:
 
 def duplicates(found: Duplicates) -> list[Any]:
     """Pairs of entities that may be the same, and the proposed merges."""
+    notes = ["not merged: a fact links them" if pair.joined else "" for pair in found.pairs]
     pairs = [
-        (
-            pair.name,
-            pair.other,
-            f"{pair.probability:.3f}",
-            str(pair.shared),
-            "not merged: a fact links them" if pair.joined else "",
-        )
-        for pair in found.pairs
+        (pair.name, pair.other, f"{pair.probability:.3f}", str(pair.shared), *([note] if any(notes) else []))
+        for pair, note in zip(found.pairs, notes, strict=True)
     ]
-    parts: list[Any] = [
-        table("Possible duplicates", ("entity", "other", "probability", "shared facts", ""), pairs, numbers=(2, 3))
-    ]
+    columns = ("entity", "other", "probability", "shared facts", *(["note"] if any(notes) else []))
+    parts: list[Any] = [table("Possible duplicates", columns, pairs, numbers=(2, 3))]
     if not found.merges:
         return [*parts, "nothing to merge"]
     merges = [(merge.name, merge.into, f"{merge.probability:.3f}", str(merge.facts)) for merge in found.merges]

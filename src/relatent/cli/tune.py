@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .model_reading import records_of
 from .output import print_result, save_model, say
 from .reading_options import annotation_options, data_argument, reading_options
 from .shared_options import json_option, model_output_option, seed_option
@@ -52,6 +53,7 @@ MAX_TRIALS = 15  # shown in the table; --json has all
     type=click.Choice(["logit", "als", "categorical", "softmax"]),
     help="Only this model (repeatable).  [default: all that suit the data and the metric; softmax with --metric mrr]",
 )
+@click.option("--device", default="cpu", metavar="cpu|cuda", help="Where to fit.  [default: cpu]")
 @reading_options()
 @annotation_options
 @click.option(
@@ -68,6 +70,7 @@ def tune(
     trials: int | None,
     metric: str | None,
     models: Sequence[str],
+    device: str,
     validation: str | None,
     seed: int,
     as_json: bool,
@@ -99,8 +102,9 @@ def tune(
             trials=trials,
             random_state=seed,
             progress=progress,
+            device=device,
         )
-    save_model(found.factors_, output, data)
+    save_model(found.factors_, output, data, records_of(data))
     if not found.factors_.has_probabilities:
         say(f"note: {describe_probabilities(found.factors_)}")
     name = ", ".join(data)

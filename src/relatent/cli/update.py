@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .model_reading import load_model, records_of
 from .output import print_result, save_model, say
 from .reading_options import annotation_choices, attributes_option, reading_options
 from .shared_options import json_option, model_argument, model_output_option
@@ -40,14 +41,13 @@ def update(model: Path, new_facts: tuple[str, ...], output: Path, known: tuple[s
     """
     from ..data.read.annotations import attribute_table
     from ..evaluation.update import update as continue_fit
-    from ..model.factors import load
     from ..model.model_file import check_target
     from ..progress import bar
     from . import tables
     from .data_argument import open_facts
 
     check_target(output)
-    factors = load(model)
+    factors = load_model(model)
     old = open_facts(known, split="train") if known else _fitted_facts(factors, model)
     new = open_facts(new_facts)
     if (attributes := annotation_choices().get("attributes")) is not None:
@@ -60,7 +60,8 @@ def update(model: Path, new_facts: tuple[str, ...], output: Path, known: tuple[s
     with bar("updating", at_most=True, note="computing the start, the first time also compiling") as progress:
         updated = continue_fit(factors, new, old, progress=progress)
     sources = known or factors.about.get("data", {}).get("sources", ())
-    save_model(updated, output, (*sources, *new_facts) if sources else ())
+    sources = (*sources, *new_facts) if sources else ()
+    save_model(updated, output, sources, records_of(sources))
     record, fit = updated.about["updates"][-1], updated.about["fit"]
     added = {f"new_{name}": record[name] for name in ("facts", "entities", "relations")}
     summary = {"model": str(output), **added, "steps": record["steps"], "seconds": fit["seconds"]}
@@ -83,7 +84,7 @@ def _fitted_facts(factors: Factors, model: Path) -> Facts:
         for name, there in zip(named, beside, strict=True)
     ]
     try:
-        facts = open_facts(found, split="train")
+        facts = open_facts(found, split="train", as_fitted=True)
     except DataError as error:
         raise DataError(f"{model} was fitted to {', '.join(named)}, which cannot be read: {error}; {remedy}") from error
     fitted = facts.over(factors.entities, factors.relations)

@@ -6,9 +6,9 @@ rather than standardised numbers, because a linear map of bins is any function o
 
 from __future__ import annotations
 
-import math
 import re
 import zlib
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,9 +22,10 @@ N_BINS = 8
 MAX_WORD_COLUMNS = 128  # of an attribute; more different words share columns
 MAX_COLUMNS = 1024  # of all attributes; those with the fewest values are left out
 MIN_VALUES = 2  # entities with a value, for an attribute to be used
+MAX_NUMBER = 1e290  # the sum of any number of values is finite
 MISSING = {"", "-", "?", "na", "n/a", "nan", "null", "none"}
 NUMBER, DATE, WORDS = "number", "date", "words"
-_DATE = re.compile(r"(-?\d{4,})-(\d\d)(?:-(\d\d))?(?:[T ].*|Z|[+-]\d\d:\d\d)?")
+_DATE = re.compile(r"(-?\d{4,18})-(\d\d)(?:-(\d\d))?(?:[T ].*|Z|[+-]\d\d:\d\d)?")
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class AttributeColumns:
     def _place(self, word: str) -> int | None:
         if self.n_hashed:
             return zlib.crc32(word.encode()) % self.n_hashed
-        at = int(np.searchsorted(self.words, word))
+        at = bisect_left(self.words, word)
         return at if at < len(self.words) and self.words[at] == word else None
 
 
@@ -78,12 +79,11 @@ class AttributeTable:
     @classmethod
     def of_rows(cls, rows: Iterable[tuple[str, str, str]]) -> AttributeTable:
         """The table of (entity, attribute, value); an entity may have several values."""
-        found: dict[str, dict[str, tuple[str, ...]]] = {}
+        found: dict[str, dict[str, list[str]]] = {}
         for entity, attribute, text in rows:
             if (text := text.strip()).lower() not in MISSING:
-                of_attribute = found.setdefault(attribute, {})
-                of_attribute[entity] = (*of_attribute.get(entity, ()), text)
-        return cls(found)
+                found.setdefault(attribute, {}).setdefault(entity, []).append(text)
+        return cls({name: {entity: tuple(texts) for entity, texts in values.items()} for name, values in found.items()})
 
     @classmethod
     def of(cls, values: Mapping[str, Mapping[str, Any]]) -> AttributeTable:
@@ -135,10 +135,12 @@ class AttributeTable:
         }
         by_size = sorted(known, key=lambda name: -len(known[name]))
         found: dict[str, AttributeColumns] = {}
+        n_free = MAX_COLUMNS
         for name in by_size:
             learned = _learned(name, known[name]) if len(known[name]) >= MIN_VALUES else None
-            if learned is not None and learned.width + sum(c.width for c in found.values()) <= MAX_COLUMNS:
+            if learned is not None and learned.width <= n_free:
                 found[name] = learned
+                n_free -= learned.width
         return [found[name] for name in known if name in found]
 
     def encoded(self, columns: Sequence[AttributeColumns], entities: Sequence[str] | Names) -> Matrix:
@@ -180,12 +182,12 @@ def _learned(name: str, values: Mapping[str, tuple[str, ...]]) -> AttributeColum
 
 
 def number_of(text: str) -> float | None:
-    """The finite number that a text is; None if it is none."""
+    """The number that a text is, of which a mean can be taken; None if it is none."""
     try:
         number = float(text)
     except ValueError:
         return None
-    return number if math.isfinite(number) else None
+    return number if abs(number) < MAX_NUMBER else None
 
 
 def year_of(text: str) -> float | None:

@@ -87,7 +87,7 @@ def datasets() -> ResultList[Dataset]:
     """The data sets that `load_dataset` can load.
 
     >>> [entry.name for entry in datasets() if entry.embedded]
-    ['presidents', 'kinships', 'ecoli-ppi']
+    ['presidents', 'kinships', 'ecoli-ppi', 'people']
     """
     return ResultList(entry.dataset for entry in _catalog().values())
 
@@ -107,7 +107,8 @@ def load_dataset(name: str, *, progress: bool | Progress | None = None) -> Facts
         return union([train, valid, test], entities=train.entities, relations=train.relations)
     if dataset.name == "nations":
         return _nations(_fetch("nations", files[0], progress))
-    return {"presidents": _presidents, "kinships": _kinships, "ecoli-ppi": _ecoli}[dataset.name]()
+    embedded = {"presidents": _presidents, "kinships": _kinships, "ecoli-ppi": _ecoli, "people": _people}
+    return embedded[dataset.name]()
 
 
 def load_splits(name: str, *, progress: bool | Progress | None = None) -> tuple[Facts, Facts, Facts]:
@@ -166,6 +167,10 @@ def _presidents() -> Facts:
     facts = parse_tsv(_table("presidents.tsv"), "presidents.tsv")
     listed = _table("presidents-entities.tsv").decode().splitlines()  # name, kind, was president, was vice president
     return facts.over(Names([line.split("\t")[0] for line in listed]), facts.relations)
+
+
+def _people() -> Facts:
+    return parse_tsv(_table("people.tsv"), "people.tsv")
 
 
 def _kinships() -> Facts:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..arrays import Mask, Triples, Vector
-from ..result_tables import ResultList, result_record
+from ..result_tables import ResultList, import_pandas, result_record
 from .names import Names
 from .result_labels import NamesOfFacts, row_labels
 
@@ -54,8 +54,7 @@ def facts_frame(
     triples: Triples, entities: Names, relations: Names, extra: Mapping[str, Vector | None]
 ) -> pd.DataFrame:
     """One row per fact by name, with the further columns that there are."""
-    import pandas as pd
-
+    pd = import_pandas()
     entity_names, relation_names = (np.array(list(names), object) for names in (entities, relations))
     s, k, o = triples.T
     columns = {"subject": entity_names[s], "relation": relation_names[k], "object": entity_names[o]}

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Mask, Triples, Vector
 from ..errors import InputError
-from ..result_tables import MAX_ROWS, Result, html_table
+from ..result_tables import MAX_ROWS, Result, html_table, import_pandas
 from .cell_keys import cells_of, sorted_unique
 from .facts import Facts
 from .shard import Shard
@@ -66,8 +66,7 @@ class HeldOut(Result):
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per cell: ids of subject, relation and object, truth, and weight if there are any; needs pandas."""
-        import pandas as pd
-
+        pd = import_pandas()
         return pd.DataFrame(self._columns(len(self.cells)))
 
     def _columns(self, n: int) -> dict[str, Vector]:

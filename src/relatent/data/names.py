@@ -23,6 +23,13 @@ from .labels import NO_LABELS, Labels
 _MAX_NAMES_IN_DICT = 200_000  # above it, names stored as bytes get no dictionary, and unknown names no suggestion
 _NAMES_PER_BLOCK = 1 << 16  # decoded at a time
 _MAX_IDS_LISTED = 5  # of names that share a label
+_MAX_SUGGESTIONS = 3  # for an unknown name
+_MIN_PART_CHARACTERS = 3  # of an unknown name, to suggest names that contain it
+
+
+def is_utf8(text: str) -> bool:
+    """Whether a text can be written as UTF-8, which halves of surrogate pairs cannot."""
+    return text.isascii() or text.encode(errors="ignore").decode() == text
 
 
 class Names(Sequence[str]):
@@ -101,6 +108,9 @@ class Names(Sequence[str]):
         if not all(issubclass(kind, str) for kind in set(map(type, names))):
             position, name = next((i, name) for i, name in enumerate(names) if not isinstance(name, str))
             raise DataError(f"{self.what} names must be strings, got {name!r} at position {position}")
+        if not all(map(is_utf8, names)):
+            name = next(name for name in names if not is_utf8(name))
+            raise DataError(f"{self.what} {name!r:.100} has characters that UTF-8 cannot encode")
         if len(set(names)) != len(names):  # building the dictionary would take three times as long
             seen: set[str] = set()
             twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
@@ -184,8 +194,12 @@ class Names(Sequence[str]):
             return ""
         local = {re.split(r"[#/:]", known)[-1].lower(): known for known in self if "://" in known}
         lowered = local | {known.lower(): known for known in chain(self, filter(None, self.labels.texts))}
-        near = difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)
-        return f"; did you mean {' or '.join(repr(lowered[n]) for n in near)}?" if near else ""
+        wanted = name.strip().lower()
+        near = difflib.get_close_matches(wanted, lowered, n=_MAX_SUGGESTIONS, cutoff=0.6)
+        if len(wanted) >= _MIN_PART_CHARACTERS:  # a part of a name, such as the code in "Ann Lee (P0782)"
+            near = sorted((known for known in lowered if wanted in known), key=len) + near
+        suggested = list(dict.fromkeys(lowered[known] for known in near))[:_MAX_SUGGESTIONS]
+        return f"; did you mean {' or '.join(map(repr, suggested))}?" if suggested else ""
 
     def ids(self, values: ArrayLike | Iterable[str]) -> Ids:
         """Ids of names; numbers are taken as ids and checked."""

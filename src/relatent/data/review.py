@@ -13,7 +13,7 @@ import numpy as np
 
 from ..atomic_write import check_writable, replacing
 from ..csv_rows import csv_writer
-from ..errors import DataError
+from ..errors import DataError, InputError
 from .cell_keys import cell_keys, is_in_sorted
 from .facts import Facts
 from .facts_union import union
@@ -56,30 +56,46 @@ def read_review(paths: str | Path | Sequence[str | Path]) -> Review:
 
 
 class ReviewFile:
-    """A review that grows by one decision at a time; the file is complete after each."""
+    """A review that grows by one decision at a time; the file is complete after each.
+
+    The file is read again before each decision, so that what others wrote into it is kept.
+    """
 
     def __init__(self, path: str | Path):
         self.path, self._lock = Path(path), threading.Lock()
         check_writable(self.path)
-        self.verdicts = _read(self.path) if self.path.exists() else {}
+        self.verdicts = self._stored()
 
     def decide(self, cell: NamedCell, verdict: str | None) -> None:
         """Write down a decision; None takes it back."""
         with self._lock:
-            verdicts = {key: value for key, value in self.verdicts.items() if key != cell}
+            verdicts = {key: value for key, value in self._stored().items() if key != cell}
             if verdict is not None:
                 verdicts[cell] = verdict
+            self._write(verdicts)
+            self.verdicts = verdicts
+
+    def _write(self, verdicts: dict[NamedCell, str]) -> None:
+        try:
             with replacing(self.path) as part, part.open("w", encoding="utf-8", newline="") as file:
                 rows = csv_writer(file)
                 rows.writerow(COLUMNS)
                 rows.writerows((*key, value) for key, value in verdicts.items())
-            self.verdicts = verdicts
+        except OSError as error:
+            raise InputError(f"{self.path} could not be written: {error.strerror or error}; try again") from error
+
+    def _stored(self) -> dict[NamedCell, str]:
+        return _read(self.path, may_have_more=False) if self.path.exists() else {}
 
 
-def _read(path: Path) -> dict[NamedCell, str]:
+def _read(path: Path, *, may_have_more: bool = True) -> dict[NamedCell, str]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file)
+            rows = csv.DictReader(file, strict=True)
+            if not may_have_more and (more := set(rows.fieldnames or ()) - set(COLUMNS)):
+                raise DataError(
+                    f"{path} has a column {min(more)!r:.80}, which would be lost; give a file without further columns"
+                )
             if lacking := [name for name in COLUMNS if name not in (rows.fieldnames or ())]:
                 wanted = ", ".join(COLUMNS)
                 raise DataError(

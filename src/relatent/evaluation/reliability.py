@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arrays import Mask, Vector
 from ..errors import InputError
-from ..result_tables import html_table, result_record
+from ..result_tables import html_table, import_pandas, result_record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,8 +37,7 @@ class Reliability(NamedTuple):
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per bin: predicted, observed, mass; needs pandas."""
-        import pandas as pd
-
+        pd = import_pandas()
         return pd.DataFrame(self._asdict())
 
     def _repr_html_(self) -> str:

@@ -8,10 +8,15 @@ facts, because scores grow with the number of facts. Sums of probabilities there
 
 A rank is divided by the n of its relation, which makes relations comparable: a relation with few facts borrows the
 ranks of all.
+
+What is missing also depends on what is there: who has a place of birth lacks none. Of the missing facts of a relation,
+as many have a subject with other listed facts, and an object with others, as of the listed facts, each left out. The
+log-odds of each of these four kinds of cells are shifted so that it gets its share.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,9 +32,9 @@ from ..data.split import split
 from ..errors import InputError
 from ..fit.estimators.base import Estimator
 from ..model.factors import Factors
-from ..model.links import UnlistedLink
+from ..model.links import MAX_LOG_ODDS, N_ANSWERED, UnlistedLink
 from ..model.score_maps import fit_platt
-from ..model.unlisted_scores import UnlistedScores, unlisted_scores
+from ..model.unlisted_scores import UnlistedScores, unlisted_blocks, unlisted_scores
 from ..progress import Progress, reporting
 from .parallel import captured_warnings, fit_threads, n_processes, run_tasks, threads_for
 
@@ -38,7 +43,9 @@ BORROWED_FACTS = 20.0  # weight of the ranks of all relations, in facts, beside 
 FACTS_PER_STEP = 3.0  # of the isotonic map
 MAX_KNOTS = 32  # per relation
 MAX_STORED_KNOTS = 100_000  # of all relations: they are in the header of the model file
-MAX_LOG_ODDS = 4.6  # p = .99
+KIND_PRECISION = 5.0  # facts of a relation that count as if spread over the kinds of cells by their scores alone
+LOG_ODDS = np.arange(-40, 5, 1 / 16)  # bins of the log-odds of unlisted cells
+MAX_SHIFT = 20.0  # of the log-odds of a kind of cells
 
 
 def heldout_ranks(
@@ -125,7 +132,7 @@ def fit_unlisted(
         knot_scores, knot_odds, reached = _with_total(scores[chosen], log_odds[chosen], sample, expected)
         knots.append((knot_scores, knot_odds))
         total += reached
-    return UnlistedLink([scores for scores, _ in knots], [log_odds for _, log_odds in knots]), total
+    return _with_kinds(UnlistedLink(*zip(*knots, strict=True)), factors, facts, random_state), total
 
 
 def carried_link(before: Factors, old: Facts, after: Factors, facts: Facts) -> tuple[UnlistedLink, float]:
@@ -158,7 +165,41 @@ def carried_link(before: Factors, old: Facts, after: Factors, facts: Facts) -> t
         )
         knots.append((knot_scores, knot_odds))
         total += reached
-    return UnlistedLink([scores for scores, _ in knots], [log_odds for _, log_odds in knots]), total
+    carried = UnlistedLink(*zip(*knots, strict=True))
+    return _with_kinds(carried, after, facts, 0) if link.answered else carried, total
+
+
+def _with_kinds(link: UnlistedLink, factors: Factors, facts: Facts, random_state: int) -> UnlistedLink:
+    """The link with shifts by the kind of a cell; the missing facts of a relation stay as many."""
+    shifts = []
+    for k, blocks in enumerate(unlisted_blocks(factors, facts, random_state)):
+        s, o = facts.triples[facts.starts[k] : facts.starts[k + 1]][:, ::2].T
+        of_subject, of_object = (np.bincount(ids, minlength=facts.n_entities) for ids in (s, o))
+        n_facts = np.bincount(2 * (of_subject[s] > 1) + (of_object[o] > 1), minlength=N_ANSWERED)
+        n_cells = np.zeros((N_ANSWERED, len(LOG_ODDS)))
+        for block in blocks:
+            kinds = 2 * (of_subject[block.subjects] > 0)[:, None] + (of_object > 0)
+            log_odds = np.interp(block.scores, link.scores[k], link.log_odds[k])
+            bins = np.clip(np.searchsorted(LOG_ODDS, log_odds), 0, len(LOG_ODDS) - 1)
+            numbers = kinds[block.is_unlisted] * len(LOG_ODDS) + bins
+            n_cells += np.bincount(numbers, block.weights, n_cells.size).reshape(n_cells.shape)
+        expected = n_cells @ expit(LOG_ODDS)
+        share = n_facts + KIND_PRECISION * expected / max(expected.sum(), 1e-300)
+        shifts.append([_shift(*row) for row in zip(n_cells, expected.sum() * share / share.sum(), strict=True)])
+    return dataclasses.replace(link, answered=shifts)
+
+
+def _shift(n_cells: Vector, expected: float) -> float:
+    """What to add to the log-odds of cells, by bins, so that so many facts are expected among them."""
+
+    def excess(shift: float) -> float:
+        return float(n_cells @ expit(np.minimum(LOG_ODDS + shift, MAX_LOG_ODDS))) - expected
+
+    if not n_cells.any():
+        return 0.0
+    if excess(-MAX_SHIFT) > 0 or excess(MAX_SHIFT) < 0:
+        return float(np.copysign(MAX_SHIFT, -excess(0.0)))
+    return float(f"{brentq(excess, -MAX_SHIFT, MAX_SHIFT):.5g}")
 
 
 def _steps(ranks: Vector, mass: Vector, sample: UnlistedScores, n_facts: float) -> tuple[Vector, Vector]:

@@ -26,7 +26,7 @@ from ..data.names import Names
 from ..data.read.annotations import AttributesSource, attribute_table
 from ..errors import InputError
 from ..json_values import to_json_object
-from ..result_tables import Result, html_table
+from ..result_tables import Result, html_table, import_pandas
 from . import fold_in as folding
 from . import model_file
 from .about import origin
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 RANKING_LOSSES = ("softmax", "hinge")  # whose θ is not a log-odds
 CELLS_PER_BLOCK = 1 << 16  # cells scored together: two (cells, r) arrays of gathered rows stay in the cache
+NUMBERS_PER_BLOCK = 1 << 24  # of such an array, at a large rank
 
 
 class Question(NamedTuple):
@@ -133,8 +134,7 @@ class Factors(Result):
         >>> relatent.RescalALS(rank=5).fit(relatent.load_dataset("kinships")).factors_.to_pandas().shape
         (104, 5)
         """
-        import pandas as pd
-
+        pd = import_pandas()
         return pd.DataFrame(self.A, index=pd.Index(list(self.entities), name="entity"))
 
     def to_dict(self) -> dict[str, Any]:
@@ -380,11 +380,11 @@ def scores(A: Matrix, R: Slices, b: Vector, s: Ids, k: Ids, o: Ids) -> Vector:
     """θ of the cells with these ids, in the shape of the ids; R may be the parameters of a structure."""
     theta = np.empty(s.shape, np.result_type(A, b))
     flat, s, k, o = theta.reshape(-1), s.reshape(-1), k.reshape(-1), o.reshape(-1)
-    order = np.argsort(k, kind="stable")
+    order, step = np.argsort(k, kind="stable"), max(1, min(CELLS_PER_BLOCK, NUMBERS_PER_BLOCK // max(1, A.shape[1])))
     edges = np.searchsorted(k[order], np.arange(len(R) + 1))
     for relation, (start, stop) in enumerate(pairwise(edges.tolist())):
-        for low in range(start, stop, CELLS_PER_BLOCK):
-            rows = order[low : min(low + CELLS_PER_BLOCK, stop)]
+        for low in range(start, stop, step):
+            rows = order[low : min(low + step, stop)]
             flat[rows] = np.einsum("nr,nr->n", times(A[s[rows]], R[relation]), A[o[rows]]) + b[relation]
     return theta
 

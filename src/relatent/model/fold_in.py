@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 import warnings
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -20,6 +22,9 @@ from .entity_regression import Model, PenaltyOnEntity, cells_of_entities, loss_n
 from .objective_description import ObjectiveTerm
 
 ROUNDS = 4  # passes over entities that are folded in together and share facts
+MIN_SIMILARITY = 0.85  # of a new name and a known one that may be meant
+MAX_COMPARISONS = 200_000  # of such names
+MAX_SHOWN_NAMES = 3
 
 
 class NamedModel(Model, Protocol):
@@ -76,6 +81,8 @@ def fold_in(
         _check_attribute_names(model.attributes.names, list(table.values))
     names = _chosen(model, facts, entities, set() if table is None else table.entities)
     model.relations.ids(list(facts.relations))  # raises if the model does not know one of them
+    if entities is None:
+        _warn_of_misspelt_names(model.entities, facts, names)
     grown = model.entities.extended([name for name in names if name not in model.entities])
     grown = grown.with_labels_of(facts.entities)
     chosen = grown.ids(names)
@@ -146,3 +153,19 @@ def _chosen(model: NamedModel, facts: Facts, entities: Sequence[str] | None, des
     if left := [name for name in unknown if name not in names]:
         raise InputError(f"the model does not know {left[0]!r}; add it to entities, or leave its facts out")
     return names
+
+
+def _warn_of_misspelt_names(known: Names, facts: Facts, new: list[str]) -> None:
+    """Warn of new names that occur only as objects and differ from a known name in a few characters, but no digit."""
+    objects = {facts.entities[i] for i in np.setdiff1d(facts.triples[:, 2], facts.triples[:, 0]).tolist()}
+    suspects = [name for name in new if name in objects][: MAX_COMPARISONS // max(len(known), 1)]
+    found = []
+    for name in suspects:
+        numbers = re.findall(r"\d+", name)
+        same_digits = [other for other in known if re.findall(r"\d+", other) == numbers]
+        found += [(name, near) for near in difflib.get_close_matches(name, same_digits, n=1, cutoff=MIN_SIMILARITY)]
+    if found:
+        listed = ", ".join(f"{name!r} (did you mean {near!r}?)" for name, near in found[:MAX_SHOWN_NAMES])
+        more = f" and {len(found) - MAX_SHOWN_NAMES} more" if len(found) > MAX_SHOWN_NAMES else ""
+        message = f"new entities that occur only as objects and are close to known names: {listed}{more}"
+        warnings.warn(message, DataWarning, stacklevel=4)

@@ -15,6 +15,9 @@ from scipy.special import expit
 from ..arrays import Vector
 from ..errors import InputError
 
+N_ANSWERED = 4  # kinds of cells: whether the subject has other facts of the relation, and whether the object has
+MAX_LOG_ODDS = 4.6  # of an unlisted cell: p = .99
+
 
 class Link(Protocol):
     """Maps scores to probabilities, monotonically."""
@@ -165,14 +168,18 @@ class UnlistedLink:
     """Log-odds that are linear between knots, for each relation: probabilities of cells that are not listed.
 
     Constant before the first knot and after the last. For a listed cell, the probability if it were not listed.
+
+    `answered` shifts them by what other facts the ends of a cell have in the relation: none; the object has one; the
+    subject; both. Who has a place of birth has hardly another one.
     """
 
     scores: Sequence[Sequence[float]]  # per relation
     log_odds: Sequence[Sequence[float]]
+    answered: Sequence[Sequence[float]] = ()  # four numbers per relation; none in models of older versions
     name: ClassVar[str] = "unlisted"
 
     def __post_init__(self) -> None:
-        for what in ("scores", "log_odds"):
+        for what in ("scores", "log_odds", "answered"):
             rows = getattr(self, what)
             is_nested = isinstance(rows, (list, tuple)) and all(isinstance(row, (list, tuple)) for row in rows)
             if not is_nested or not all(_is_finite(value) for row in rows for value in row):
@@ -184,9 +191,13 @@ class UnlistedLink:
             raise InputError("scores must increase from knot to knot")
         if any(left > right for row in self.log_odds for left, right in pairwise(row)):
             raise InputError("log_odds must not decrease from knot to knot")
+        if self.answered and list(map(len, self.answered)) != [N_ANSWERED] * len(self.scores):
+            raise InputError(f"answered must have {N_ANSWERED} numbers for each relation")
 
-    def probability(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
-        """Linear in the log-odds between the knots of the relation."""
+    def probability(
+        self, theta: Vector, relations: ArrayLike | None = None, answered: ArrayLike | None = None
+    ) -> Vector:
+        """Linear in the log-odds between the knots of the relation; `answered`: the kind of each cell, 0 to 3."""
         if relations is None:
             raise InputError("the probability of an unlisted cell depends on its relation; use Factors.probability")
         theta, k = np.broadcast_arrays(np.asarray(theta, np.float64), np.asarray(relations))
@@ -194,6 +205,8 @@ class UnlistedLink:
         for relation in np.unique(k).tolist():
             chosen = k == relation
             log_odds[chosen] = np.interp(theta[chosen], self.scores[relation], self.log_odds[relation])
+        if answered is not None and self.answered:
+            log_odds = np.minimum(log_odds + np.asarray(self.answered)[k, np.asarray(answered)], MAX_LOG_ODDS)
         return expit(log_odds)[()]  # type: ignore[no-any-return]
 
     def response(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:

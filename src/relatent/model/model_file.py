@@ -93,8 +93,6 @@ def write(contents: ModelContents, path: str | Path) -> None:
 def check_target(target: Path) -> None:
     """Refuse a path that cannot be written, or that holds something other than a model."""
     check_writable(target, ModelFileError)
-    if target.exists() and not target.is_file():
-        raise ModelFileError(f"{target} is not a plain file; give another name")
     if target.exists() and target.stat().st_size and not looks_like_a_model(target):
         raise ModelFileError(f"{target} exists and is not a model; give another name")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.attribute_table import AttributeColumns
+from ..data.attribute_table import DATE, MAX_NUMBER, NUMBER, WORDS, AttributeColumns
 from ..tensor_file import RefusedFileError, n_not_finite
 from .entity_attributes import EntityAttributes, n_features
 
@@ -34,12 +34,23 @@ def columns_of(document: Mapping[str, Any]) -> tuple[AttributeColumns, ...]:
         columns = tuple(AttributeColumns(**given) for given in document.get("attributes", ()))
         kinds = {"name": str, "kind": str, "n_hashed": int, "edges": list, "words": list}
         is_valid = all(isinstance(getattr(c, field), kind) for c in columns for field, kind in kinds.items())
-        rising = all(_is_rising(c.edges) and _is_rising(c.words) for c in columns)
-        if is_valid and rising and all(0 < c.width < 2**31 for c in columns):
+        if is_valid and all(map(_is_possible, columns)):
             return columns
     except TypeError:
         pass
     raise RefusedFileError("is damaged: its attributes cannot be read; get a fresh copy")
+
+
+def _is_possible(column: AttributeColumns) -> bool:
+    """Whether columns can hold values: bins between numbers, or distinct words."""
+    return (
+        column.kind in (NUMBER, DATE, WORDS)
+        and all(type(edge) in (int, float) and abs(edge) <= MAX_NUMBER for edge in column.edges)
+        and all(isinstance(word, str) for word in column.words)
+        and _is_rising(column.edges)
+        and _is_rising(column.words)
+        and 0 < column.width < 2**31
+    )
 
 
 def _is_rising(values: Sequence[Any]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..arrays import Vector
-from ..result_tables import html_table, result_record
+from ..result_tables import html_table, import_pandas, result_record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,8 +26,7 @@ class Top(NamedTuple):
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per answer: name, score, probability; needs pandas."""
-        import pandas as pd
-
+        pd = import_pandas()
         return pd.DataFrame({"name": self.names, "score": self.scores, "probability": self.probabilities})
 
     def _repr_html_(self) -> str:

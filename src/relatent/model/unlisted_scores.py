@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Ids, Vector
+from ..arrays import Ids, Mask, Matrix, Vector
 from ..data.cell_keys import cell_keys
 from ..data.facts import Facts
 from .factors import Factors
@@ -19,6 +19,25 @@ MIN_ROWS = 32  # scored per relation
 CELLS_PER_BLOCK, CELLS_PER_BINNED_BLOCK = 1 << 22, 1 << 17  # scored together; few, to take little memory
 MIN_SCORE_RANGE = 1e-6  # smaller differences between scores are rounding errors
 N_POINTS = 1000  # of the distribution of the scores of a relation
+
+
+class UnlistedBlock(NamedTuple):
+    """Rows of scores of a relation: those of some subjects with all objects."""
+
+    theta: Matrix  # (m, N)
+    is_unlisted: Mask  # (m, N)
+    subjects: Ids  # (m,)
+    subject_weights: Vector  # (m,) how many subjects each stands for
+
+    @property
+    def scores(self) -> Vector:
+        """Those of the unlisted cells, (n,)."""
+        return self.theta[self.is_unlisted]
+
+    @property
+    def weights(self) -> Vector:
+        """How many cells each of them stands for, (n,)."""
+        return np.repeat(self.subject_weights, self.is_unlisted.sum(axis=1))
 
 
 class UnlistedScores(NamedTuple):
@@ -44,8 +63,9 @@ class UnlistedScores(NamedTuple):
 
 def unlisted_scores(factors: Factors, facts: Facts, random_state: int) -> Iterator[UnlistedScores]:
     """Scores of the observed cells without a fact, per relation: of all rows, or of a sample of rows with weights."""
-    for blocks in _blocks(factors, facts, random_state, MAX_SCORED_CELLS, CELLS_PER_BLOCK):
-        scores, weights = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    for blocks in unlisted_blocks(factors, facts, random_state):
+        pairs = ((block.scores, block.weights) for block in blocks)
+        scores, weights = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
         if len(scores) and np.ptp(scores) < MIN_SCORE_RANGE:
             scores = np.zeros_like(scores)
         if (weights == 1).all():  # a plain sort is ten times faster
@@ -58,19 +78,24 @@ def unlisted_scores(factors: Factors, facts: Facts, random_state: int) -> Iterat
 def binned_unlisted_scores(factors: Factors, facts: Facts, random_state: int) -> Iterator[UnlistedScores]:
     """The same, of fewer rows where there are many, and in narrow bins of the score: no cells are sorted."""
     centres = (np.arange(2 * MAX_BINNED_SCORE * BINS_PER_UNIT) + 0.5) / BINS_PER_UNIT - MAX_BINNED_SCORE
-    for blocks in _blocks(factors, facts, random_state, MAX_BINNED_CELLS, CELLS_PER_BINNED_BLOCK):
+    for blocks in unlisted_blocks(factors, facts, random_state, MAX_BINNED_CELLS, CELLS_PER_BINNED_BLOCK):
         counts = np.zeros(len(centres))
-        for scores, weights in blocks:
-            bins = np.clip((scores + MAX_BINNED_SCORE) * BINS_PER_UNIT, 0, len(centres) - 1).astype(np.int64)
-            counts += np.bincount(bins, weights, minlength=len(centres))
+        for block in blocks:
+            bins = np.clip((block.scores + MAX_BINNED_SCORE) * BINS_PER_UNIT, 0, len(centres) - 1).astype(np.int64)
+            counts += np.bincount(bins, block.weights, minlength=len(centres))
         filled = counts > 0
         yield UnlistedScores(centres[filled], counts[filled])
 
 
-def _blocks(
-    factors: Factors, facts: Facts, random_state: int, max_cells: int, block_cells: int
-) -> Iterator[Iterator[tuple[Vector, Vector]]]:
-    """Scores and weights of unlisted cells, some rows at a time, per relation."""
+def unlisted_blocks(
+    factors: Factors,
+    facts: Facts,
+    random_state: int,
+    max_cells: int | None = None,
+    block_cells: int = CELLS_PER_BLOCK,
+) -> Iterator[Iterator[UnlistedBlock]]:
+    """Scores of unlisted cells, some rows at a time, per relation: of all rows, or of a sample of rows."""
+    max_cells = MAX_SCORED_CELLS if max_cells is None else max_cells
     n, rng = facts.n_entities, np.random.default_rng(random_state)
     listed = np.sort(np.concatenate([facts.keys, cell_keys(facts.unobserved, n)]))
     n_rows = max(MIN_ROWS, max_cells // (n * facts.n_relations))
@@ -80,7 +105,7 @@ def _blocks(
 
 def _relation_blocks(
     factors: Factors, listed: Ids, k: int, rows: Ids, row_weights: Vector, block_cells: int
-) -> Iterator[tuple[Vector, Vector]]:
+) -> Iterator[UnlistedBlock]:
     n = len(factors.entities)
     for block in np.array_split(np.arange(len(rows)), -(-len(rows) * n // block_cells)):
         first = (k * n + rows[block].astype(np.int64)) * n
@@ -88,7 +113,7 @@ def _relation_blocks(
         unlisted = np.ones((len(block), n), bool)
         for position, (start, stop) in enumerate(edges.T.tolist()):
             unlisted[position, listed[start:stop] - first[position]] = False
-        yield factors.scores_of_all(rows[block], k)[unlisted], np.repeat(row_weights[block], unlisted.sum(axis=1))
+        yield UnlistedBlock(factors.scores_of_all(rows[block], k), unlisted, rows[block], row_weights[block])
 
 
 def _sample_rows(facts: Facts, k: int, n_rows: int, rng: np.random.Generator) -> tuple[Ids, Vector]:

@@ -84,8 +84,7 @@ def precision_recall(factors: Factors, test: KnownFacts, known: KnownFacts | Non
 def reliability(factors: Factors, test: KnownFacts, known: KnownFacts | None = None, title: str = "") -> Figure:
     """Reliability diagram of a model on the test facts."""
     cells = score_rows(factors, test, known, np.random.default_rng(0))
-    p = np.asarray(factors.link.probability(cells.theta, cells.relation), np.float64)
-    curve = reliability_curve(cells.truth, p, cells.weights, above=ABOVE)
+    curve = reliability_curve(cells.truth, cells.probability, cells.weights, above=ABOVE)
     return reliability_diagram({f"cells above {ABOVE:.0%}": curve}, title)
 
 

@@ -27,7 +27,9 @@ def check_figure_path(path: str | Path) -> Path:
         raise InputError(f"{target}: the file name of a figure must end in .png or .svg")
     check_writable(target)
     if importlib.util.find_spec("matplotlib") is None:
-        raise InputError("figures need Matplotlib; install it with: pip install 'relatent[plot]'")
+        raise InputError(
+            "figures need Matplotlib; install it with: pip install 'relatent[plot]' (in a clone: '.[plot]')"
+        )
     return target
 
 

@@ -71,8 +71,11 @@ def csv_rows(content: bytes, sep: str, quoted: bool) -> Rows | None:
         rows = [row for row in csv.reader(text, delimiter=sep, strict=True, **options) if row]
     except csv.Error:
         return None
+    widths = {len(row) for row in rows if "".join(row).strip()} or {len(row) for row in rows}
+    # rows of separators alone, as spreadsheets write them, are left out with a warning
+    rows = [row for row in rows if any(row[:3]) and ("".join(row).strip() or {len(row)} == widths)]
     names = frozenset(tuple(row[:3]) for row in rows)
-    is_table = len({len(row) for row in rows}) == 1 and len(rows[0]) >= 3
+    is_table = rows and len({len(row) for row in rows}) == 1 and len(rows[0]) >= 3
     return names if is_table and all(field and is_utf8(field) for row in names for field in row) else None
 
 

@@ -17,6 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 FACTS = [("Ann", "likes", "Bob"), ("Bob", "likes", "Cid"), ("Cid", "knows", "Ann"), ("Ann", "knows", "Cid")]
+MORE_FACTS = [
+    (s, r, o) for r in ("likes", "knows", "meets") for s in ("Ann", "Bob", "Cid") for o in ("Dan", "Eve", "Fay")
+]
 EDGES = [("Ann", "Bob"), ("Bob", "Cid"), ("Cid", "Ann")]
 PAGE = Path(__file__).parents[3] / "docs" / "inputs.md"
 START, END = "<!-- cases -->", "<!-- end of cases -->"
@@ -200,7 +203,9 @@ CASES = [
          "facts", [(f"u{i}", "likes", str(i % 3)) for i in range(30)]),
     Case("measures as objects: `a,height,1.8`", file("f.csv", "a,height,1.8\nb,height,1.7\nc,width,2.5\n"), "facts",
          [("a", "height", "1.8"), ("b", "height", "1.7"), ("c", "width", "2.5")]),
-    Case("header with unusual names", file("f.csv", rows([*FACTS, ("Bob", "knows", "Ann")], header="who,does,whom")),
+    Case("header with unusual names", file("f.csv", rows(MORE_FACTS, header="who,does,whom")), "facts, with a warning",
+         MORE_FACTS, "took the first row .* as column names, because it is the only row whose values occur in no"),
+    Case("the same above few rows", file("f.csv", rows([*FACTS, ("Bob", "knows", "Ann")], header="who,does,whom")),
          "the header is a fact, with a warning", [*FACTS, ("Bob", "knows", "Ann"), ("who", "does", "whom")],
          "the first row .* none of its values occurs again; header=True"),
     Case("the same with `header=True` (`--header`)", file("f.csv", rows(FACTS, header="who,does,whom")), "facts", FACTS,
@@ -212,6 +217,8 @@ CASES = [
     Case("semicolons in .csv", file("f.csv", rows(FACTS, ";", "subject;relation;object")), "facts, with a warning",
          FACTS, "read as semicolon-separated"),
     Case("the same with `sep=';'` (`--sep`)", file("f.csv", rows(FACTS, ";")), "facts", FACTS, options={"sep": ";"}),
+    Case("semicolons in .csv, commas in names", file("f.csv", rows([(f"{s}, x", r, o) for s, r, o in FACTS], ";")),
+         "facts, with a warning", [(f"{s}, x", r, o) for s, r, o in FACTS], "the commas are part of names"),
     Case("spaces in .txt", file("f.txt", rows(FACTS, " ")), "refused, with the option that reads it",
          message=r"got 1; if a space separates them, pass sep=' '"),
     Case("columns chosen by name", file("f.csv", "a,b,c,d\nx,Ann,Bob,likes\n"), "facts", [("Ann", "likes", "Bob")],
@@ -226,6 +233,17 @@ CASES = [
     Case("five columns without known names", file("f.csv", "a,b,c,d,e\n"), "refused", message="choose with columns="),
     Case("`subject,relation,object,weight`", file("f.csv", "subject,relation,object,weight\na,r,b,0.5\n"), "weights",
          [("a", "r", "b")], weights=[0.5]),
+    Case("a row with too few fields", file("f.csv", rows([*FACTS, ("Ann", "likes")])),
+         "refused, with the option that skips it", message=r"f.csv:5: expected 3 .* got 2 .*skip_bad_rows=True"),
+    Case("a row with an empty name", file("f.csv", rows([*FACTS, ("Ann", "likes", "")])),
+         "refused, with the option that skips it", message=r"f.csv:5: empty object .*skip_bad_rows=True"),
+    Case("the same with `skip_bad_rows=True` (`--skip-bad-rows`)", file("f.csv", rows([*FACTS, ("Ann", "likes", "")])),
+         "facts, with a count", FACTS, "skipped 1 bad row", options={"skip_bad_rows": True}),
+    Case("blank lines", file("f.csv", "\n" + rows(FACTS[:2]) + "  \n" + rows(FACTS[2:]) + "\n\n"), "facts", FACTS),
+    Case("`,,` at the end, as spreadsheets write it", file("f.csv", rows(FACTS) + ",,\n,,\n"), "facts, with a count",
+         FACTS, "left out 2 rows"),
+    Case("`NA` as a name", file("f.csv", rows([*FACTS, ("Ann", "likes", "NA")])), "a name, with a warning",
+         [*FACTS, ("Ann", "likes", "NA")], "'NA' in 1 fact: read as a name"),
     # edge lists
     Case("two columns", file("follows.csv", rows(EDGES)), "one relation, called like the file", edges("follows")),
     Case("the same with `relation=` (`--relation`)", file("f.csv", rows(EDGES)), "that relation", edges("cites"),
@@ -320,6 +338,8 @@ CASES = [
     Case("DuckDB", duckdb_file, "facts", FACTS),
     # Python objects
     Case("pandas data frame", pandas_frame(["a", "b", "c"], FACTS), "facts", FACTS),
+    Case("pandas data frame with `None` or `NaN`", pandas_frame(["s", "p", "o"], [*FACTS, ("Ann", "likes", None)]),
+         "refused, with the option that skips it", message="row 5: missing object .*skip_bad_rows=True"),
     Case("pandas data frame (subject, object, x)", pandas_frame(["subject", "object", "kind"], [
         ("Ann", "Bob", "likes"), ("Bob", "Cid", "likes")]), "facts by name", FACTS[:2]),
     Case("pandas data frame, a fourth column of numbers", pandas_frame(["a", "b", "c", "trust"], [

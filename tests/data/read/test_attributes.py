@@ -143,3 +143,11 @@ def test_a_label_in_the_attributes_of_a_newcomer_is_no_new_entity():
     model = relatent.RescalALS(rank=2).fit(facts).factors_
     larger = model.fold_in(facts, attributes={"Ann": {"age": 1}, "Eve": {"age": 2}})
     assert list(larger.entities) == ["Q1", "Q2", "Q3", "Eve"]
+
+
+def test_entities_with_literals_and_no_facts_are_counted(tmp_path):
+    path = tmp_path / "f.nt"
+    ages = "".join(f'<x:{name}> <x:age> "{20 + 7 * i}" .\n' for i, name in enumerate("abcd"))
+    path.write_text("<x:a> <x:likes> <x:b> .\n<x:b> <x:likes> <x:a> .\n" + ages)
+    with pytest.warns(DataWarning, match="2 of 4 entities with attributes have no facts"):
+        relatent.read(path, attributes=True)

@@ -6,7 +6,7 @@ from family import CSV, TSV, is_family
 
 from relatent.data.facts import Facts
 from relatent.data.read.read import read
-from relatent.errors import DataError
+from relatent.errors import DataError, DataWarning
 
 
 @pytest.mark.parametrize("name", ["family.tsv", "family.txt", "FAMILY.TSV"])
@@ -25,7 +25,8 @@ def test_quotes_in_tsv_are_part_of_the_name(write):
 
 
 def test_names_that_look_like_missing_values_or_numbers_stay_names(write):
-    facts = read(write("odd.tsv", "NA\tnull\tnan\n1.0\tnull\t01\n"))
+    with pytest.warns(DataWarning, match=r"'NA' in 1 fact, 'nan' in 1 fact, 'null' in 2 facts: read as a name"):
+        facts = read(write("odd.tsv", "NA\tnull\tnan\n1.0\tnull\t01\n"))
     assert list(facts.entities) == ["01", "1.0", "NA", "nan"]
     assert list(facts.relations) == ["null"]
 
@@ -72,26 +73,52 @@ def test_a_fact_given_twice_counts_once(write):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("f.tsv", TSV + "Ann\tlikes\n", r"^f.tsv:4: expected 3 tab-separated fields, got 2$"),
-        ("f.tsv", "s\tp\to\n" + TSV + "\nAnn\tlikes\n", r"^f.tsv:6: expected 3 tab-separated fields, got 2$"),
-        ("f.csv", CSV + "a,b,c,d\n", r"^f.csv:4: expected 3 comma-separated fields, got 4$"),
-        ("f.csv", 'a,b,"c\nc"\na,b\n', r"^f.csv:3: expected 3 comma-separated fields, got 2$"),
+        (
+            "f.tsv",
+            TSV + "Ann\tlikes\n",
+            r"^f.tsv:4: expected 3 tab-separated fields, got 2 \(.*\); skip_bad_rows=True skips such rows$",
+        ),
+        (
+            "f.tsv",
+            "s\tp\to\n" + TSV + "\nAnn\tlikes\n",
+            r"^f.tsv:6: expected 3 tab-separated fields, got 2 \(.*\); skip_bad_rows=True skips such rows$",
+        ),
+        (
+            "f.csv",
+            CSV + "a,b,c,d\n",
+            r"^f.csv:4: expected 3 comma-separated fields, got 4 \(.*\); skip_bad_rows=True skips such rows$",
+        ),
+        (
+            "f.csv",
+            'a,b,"c\nc"\na,b\n',
+            r"^f.csv:3: expected 3 comma-separated fields, got 2 \(.*\); skip_bad_rows=True skips such rows$",
+        ),
         ("f.tsv", "a b c\n", r"^f.tsv:1: expected 3 tab-.*, got 1; if a space separates them, pass sep=' '$"),
         ("f.tsv", "a\tb\tc\td\te\n", r"^f.tsv:1: expected 3 tab-.*, got 5; choose with columns="),
-        ("f.tsv", "a\tr\tb\na\tr\t\n", r"^f.tsv:2: empty object$"),
-        ("f.tsv", "a\tr\tb\n\tr\tb\n", r"^f.tsv:2: empty subject$"),
-        ("f.tsv", "a\tr\tb\n\n\na\t\tb\n", r"^f.tsv:4: empty relation$"),
-        ("f.tsv", "a\tr\t\na\tr\n", r"^f.tsv:1: empty object$"),
+        ("f.tsv", "a\tr\tb\na\tr\t\n", r"^f.tsv:2: empty object in the row \(.*\); skip_bad_rows=True"),
+        ("f.tsv", "a\tr\tb\n\tr\tb\n", r"^f.tsv:2: empty subject in the row \(.*\); skip_bad_rows=True"),
+        ("f.tsv", "a\tr\tb\n\n\na\t\tb\n", r"^f.tsv:4: empty relation in the row \(.*\); skip_bad_rows=True"),
+        ("f.tsv", "a\tr\t\na\tr\n", r"^f.tsv:1: empty object in the row \(.*\); skip_bad_rows=True"),
         ("f.tsv", "a\tr\tb\t0.5\na\tr\tc\thigh\n", r"^f.tsv:2: expected a number as weight .* got 'high'; columns="),
         ("f.tsv", "a\tr\tb\t0.5\na\tr\tc\t\n", r"^f.tsv:2: expected a number as weight .* got ''; columns="),
-        ("f.tsv", "a\tr\tb\tx\n", r"^f.tsv:1: expected a number as weight in the fourth column, got 'x'; columns="),
+        (
+            "f.tsv",
+            "a\tr\tb\t1\na\tr\tc\tx\n",
+            r"^f.tsv:2: expected a number as weight in the fourth column, got 'x'; columns=",
+        ),
+        (
+            "f.csv",
+            "a,r,b,when\nann,likes,bob,18.03.2025\n",
+            r"^f.csv:1: the fourth column is no weight: it holds 'when', '18.03.2025', not numbers; "
+            r"columns=\(0, 1, 2\) leaves it out; there are 'a', 'r', 'b', 'when'$",
+        ),
         (
             "f.tsv",
             "a\tr\tb\t0.5\na\tr\tc\t-1\n",
-            r"^f.tsv:2: weights are confidences, finite and at least 0, got -1.0$",
+            r"^f.tsv:2: weights are confidences, finite and at least 0, got -1.0; skip_bad_rows=True",
         ),
-        ("f.tsv", "a\tr\tb\tnan\n", r"^f.tsv:1: weights are confidences, .* got nan$"),
-        ("f.tsv", "a\tr\tb\tinf\n", r"^f.tsv:1: weights are confidences, .* got inf$"),
+        ("f.tsv", "a\tr\tb\tnan\n", r"^f.tsv:1: weights are confidences, .* got nan; skip_bad_rows=True"),
+        ("f.tsv", "a\tr\tb\tinf\n", r"^f.tsv:1: weights are confidences, .* got inf; skip_bad_rows=True"),
         (
             "f.tsv",
             b"a\tr\tb\na\tr\tM\xfcller\n",
@@ -109,7 +136,10 @@ def test_a_fault_is_reported_with_its_line(write, name, content, message):
 
 
 def test_lines_are_counted_in_the_uncompressed_file(write):
-    with pytest.raises(DataError, match=r"^family.tsv.gz:4: expected 3 tab-separated fields, got 2$"):
+    with pytest.raises(
+        DataError,
+        match=r"^family.tsv.gz:4: expected 3 tab-separated fields, got 2 \(.*\); skip_bad_rows=True skips such rows$",
+    ):
         read(write("family.tsv.gz", gzip.compress((TSV + "Ann\tlikes\n").encode())))
 
 
@@ -122,7 +152,7 @@ def test_a_fact_with_two_weights_is_reported_with_both_lines(write):
 
 
 def test_a_number_that_only_python_accepts_is_an_error(write):
-    with pytest.raises(DataError, match=r"^w.tsv: .*invalid value '1_0'"):
+    with pytest.raises(DataError, match=r"^w.tsv:1: the fourth column is no weight: it holds '1_0', not numbers"):
         read(write("w.tsv", "a\tr\tb\t1_0\n"))
 
 

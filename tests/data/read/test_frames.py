@@ -54,15 +54,20 @@ def with_cell(row, column, value):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (with_cell(1, 2, None), r"^table: row 2: missing object$"),
-        (with_cell(2, 0, np.nan), r"^table: row 3: missing subject$"),
-        (with_cell(1, 1, ""), r"^table: row 2: empty relation$"),
+        (with_cell(1, 2, None), r"^table: row 2: missing object in the row \(.*\); skip_bad_rows=True"),
+        (with_cell(2, 0, np.nan), r"^table: row 3: missing subject in the row \(.*\); skip_bad_rows=True"),
+        (with_cell(1, 1, ""), r"^table: row 2: empty relation in the row \(.*\); skip_bad_rows=True"),
         (with_cell(1, 1, 3), r"^table: cannot be read: "),
         (pd.DataFrame({"s": [1.5], "p": ["r"], "o": ["b"]}), r"^table: column 's' must hold names, got .* double$"),
         (pd.DataFrame(FAMILY).assign(w=["x", "y", "z"]), r"^table: column 'w' must hold numbers, as weights"),
-        (pd.DataFrame(FAMILY).assign(w=[1, np.nan, 1]), r"^table: row 2: missing weight$"),
-        (pd.DataFrame(FAMILY).assign(w=[1, 1, -0.5]), r"^table: row 3: weights are confidences, .* got -0.5$"),
-        (pl.DataFrame({"s": ["a"], "p": ["r"], "o": ["b"], "w": [float("nan")]}), r"^table: row 1: .* got nan$"),
+        (pd.DataFrame(FAMILY).assign(w=[1, np.nan, 1]), r"^table: row 2: missing weight; skip_bad_rows=True"),
+        (pd.DataFrame(FAMILY).assign(w=[1, 1, -0.5]), r"^table: row 3: .* got -0.5; skip_bad_rows=True"),
+        (pl.DataFrame({"s": ["a"], "p": ["r"], "o": ["b"], "w": [float("nan")]}), r"^table: row 1: .* got nan; skip"),
+        (
+            pd.DataFrame([("Ann", "likes", "Bob", "18.03.")], columns=["a", "b", "c", "when"]),
+            r"^table: the fourth column is no weight: it holds '18.03.', not numbers; columns=\(0, 1, 2\) leaves it "
+            r"out; there are 'a', 'b', 'c', 'when'$",
+        ),
         (pd.DataFrame(FAMILY)[[0]], r"^table: expected 3 columns, .* got 1; choose with columns="),
         (pd.DataFrame(FAMILY).iloc[:0].astype(object), r"^table: contains no facts$"),
         (pl.Series(["a"]), r"^table: cannot be read: "),
@@ -76,7 +81,7 @@ def test_a_fault_in_a_table_is_reported_with_its_row(source, message):
 
 def test_nulls_among_dictionary_values_are_found():
     column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["Ann", None]))
-    with pytest.raises(DataError, match=r"^table: row 2: missing subject$"):
+    with pytest.raises(DataError, match=r"^table: row 2: missing subject in the row \(.*\); skip_bad_rows=True"):
         read(pa.table({"s": column, "p": ["r"] * 3, "o": ["b"] * 3}))
 
 
@@ -90,5 +95,5 @@ def test_a_long_table_is_read_as_a_long_file_is(write, monkeypatch):
         facts = read(source)
         assert facts.named() == expected.named()
         assert facts.entities == expected.entities
-    with pytest.raises(DataError, match=r"^table: row 778: missing object$"):
+    with pytest.raises(DataError, match=r"^table: row 778: missing object in the row \(.*\); skip_bad_rows=True"):
         read(frame.assign(o=[None if i == 777 else row[2] for i, row in enumerate(rows)]))

@@ -1,7 +1,10 @@
 """Files made to exhaust memory, time or the stack end in one line."""
 
 import gzip
+import sqlite3
 import tracemalloc
+from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,7 @@ from pyarrow import parquet
 
 from relatent.data.facts import Facts
 from relatent.data.read import delimited, ntriples, text_rows
+from relatent.data.read.question_rows import question_blocks
 from relatent.data.read.read import read
 from relatent.errors import DataError
 
@@ -168,10 +172,8 @@ ENDLESS = "WITH RECURSIVE t(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM t) SELEC
 
 
 def test_a_view_of_a_database_runs_only_if_it_is_named(tmp_path):
-    import sqlite3
-
     path = tmp_path / "f.db"
-    with sqlite3.connect(path) as made:
+    with closing(sqlite3.connect(path, isolation_level=None)) as made:
         made.execute(f"CREATE VIEW endless AS {ENDLESS}")
         made.execute("CREATE VIEW large AS SELECT hex(zeroblob(40000000)) AS s, 'r' AS p, 'b' AS o")
         made.execute("CREATE VIEW small AS SELECT 'a' AS s, 'r' AS p, 'b' AS o")
@@ -253,3 +255,119 @@ def test_one_long_name_takes_its_own_memory_only():
 def test_wrong_arrays_are_refused_in_one_line(arguments, options, message):
     with pytest.raises(DataError, match=message):
         Facts.from_arrays(*arguments, **options)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["p%20q.db", "p?table=secret.db", "p?query=SELECT 1.db", "p#q.db"])
+def test_the_name_of_a_database_file_is_no_query(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with closing(sqlite3.connect(name, isolation_level=None)) as database:
+        database.execute("CREATE TABLE facts (subject, relation, object)")
+        database.execute("INSERT INTO facts VALUES ('a', 'r', 'b')")
+    assert read(name).named() == [("a", "r", "b")]
+
+
+DIGITS = "1" * 5000
+ROWS = [("a", "r", "b"), ("b", "r", "c"), ("c", "r", "a")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("f.jsonl", f'["a", "r", {DIGITS}]\n', r"f.jsonl:1: is not valid JSON: Exceeds the limit"),
+        ("f.jsonl", f'["a", "r", "b", {DIGITS[:400]}]\n', r"row 1: the weight is too large for a number"),
+        ("f.graphml", "<graphml>" * 20_000, "tags are nested more than 10,000 deep"),
+    ],
+)
+def test_numbers_of_many_digits_and_deep_graphs_are_one_line(write, name, content, message):
+    with pytest.raises(DataError, match=message):
+        read(write(name, content))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (("a", "r", 10**5000), "the object is a number of too many digits; write it as text"),
+        (("a", "r", np.zeros(3)), "the object must be a name or a whole number"),
+        (("a", "r", Decimal("sNaN")), "the object must be a name or a whole number"),
+        (("a", "r", "b\ud800"), "has characters that UTF-8 cannot encode"),
+    ],
+)
+def test_odd_values_of_rows_are_one_line(row, message):
+    with pytest.raises(DataError, match=f"row 1: .*{message}"):
+        read([row, *ROWS])
+    with pytest.raises(DataError, match=f"row 3001: .*{message}"):
+        read([*ROWS * 1000, row])
+
+
+def test_questions_that_are_not_utf8_are_refused_with_the_line(write):
+    for name, content in (
+        ("q.tsv", b"a\tr\tb\n\xff\tr\tb\n"),
+        ("q.jsonl", b'{"s": "a", "p": "r"}\n{"s": "\\ud800", "p": "r"}'),
+    ):
+        with pytest.raises(DataError, match=r"^q\.(tsv:2|jsonl: row 2): .* is not UTF-8$"):
+            list(question_blocks(write(name, content)))
+
+
+def test_names_labels_and_types_that_cannot_be_saved_are_refused_before_a_fit():
+    with pytest.raises(DataError, match=r"entity 'b\\ud800' has characters that UTF-8 cannot encode"):
+        Facts.from_arrays(["a"], ["r"], ["b\ud800"])
+    for label in ("x\ud800", 5, ["x"]):
+        with pytest.raises(DataError, match="the label of 'a' must be text that UTF-8 can encode, got"):
+            read(ROWS, labels={"a": label})
+    with pytest.raises(DataError, match=r"type 'x.ud800' has characters that UTF-8 cannot encode"):
+        read(ROWS, types={"a": "x\ud800"})
+
+
+BAD_UTF8 = pa.Array.from_buffers(
+    pa.string(), 1, [None, pa.py_buffer(np.array([0, 1], np.int32)), pa.py_buffer(b"\xff")]
+)
+FAR_DATE = pa.array([2**62], pa.timestamp("ms"))
+
+
+@pytest.mark.parametrize("values", [BAD_UTF8, FAR_DATE], ids=["not UTF-8", "far date"])
+def test_attributes_and_questions_that_are_no_python_values_are_one_line(tmp_path, monkeypatch, values):
+    monkeypatch.chdir(tmp_path)
+    table = pa.table({"subject": ["a"], "relation": ["r"], "object": ["b"], "x": values})
+    parquet.write_table(table, "f.parquet")
+    for read_it in (
+        lambda: read(ROWS, attributes="f.parquet"),
+        lambda: read("f.parquet", attributes=True),
+        lambda: read(table, attributes=True),
+        lambda: list(question_blocks("f.parquet")),
+    ):
+        with pytest.raises(DataError, match=r"(f.parquet|table): cannot be read: "):
+            read_it()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", "{}\n", "row 1 must be an object with an entity and its attributes"),
+        ("a.jsonl", f'{{"id": "a", "x": {DIGITS}}}\n', r"a.jsonl:1: is not valid JSON"),
+        ("a.csv", "x" * 200_000 + ",y\n", "field larger than field limit"),
+        ("a.csv", 'id,x\na,"1\nb,2\n', "unexpected end of data"),
+    ],
+)
+def test_odd_files_of_attributes_are_one_line(write, name, content, message):
+    with pytest.raises(DataError, match=message):
+        read(ROWS, attributes=write(name, content))
+
+
+@pytest.mark.parametrize(
+    ("option", "name"), [("labels", "x.csv.gz"), ("types", "x.json.gz"), ("attributes", "x.csv.gz")]
+)
+@pytest.mark.parametrize("character", [b"\0", b"\n"])
+def test_a_bomb_of_labels_types_or_attributes_is_refused_before_it_fills_the_memory(
+    write, monkeypatch, option, name, character
+):
+    monkeypatch.setattr(text_rows, "MAX_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr("relatent.data.read.stream_guards.MAX_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr("relatent.data.read.pairs_file.MAX_BLANK_LINES", 10_000)
+    bomb = write(name, gzip.compress(character * (64 << 20), 1))
+    tracemalloc.start()
+    with pytest.raises(DataError, match=r"longer than|lines in a row are blank"):
+        read(ROWS, **{option: bomb})
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 80 << 20

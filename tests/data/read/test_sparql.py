@@ -1,6 +1,8 @@
 """A SPARQL endpoint: Oxigraph's query engine (pyoxigraph) behind a local HTTP server with limits of its own."""
 
+import contextlib
 import re
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -116,3 +118,60 @@ def test_a_server_that_cannot_be_reached_is_named(monkeypatch):
         read("sparql+http://127.0.0.1:9/query")
     with pytest.raises(DataError, match="a SPARQL endpoint is sparql"):
         read("sparql+file:///etc/passwd")
+
+
+@pytest.fixture
+def answering(monkeypatch):
+    """A function that starts a server which sends the same bytes to every request, and returns its URL."""
+    monkeypatch.setattr(sparql, "FIRST_WAIT_SECONDS", 0.0)
+    listeners = []
+
+    def start(answer):
+        listeners.append(listener := socket.create_server(("127.0.0.1", 0)))
+
+        def serve():
+            with contextlib.suppress(OSError):  # the listener is closed
+                while True:
+                    with listener.accept()[0] as connection, contextlib.suppress(OSError):  # the client has closed it
+                        connection.recv(1 << 16)
+                        connection.sendall(answer)
+                        connection.shutdown(socket.SHUT_WR)
+                        while connection.recv(1 << 16):  # to close with unread bytes would reset the connection
+                            pass
+
+        threading.Thread(target=serve, daemon=True).start()
+        return f"sparql+http://127.0.0.1:{listener.getsockname()[1]}/query"
+
+    yield start
+    for listener in listeners:
+        listener.close()
+
+
+OK = b"HTTP/1.0 200 OK\r\n"
+TERM = '{"type": "uri", "value": "http://x/a"}'
+ROW = f'{{"s": {TERM}, "p": {TERM}, "o": {TERM}}}'
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (b"nonsense\r\n\r\n", "nonsense .5 tries.$"),
+        (OK + b"X: " + b"x" * 100_000, "got more than 65536 bytes when reading header line"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "IncompleteRead|expected the results"),
+        (OK + b'\r\n{"head": {"vars": ["s", "p", "o"]}, "results": {"bindings": [5]}}', "expected the results of a"),
+        (
+            OK + f'\r\n{{"head": {{"vars": ["s", "p", "o"]}}, "results": {{"bindings": [{ROW}]}}}}'.encode(),
+            "sends the same rows for every OFFSET; give a query with a LIMIT",
+        ),
+    ],
+)
+def test_a_server_that_answers_nonsense_is_one_line(answering, answer, message):
+    with pytest.raises(DataError, match=message) as caught:
+        read(answering(answer))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["http://a b/", "http://a:port/", "http://[::/"])
+def test_a_wrong_url_is_one_line(url):
+    with pytest.raises(DataError, match=r"URL|port"):
+        read(f"sparql+{url}")

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from ...errors import DataError, DataWarning
 from ..attribute_table import AttributeTable
 from ..facts import Facts
+from ..names import is_utf8
 from ..type_sets import TypeSets
 from ..types_in_facts import rdf_types, role_types
 from .pairs_file import read_pairs
@@ -41,6 +42,9 @@ def annotated(
     if isinstance(labels, (str, os.PathLike)):
         labels = {key: texts[0] for key, texts in read_pairs(Path(labels), "label", language).items()}
     if labels is not None:
+        for name, text in labels.items():
+            if not isinstance(text, str) or not is_utf8(text):
+                raise DataError(f"the label of {name!r:.100} must be text that UTF-8 can encode, got {text!r:.100}")
         type_names = () if facts.types is None else facts.types.names
         if not any(name in names for name in labels for names in (facts.entities, facts.relations, type_names)):
             raise DataError(f"no label is of a name of the facts; the first name is {next(iter(labels), None)!r}")

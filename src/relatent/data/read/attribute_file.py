@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...errors import DataError, one_line
+from ...errors import DataError
 from ..attribute_table import AttributeTable
 from .columns import SUBJECT_AND_OBJECT_NAMES
 from .file_content import File
 from .file_formats import identify, naming_the_file
-from .pairs_file import ID_COLUMNS, RDF_FORMATS, json_of, separated_rows, text_of
+from .pairs_file import ID_COLUMNS, RDF_FORMATS, json_of, separated_rows
 
 ENTITY_COLUMNS = (*ID_COLUMNS, "name", *(subject for subject, _ in SUBJECT_AND_OBJECT_NAMES))
 TABLE_FORMATS = ("csv", "tsv", "parquet", "jsonl", "json")
@@ -37,7 +36,7 @@ def read_attribute_file(path: Path, language: str | None = None) -> AttributeTab
 
 def extra_columns(source: Any, roles: Mapping[str, str], where: str) -> AttributeTable:
     """The columns of facts that have no role, as attributes of the subjects."""
-    records = _records(source) if isinstance(source, File) else rows_of_frame(source)
+    records = _records(source) if isinstance(source, File) else rows_of_frame(source, where)
     if isinstance(records, Mapping):
         return AttributeTable({})
     return AttributeTable.of_rows(_values(records, where, roles["subject"], set(roles.values())))
@@ -45,15 +44,14 @@ def extra_columns(source: Any, roles: Mapping[str, str], where: str) -> Attribut
 
 def rows_of_table(source: Any, where: str) -> Iterator[tuple[str, str, str]]:
     """Entity, attribute and value of each cell of a table in memory."""
-    return _values(rows_of_frame(source), where)
+    return _values(rows_of_frame(source, where), where)
 
 
-def rows_of_frame(source: Any) -> Iterable[Mapping[str, Any]]:
+def rows_of_frame(source: Any, where: str) -> Iterable[Mapping[str, Any]]:
     """The rows of a pandas, polars or Arrow table."""
-    from .frames import arrow_table
+    from .frames import arrow_table, python_rows
 
-    rows: list[dict[str, Any]] = arrow_table(source).to_pylist()
-    return rows
+    return python_rows(arrow_table(source), where)
 
 
 def _values(
@@ -62,7 +60,7 @@ def _values(
     """Entity, attribute and value of each row; the entity is in the named column, or in one with a common name."""
     seen: set[tuple[str, str, str]] = set()
     for number, record in enumerate(records, 1):
-        if not isinstance(record, Mapping):
+        if not isinstance(record, Mapping) or not record:
             raise DataError(f"{where}: row {number} must be an object with an entity and its attributes")
         column = entity_column or _entity_column(list(record))
         entity = record.get(column)
@@ -88,33 +86,30 @@ def _records(file: File) -> Iterable[Mapping[str, Any]] | Mapping[str, Any]:
     if file.format == "parquet":
         import pyarrow.parquet as pq
 
+        from .frames import python_rows
+
         with file.open() as stream:
-            rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(bytes(stream.read()))).to_pylist()
-        return rows
+            return python_rows(pq.read_table(io.BytesIO(bytes(stream.read()))), str(file.path))
     if file.format == "jsonl":
         from .json_rows import json_lines
 
         return json_lines(file)
-    text = text_of(file)
     if file.format == "json":
-        document = json_of(file.path, text)
+        document = json_of(file)
         is_by_entity = isinstance(document, dict) and all(isinstance(one, dict) for one in document.values())
         if not is_by_entity and not isinstance(document, list):
             raise DataError(f"{file.path}: expected attributes by entity, or a list of rows")
         return document  # type: ignore[no-any-return]
-    return _delimited(file, text)
+    return _delimited(file)
 
 
-def _delimited(file: File, text: str) -> Iterator[Mapping[str, Any]]:
-    first, rows = text.partition("\n")[0], separated_rows(text)
-    try:
-        header = [name.strip() for name in next(rows, [])]
-        if len(header) < 2 or len(set(header)) < len(header):
-            raise DataError(f"{file.path}: expected a header with different names of columns, got {first[:100]!r}")
-        for row in rows:
-            if len(row) not in (0, len(header)):
-                raise DataError(f"{file.path}:{rows.line_num}: expected {len(header)} columns, got {len(row)}")
-            if row:
-                yield dict(zip(header, row, strict=True))
-    except csv.Error as problem:
-        raise DataError(f"{file.path}:{rows.line_num}: {one_line(problem)}") from None
+def _delimited(file: File) -> Iterator[Mapping[str, Any]]:
+    rows = separated_rows(file)
+    header = [name.strip() for name in next(rows, (0, []))[1]]
+    if len(header) < 2 or len(set(header)) < len(header):
+        shown = ",".join(header)[:100]
+        raise DataError(f"{file.path}: expected a header with different names of columns, got {shown!r}")
+    for line, row in rows:
+        if len(row) != len(header):
+            raise DataError(f"{file.path}:{line}: expected {len(header)} columns, got {len(row)}")
+        yield dict(zip(header, row, strict=True))

@@ -14,7 +14,10 @@ Sample: TypeAlias = Sequence[Sequence[str]]  # the first values of each column
 
 MIN_ROWS = 3  # below a first row, to judge whether it is a header
 MIN_ROWS_FOR_DISTINCT = 20  # to judge a column by how few of its values repeat
-_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
+_ID_SIGN = re.compile(r"[\d/:#]")  # in ids and IRIs, hardly ever in names of columns
+NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
+_NUMBER = re.compile(rf"\s*{NUMBER}\s*")
+ANY_NUMBER = re.compile(rf"\s*({NUMBER}|[-+]?nan|[-+]?inf)\s*", re.IGNORECASE)
 
 
 def is_numeric(values: Sequence[str]) -> bool:
@@ -65,6 +68,15 @@ def may_be_header(first_row: Sequence[str], sample: Sample) -> bool:
     if n_rows < MIN_ROWS or any(map(_NUMBER.fullmatch, first_row)) or occurs_again(first_row, sample):
         return False
     return len(set(sample[1])) < n_rows if len(sample) > 2 else len({*sample[0], *sample[1]}) < 2 * n_rows
+
+
+def is_like_codes(row: Sequence[str], sample: Sample) -> bool:
+    """Whether a row has the form of the rows below it: ids or IRIs, or codes of the same lengths."""
+    if any(
+        _ID_SIGN.search(value) and any(map(_ID_SIGN.search, below)) for value, below in zip(row, sample, strict=True)
+    ):
+        return True
+    return all({len(row[end])} == set(map(len, sample[end])) for end in (0, -1))
 
 
 def occurs_again(first_row: Sequence[str], sample: Sample) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ...errors import DataError
-from .column_evidence import Sample, has_few_values, is_numeric, odd_relations, weighted_edges_evidence
+from .column_evidence import ANY_NUMBER, Sample, has_few_values, is_numeric, odd_relations, weighted_edges_evidence
 
 Columns: TypeAlias = Mapping[str, "str | int"]  # role → name or position of the column
 
@@ -235,6 +235,15 @@ def _may_be_weights(name: str, values: Sequence[str]) -> bool:
     return is_numeric(values) or name.strip().lower() in WEIGHT_NAMES | COUNT_NAMES
 
 
+def no_weights(names: Sequence[str], values: Sequence[str], where: str) -> DataError:
+    """The error for four columns of which the last does not hold numbers; `names`: the names or the first row."""
+    others = [_short(value) for value in values if not ANY_NUMBER.fullmatch(value)][:2]
+    held = f"{', '.join(others)}, not numbers" if others else "no values"
+    return DataError(
+        f"{where}: the fourth column is no weight: it holds {held}; columns=(0, 1, 2) leaves it out; {_listed(names)}"
+    )
+
+
 def _name_evidence(names: Sequence[str], sample: Sample) -> str | None:
     """Why the third of three columns is a weight, by its name."""
     is_weight = bool(names) and len(names[2]) > 1 and _normal(names[2]) in EDGE_WEIGHT_NAMES | COUNT_NAMES
@@ -251,6 +260,8 @@ def table_roles(
     found = recognised_roles(names) or possible_roles(names, sample, edge_relation)
     if found is None and (len(names) in (2, 3) or (len(names) == 4 and _may_be_weights(names[3], sample[3]))):
         found = roles_by_position(names, len(names), sample, edge_relation)
+    if found is None and len(names) == 4:
+        raise no_weights(names, sample[3], where)
     if found is None:
         raise DataError(
             f"{where}: expected 3 columns, or 4 with a weight, or 2 of an edge list, got {len(names)}; choose with "

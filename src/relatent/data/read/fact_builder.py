@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...arrays import Ids, Mask, Vector
 from ...errors import DataError
 from ..array_checks import TwoWeightsError
 from ..facts import Facts
-from .columns import ColumnRoles, count_fault, weight_fault
+from .checked_rows import CheckedRows
+from .columns import ColumnRoles
 from .reading import Reading
 from .string_table import Spans, StringTable
 
@@ -73,29 +73,12 @@ def facts_from_blocks(
     `empty_message` is the error if there are no facts; None allows that. `locate` names the place of a row in the
     source, for messages.
     """
-    builder, n_rows, n_nodes = FactBuilder(), 0, 0
+    builder, rows = FactBuilder(), CheckedRows(roles, reading, locate)
     for columns in blocks:
-        for role, column in zip(roles.names, columns, strict=True):
-            if column.null_count:
-                raise DataError(f"{locate(n_rows + pc.index(column.is_null(), True).as_py())}: missing {role}")
-        names = [_stripped(Spans.of(column), reading) for column in columns[: roles.n_names]]
-        values = columns[roles.n_names].to_numpy() if len(columns) > roles.n_names else None
-        if roles.may_be_nodes:
-            kept = ~np.all([spans.starts == spans.stops for spans in names], axis=0)
-            names, values = [spans.where(kept) for spans in names], None if values is None else values[kept]
-            n_nodes += int((~kept).sum())
-        for role, spans in zip(roles.names, names, strict=False):
-            row = spans.first_empty()
-            if row is not None:
-                raise DataError(f"{locate(builder.n_facts + n_nodes + row)}: empty {role}")
-        if values is not None:
-            _check_values(values, roles.is_count, builder.n_facts + n_nodes, locate)
+        names, values = rows.kept(columns)
         if roles.edge_relation is not None:
             names.insert(1, Spans.repeated(roles.edge_relation, len(names[0].starts)))
         builder.add(names, values)
-        n_rows += len(columns[0])
-    if n_nodes:
-        reading.notes.append(f"left out {n_nodes:,} rows that are nodes, not relationships")
     if not builder.n_facts and empty_message is not None:
         raise DataError(empty_message)
     try:
@@ -103,25 +86,6 @@ def facts_from_blocks(
     except TwoWeightsError as problem:
         weight, earlier_weight = problem.weights
         raise DataError(
-            f"{locate(problem.row)}: gives weight {weight} to a fact that has weight {earlier_weight} at "
-            f"{locate(problem.earlier)}; keep one of them"
+            f"{rows.place(problem.row)}: gives weight {weight} to a fact that has weight {earlier_weight} at "
+            f"{rows.place(problem.earlier)}; keep one of them"
         ) from None
-
-
-def _stripped(names: Spans, reading: Reading) -> Spans:
-    """The names without blanks around them, which are counted."""
-    if not reading.strip:
-        return names
-    stripped, count = names.stripped()
-    reading.n_stripped += count
-    return stripped
-
-
-def _check_values(values: Vector, is_count: bool, n_before: int, locate: Callable[[int], str]) -> None:
-    """Raise at the first weight or count that is not allowed."""
-    wrong = ~(np.isfinite(values) & (values >= int(is_count)))
-    if is_count:
-        wrong |= values != np.round(values)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise DataError(f"{locate(n_before + row)}: {(count_fault if is_count else weight_fault)(values[row])}")

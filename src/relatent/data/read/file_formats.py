@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from urllib.parse import quote
 
 import pyarrow as pa
 
@@ -139,7 +140,7 @@ def read_file(file: File, reading: Reading, part: FilePart = WHOLE_FILE) -> Fact
         if file.format in ("sqlite", "duckdb"):
             from .sql import read_sql
 
-            return read_sql(f"{file.format}:///{file.path}", None, reading)
+            return read_sql(f"{file.format}:///{quote(str(file.path))}", None, reading)  # a name is no query
         from .rdf import read_rdf
 
         return read_rdf(file, reading)

@@ -17,6 +17,7 @@ from .reading import N_SAMPLE_ROWS, N_SHOWN_ROWS, Reading
 
 ROWS_PER_BATCH = 1 << 18
 MAX_SAMPLE_VALUES = 100_000
+MAX_SAMPLE_CHARACTERS = 1000  # of a value
 
 
 def read_frame(source: Any, reading: Reading) -> Facts:
@@ -42,7 +43,7 @@ def decide_roles(schema: pa.Schema, sample: pa.Table, reading: Reading, where: s
 
 def _as_text(column: pa.ChunkedArray) -> list[str]:
     try:
-        return ["" if value is None else str(value) for value in column.to_pylist()]
+        return ["" if value is None else str(value)[:MAX_SAMPLE_CHARACTERS] for value in column.to_pylist()]
     except (ValueError, ArithmeticError):  # not UTF-8, or a date beyond Python's; an error follows if it has a role
         return [""] * len(column)
 
@@ -63,6 +64,15 @@ def arrow_table(source: Any) -> pa.Table:
         f"cannot read facts from {type(source).__name__!r}; pass a path, a pandas, polars or Arrow table, a list of "
         "(subject, relation, object), a networkx or rdflib graph, or a SciPy matrix"
     )
+
+
+def python_rows(table: pa.Table | pa.RecordBatch, where: str) -> list[dict[str, Any]]:
+    """The rows of an Arrow table as Python values."""
+    try:
+        rows: list[dict[str, Any]] = table.to_pylist()
+        return rows
+    except (ValueError, ArithmeticError) as problem:  # not UTF-8, or a date beyond Python's
+        raise DataError(f"{where}: cannot be read: {one_line(problem)}") from None
 
 
 def report_batches(

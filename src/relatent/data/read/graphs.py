@@ -12,7 +12,7 @@ from .file_content import File
 from .rdf_literals import Literals
 from .reading import Reading
 from .rows import facts_from_rows
-from .stream_guards import BoundedRuns
+from .stream_guards import BoundedRuns, BoundedXml
 
 WEIGHT_ATTRIBUTE = "weight"
 
@@ -25,7 +25,8 @@ def read_graph_file(file: File, reading: Reading) -> Facts:
         raise DataError(f"{file.path}: {file.format} files need networkx: pip install 'relatent[graphs]'") from None
     try:
         with file.open() as stream:
-            bounded = BoundedRuns(stream, str(file.path), b"\n" if file.format == "gml" else b"<")
+            where = str(file.path)
+            bounded = BoundedRuns(stream, where, b"\n") if file.format == "gml" else BoundedXml(stream, where)
             graph = getattr(networkx, f"read_{file.format}")(bounded)
     except (DataError, MemoryError, OSError):
         raise

@@ -12,6 +12,7 @@ from .delimited import with_encoding
 from .file_content import File
 from .reading import Reading
 from .rows import facts_from_rows
+from .stream_guards import BoundedRuns
 from .text_rows import TextFaultError, text_lines
 
 LISTS_OF_ROWS = ("links", "edges", "triples", "facts", "data", "results")  # keys of a document, as networkx writes
@@ -40,14 +41,18 @@ def json_lines(file: File) -> Iterator[Any]:
                     raise DataError(f"{file.path}:{number}: more than {MAX_BLANK_LINES:,} lines in a row are blank")
         except TextFaultError as problem:
             raise DataError(f"{file.path}:{problem.line}: {problem}") from None
-        except (json.JSONDecodeError, RecursionError) as problem:
+        except DataError:  # is a ValueError, too
+            raise
+        except (ValueError, RecursionError) as problem:
             raise _invalid(f"{file.path}:{number}", problem) from None
 
 
 def _document(file: File) -> list[Any]:
     with file.open() as stream:
         try:
-            found = json.loads(bytes(stream.read()))
+            found = json.loads(BoundedRuns(stream, str(file.path), b",").read_all())
+        except DataError:  # is a ValueError, too
+            raise
         except (ValueError, RecursionError) as problem:
             raise _invalid(str(file.path), problem) from None
     if isinstance(found, dict):

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from ...errors import DataError, one_line
 from ...json_values import parse_json
+from ..names import is_utf8
 from ..types_in_facts import rdf_types
 from .file_content import File
 from .file_formats import identify, naming_the_file, read_file
+from .json_rows import MAX_BLANK_LINES
 from .reading import Reading
+from .stream_guards import BoundedRuns
+from .text_rows import TextFaultError, text_lines
 
 ID_COLUMNS = ("id", "entity", "node", "iri", "uri", "key")
 RDF_FORMATS = ("ntriples", "nquads", "turtle", "trig", "n3", "rdfxml", "jsonld")
@@ -31,51 +37,61 @@ def read_pairs(path: Path, what: str, language: str | None = None) -> dict[str, 
         if not found:
             raise DataError(f"{path}: contains no {what}s")
         return found
-    with naming_the_file(file):
-        text = text_of(file)
-    if file.format == "json":
-        pairs = _json_pairs(path, text, what)
-    elif file.format in ("csv", "tsv"):
-        pairs = _rows(path, text, what)
-    else:
+    if file.format not in ("csv", "tsv", "json"):
         raise DataError(f"{path}: a file of {what}s must be CSV, TSV, JSON or RDF, got {file.format}")
     found = {}
-    for key, value in pairs:
-        if value:
-            found.setdefault(key, []).append(value)
+    with naming_the_file(file):
+        for key, value in _json_pairs(file, what) if file.format == "json" else _rows(file, what):
+            if value:
+                found.setdefault(key, []).append(value)
     if not found:
         raise DataError(f"{path}: contains no {what}s")
     return found
 
 
-def text_of(file: File) -> str:
-    """The text of a small file."""
-    with file.open() as stream:
-        content = bytes(stream.read())
+def json_of(file: File) -> Any:
+    """The JSON document that a file is."""
     try:
-        return content.decode()
+        with file.open() as stream:
+            return parse_json(BoundedRuns(stream, str(file.path), b",").read_all())
+    except DataError:  # is a ValueError, too
+        raise
     except UnicodeDecodeError:
         raise DataError(f"{file.path}: is not UTF-8; convert it") from None
-
-
-def json_of(path: Path, text: str) -> Any:
-    """The JSON document that a text is."""
-    try:
-        return parse_json(text)
     except (ValueError, RecursionError) as problem:
-        raise DataError(f"{path}: is not JSON: {one_line(problem)}") from None
+        raise DataError(f"{file.path}: is not JSON: {one_line(problem)}") from None
 
 
-def separated_rows(text: str) -> Any:
-    """A reader of the rows of CSV or TSV text; the first line shows the separator."""
-    first = text.partition("\n")[0]
-    separator = next((character for character in "\t,;" if character in first), ",")
-    return csv.reader(
-        io.StringIO(text),
-        delimiter=separator,
-        quoting=csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL,
-        strict=True,
-    )
+def separated_rows(file: File) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV or TSV file that are not empty, each with its line; the first line shows the separator."""
+    with file.open() as stream:
+        lines = _lines(file, stream)
+        first = next(lines, "")
+        separator = next((character for character in "\t,;" if character in first), ",")
+        rows = csv.reader(
+            chain([first], lines),
+            delimiter=separator,
+            quoting=csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL,
+            strict=True,
+        )
+        try:
+            yield from ((rows.line_num, row) for row in rows if row)
+        except csv.Error as problem:
+            raise DataError(f"{file.path}:{rows.line_num}: {one_line(problem)}") from None
+
+
+def _lines(file: File, stream: pa.NativeFile) -> Iterator[str]:
+    """The lines of a file in UTF-8, none of which is endless."""
+    n_blank = 0
+    try:
+        for number, line in enumerate(text_lines(stream), 1):
+            n_blank = 0 if line.strip() else n_blank + 1
+            if n_blank > MAX_BLANK_LINES or not is_utf8(line):
+                problem = f"more than {MAX_BLANK_LINES:,} lines in a row are blank" if n_blank else "is not UTF-8"
+                raise DataError(f"{file.path}:{number}: {problem}; convert it")
+            yield line
+    except TextFaultError as fault:
+        raise DataError(f"{file.path}:{fault.line}: {fault}") from None
 
 
 def _rdf_pairs(file: File, what: str, language: str | None) -> dict[str, list[str]]:
@@ -91,37 +107,31 @@ def _rdf_pairs(file: File, what: str, language: str | None) -> dict[str, list[st
     return found
 
 
-def _json_pairs(path: Path, text: str, what: str) -> Iterator[tuple[str, str]]:
-    document = json_of(path, text)
+def _json_pairs(file: File, what: str) -> Iterator[tuple[str, str]]:
+    path, document = file.path, json_of(file)
     if not isinstance(document, dict):
         raise DataError(f"{path}: expected a JSON object of {what}s by id, got {type(document).__name__}")
     for key, given in document.items():
         value: Any = given.get(what) if isinstance(given, dict) else given
         for one in value if isinstance(value, list) else [value]:
             if one is not None and not isinstance(one, str):
-                raise DataError(f"{path}: the {what} of {key!r} must be text, got {one!r}")
+                raise DataError(f"{path}: the {what} of {key!r} must be text, got {one!r:.100}")
             yield key, one or ""
 
 
-def _rows(path: Path, text: str, what: str) -> Iterator[tuple[str, str]]:
-    rows = separated_rows(text)
+def _rows(file: File, what: str) -> Iterator[tuple[str, str]]:
     columns: tuple[int, int] | None = None
-    try:
-        for row in rows:
-            if not row:
+    for line, row in separated_rows(file):
+        if columns is None:
+            columns = _columns(row, what)
+            if columns != (0, 1) or row[0].strip().lower() in ID_COLUMNS:
                 continue
-            if columns is None:
-                columns = _columns(row, what)
-                if columns != (0, 1) or row[0].strip().lower() in ID_COLUMNS:
-                    continue
-            if len(row) <= max(columns) or (columns == (0, 1) and len(row) != 2):
-                raise DataError(
-                    f"{path}:{rows.line_num}: expected two columns, id and {what}, got {len(row)}; more columns need a "
-                    f"header with the names {ID_COLUMNS[0]} and {what}"
-                )
-            yield row[columns[0]].strip(), row[columns[1]].strip()
-    except csv.Error as problem:
-        raise DataError(f"{path}:{rows.line_num}: {one_line(problem)}") from None
+        if len(row) <= max(columns) or (columns == (0, 1) and len(row) != 2):
+            raise DataError(
+                f"{file.path}:{line}: expected two columns, id and {what}, got {len(row)}; more columns need a "
+                f"header with the names {ID_COLUMNS[0]} and {what}"
+            )
+        yield row[columns[0]].strip(), row[columns[1]].strip()
 
 
 def _columns(header: Sequence[str], what: str) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from ..shard import move_to_owners
 from .delimited import UTF16_MARKS
 from .file_content import File, FilePart, byte_order_mark_length, line_range
 from .file_formats import identify, naming_the_file, read_file
+from .first_row import without_header
 from .ntriples import NotPlainError, scan
 from .rdf import FORMAT_NAMES, check_options, note_literals
 from .reading import Reading
@@ -40,14 +41,19 @@ def read_together(
         facts = _read_part(file, reading, part, workers)
     if facts is None:
         facts = _read_by_first(file, reading, workers)
-    reading.n_stripped = workers.sum_int(reading.n_stripped)
+    for count in ("n_stripped", "n_skipped", "n_without_names"):
+        setattr(reading, count, workers.sum_int(getattr(reading, count)))
     entities, relations = (_merged_names(names, workers) for names in (facts.entities, facts.relations))
     facts = facts.over(entities, relations)
     if not workers.any(len(facts) > 0):
         raise DataError(f"{file.path}: contains no facts")
     with workers.raise_together():
         workers.entity_range(len(entities))  # raises if there are more workers than entities, before anything is sent
-    return move_to_owners(facts, workers)
+    facts = move_to_owners(facts, workers)
+    if reading.first_row is None:  # all workers see the same first rows
+        return facts
+    kept = without_header(facts, reading.first_row, reading, workers)
+    return facts if kept is facts else move_to_owners(kept, workers)
 
 
 def _can_be_cut(file: File, reading: Reading, part: FilePart) -> bool:

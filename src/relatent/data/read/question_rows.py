@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 from pyarrow import parquet as arrow_parquet
 
 from ...errors import DataError
+from ..names import is_utf8
 from .columns import RELATION_NAMES, SUBJECT_AND_OBJECT_NAMES
 from .file_content import File
 from .file_formats import identify, naming_the_file
+from .frames import python_rows
 from .json_rows import json_lines
 from .text_rows import TextFaultError, split_rows, text_lines
 
@@ -94,7 +96,8 @@ def _rows(file: File, given: QuestionColumns) -> Iterator[Row]:
         if places is None:
             raise DataError(f"{file.path}: row {number}: {_expected(row)}")
         values = list(row.values())
-        yield _row([None if place is None else values[place] for place in places], given.relation)
+        where = f"{file.path}: row {number}"
+        yield _row([None if place is None else values[place] for place in places], given.relation, where)
 
 
 def _parquet(file: File) -> Iterator[dict[str, Any]]:
@@ -102,7 +105,7 @@ def _parquet(file: File) -> Iterator[dict[str, Any]]:
         raise DataError(f"{file.path}: a compressed Parquet file cannot be read in blocks; decompress it")
     with arrow_parquet.ParquetFile(file.path) as opened:
         for batch in opened.iter_batches(ROWS_PER_BLOCK):
-            yield from batch.to_pylist()
+            yield from python_rows(batch, str(file.path))
 
 
 def _text(file: File, given: QuestionColumns) -> Iterator[Row]:
@@ -126,7 +129,8 @@ def _text(file: File, given: QuestionColumns) -> Iterator[Row]:
                     raise DataError(
                         f"{file.path}:{row.first_line}: has {len(row.fields)} fields, the first row {len(first.fields)}"
                     )
-                yield _row([None if place is None else row.fields[place] for place in places], given.relation)
+                where = f"{file.path}:{row.first_line}"
+                yield _row([None if place is None else row.fields[place] for place in places], given.relation, where)
         except TextFaultError as problem:
             raise DataError(f"{file.path}:{problem.line}: {problem}") from None
 
@@ -142,8 +146,11 @@ def _places(names: Sequence[str]) -> tuple[int | None, int | None, int | None] |
     return None
 
 
-def _row(values: Iterable[Any], relation_of_all: str | None) -> Row:
+def _row(values: Iterable[Any], relation_of_all: str | None, where: str) -> Row:
     subject, relation, object_ = (None if value is None else str(value).strip() or None for value in values)
+    for name in (subject, relation, object_):
+        if name is not None and not is_utf8(name):
+            raise DataError(f"{where}: {name!r:.100} is not UTF-8")
     return subject, relation or relation_of_all, object_
 
 

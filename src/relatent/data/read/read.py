@@ -14,8 +14,17 @@ from ...errors import DataError, DataWarning
 from ...progress import Progress, reporting
 from ..facts import Facts
 from ..facts_union import union
-from .annotations import INFER, NONE, AttributesSource, LabelsSource, TypesSource, annotated
+from .annotations import (
+    INFER,
+    NONE,
+    AttributesSource,
+    LabelsSource,
+    TypesSource,
+    annotated,
+    warn_of_entities_without_facts,
+)
 from .file_formats import STDIN, identify, read_file
+from .missing_markers import note_missing_markers
 from .reading import Reading
 
 
@@ -34,14 +43,15 @@ def read(
     labels: LabelsSource | None = None,
     language: str | None = None,
     attributes: AttributesSource = None,
+    skip_bad_rows: bool = False,
     progress: bool | Progress | None = None,
     workers: Workers | None = None,
 ) -> Facts:
     """Facts from a file, a database, a table, a graph or a list.
 
-    Names are taken literally, but blanks around them are removed: there is no missing-value marker, and quotes in TSV
-    files are part of the name. Ids of entities and relations follow the sorted names. RDF triples whose object is a
-    literal are left out unless they are labels or attributes.
+    Names are taken literally, but blanks around them are removed: there is no missing-value marker (names such as NA
+    and null are counted in a warning), and quotes in TSV files are part of the name. Ids of entities and relations
+    follow the sorted names. RDF triples whose object is a literal are left out unless they are labels or attributes.
     A `DataWarning` says what was left out, and what was decided that the caller may want to
     change; `relatent info FILE` shows how a file is understood.
 
@@ -62,10 +72,11 @@ def read(
         order, and other columns are ignored; without common names there must be three columns, or four with weights,
         or two. A column named count, counts, times or frequency says how often a fact was seen (`Facts.times`).
     header : bool, optional
-        Whether the first row of a TSV or CSV file holds column names; by default it does if the names are common ones.
+        Whether the first row of a TSV or CSV file holds column names; by default it does if the names are common ones,
+        if a column below it holds only numbers, or if it is the only row whose values occur in no other row.
     sep : str, optional
-        The character that separates the fields of a text file; by default a tab in TSV and a comma in CSV files, or,
-        if there is none, the one of `; | , tab` that every row has.
+        The character that separates the fields of a text file; by default a tab in TSV and a comma in CSV files, or
+        the one of `; | , tab` that gives more rows the same number of fields.
     relation : str, optional
         The relation of an edge list, which has no column for it; by default the name of the file.
     encoding : str, optional
@@ -91,6 +102,9 @@ def read(
         have no role, both attributes of the subject; a table or file with a column of entities and one column per
         attribute (CSV, TSV, Parquet, JSON lines), RDF, or {entity: {attribute: value}}. Numbers and dates become
         quantile bins, texts become words. A value that is not there is unobserved.
+    skip_bad_rows : bool
+        Skip rows with too few or too many fields, without a name, or with a wrong weight, in place of an error, and
+        say how many there are. Rows without any name, such as blank lines, are left out in any case.
     progress : bool or function (done, total, note), optional
         True shows a progress bar on standard error. A function is called after each block with the bytes read of the
         file as stored on disk (for a table: the rows), their total, and a note with the number of facts.
@@ -108,10 +122,33 @@ def read(
     workers = workers or ALONE
     options: dict[str, Any] = {"columns": columns, "header": header, "sep": sep, "relation": relation}
     options |= {"encoding": encoding, "strip": strip, "language": language, "attributes": attributes is True}
+    options["skip_bad_rows"] = skip_bad_rows
+    facts = read_plain(source, options, format=format, sql=sql, progress=progress, workers=workers)[0]
+    if workers.size > 1 and types in (None, INFER):  # each worker has a part of the facts only
+        types = NONE
+    facts = annotated(facts, types, labels, language, attributes)
+    if attributes is True:
+        warn_of_entities_without_facts(facts)
+    return facts
+
+
+def read_plain(
+    source: Any,
+    options: Mapping[str, Any],
+    *,
+    format: str | None = None,
+    sql: str | None = None,
+    progress: bool | Progress | None = None,
+    workers: Workers = ALONE,
+) -> tuple[Facts, Reading]:
+    """The facts without further types and labels, and how the source, or the first of several files, was understood.
+
+    `options`: arguments of `Reading.of`.
+    """
     files = _files(source, format)
     if len(files) > 1 and workers.size == 1:
-        parts = [read(file, **options, format=format, progress=progress) for file in files]
-        return annotated(union(parts), types, labels, language, attributes)
+        parts = [read_plain(file, options, format=format, progress=progress) for file in files]
+        return union([facts for facts, _ in parts]), parts[0][1]
     title = f"reading {name_of(files[0])}" if files else "reading the table"
     is_file = bool(files) and not _is_url(files[0])
     with reporting(progress if workers.rank == 0 else None, title, in_bytes=is_file) as report:
@@ -122,12 +159,11 @@ def read(
             facts = read_together(files if sql is None else (), source, reading, workers, format)
         else:
             facts = read_one(files[0] if files else source, reading, format, sql)
+        note_missing_markers(facts, reading, workers)
     if workers.rank == 0:
         for note in reading.all_notes(name_of(files[0]) if files else "table"):
-            warnings.warn(note, DataWarning, stacklevel=2)
-    if workers.size > 1 and types in (None, INFER):  # each worker has a part of the facts only
-        types = NONE
-    return annotated(facts, types, labels, language, attributes)
+            warnings.warn(note, DataWarning, stacklevel=3)
+    return facts, reading
 
 
 def read_one(source: Any, reading: Reading, format_: str | None = None, sql: str | None = None) -> Facts:

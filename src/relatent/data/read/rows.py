@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from numbers import Integral, Real
 from typing import Any
@@ -11,11 +11,13 @@ import pyarrow as pa
 
 from ...errors import DataError
 from ..facts import Facts
+from ..names import is_utf8
 from .columns import EDGE_RELATION, ColumnRoles, as_edges, chosen_roles, roles_by_position, table_roles
 from .fact_builder import facts_from_blocks
-from .reading import N_SAMPLE_ROWS, N_SHOWN_ROWS, Reading
+from .reading import N_SAMPLE_ROWS, N_SHOWN_ROWS, SKIPPING, Reading
 
 ROWS_PER_BATCH = 1 << 14
+WRONG: Any = ()  # no name and no number: in place of the values of a row that is skipped
 
 
 def facts_from_rows(
@@ -48,8 +50,8 @@ def _roles(first: Sequence[Any], names: Sequence[str] | None, reading: Reading, 
     if isinstance(first[0], Mapping):
         table = [[row.get(name) for name in names or ()] for row in first if isinstance(row, Mapping)]
     else:
-        table = [list(row) for row in first if _width(row, where) == width]
-    texts = [["" if value is None else str(value) for value in row] for row in table]
+        table = [list(row) for row in first if isinstance(row, Sequence) and len(row) == width]
+    texts = [[_shown(value) for value in row] for row in table]
     sample = [list(column) for column in zip(*texts, strict=True)]
     edge_relation = reading.relation or EDGE_RELATION
     if names is not None:
@@ -65,6 +67,14 @@ def _roles(first: Sequence[Any], names: Sequence[str] | None, reading: Reading, 
         )
     reading.set_roles(roles, names or (), texts[:N_SHOWN_ROWS])
     return roles
+
+
+def _shown(value: Any) -> str:
+    """A value as text, to find out what its column holds."""
+    try:
+        return "" if value is None else str(value)
+    except ValueError:  # a number of very many digits
+        return ""
 
 
 def _width(row: Any, where: str) -> int:
@@ -86,9 +96,9 @@ def _blocks(
     done, remaining = 0, iter(rows)
     while block := list(islice(remaining, ROWS_PER_BATCH)):
         places = [f"{where}: row {done + number}" for number in range(1, len(block) + 1)]
-        columns = _columns(block, roles, keys, width, places)
+        columns = _columns(block, roles, keys, width, places, reading.skip_bad_rows)
         yield [
-            (_names if number < roles.n_names else _numbers)(column, role, places)
+            (_names if number < roles.n_names else _numbers)(column, role, places, reading.skip_bad_rows)
             for number, (role, column) in enumerate(zip(roles.names, columns, strict=True))
         ]
         done += len(block)
@@ -96,7 +106,7 @@ def _blocks(
 
 
 def _columns(
-    block: list[Any], roles: ColumnRoles, keys: Sequence[str] | None, width: int, places: list[str]
+    block: list[Any], roles: ColumnRoles, keys: Sequence[str] | None, width: int, places: list[str], skip: bool
 ) -> list[Sequence[Any]]:
     """The columns with roles of a block of rows."""
     kinds = set(map(type, block))
@@ -104,7 +114,11 @@ def _columns(
         return [[row.get(key) for row in block] for key in keys]
     if keys is None and kinds <= {tuple, list} and set(map(len, block)) == {width}:
         return [[row[position] for row in block] for position in roles.positions]
-    picked = [_picked(row, roles, keys, width, place) for row, place in zip(block, places, strict=True)]
+    nothing = [WRONG] * len(roles.positions)
+    picked = [
+        _value_or(nothing, skip, _picked, row, roles, keys, width, place)
+        for row, place in zip(block, places, strict=True)
+    ]
     return list(zip(*picked, strict=True))
 
 
@@ -112,45 +126,59 @@ def _picked(row: Any, roles: ColumnRoles, keys: Sequence[str] | None, width: int
     """The values with roles of one row."""
     if keys is not None:
         if not isinstance(row, Mapping):
-            raise DataError(f"{where}: expected a dict, as in row 1, got {row!r:.100}")
+            raise DataError(f"{where}: expected a dict, as in row 1, got {row!r:.100}; {SKIPPING}")
         return [row.get(key) for key in keys]
     if isinstance(row, (str, bytes, Mapping)) or not isinstance(row, Sequence) or len(row) != width:
-        raise DataError(f"{where}: expected {width} values, as in row 1, got {row!r:.100}")
+        raise DataError(f"{where}: expected {width} values, as in row 1, got {row!r:.100}; {SKIPPING}")
     return [row[position] for position in roles.positions]
 
 
-def _names(values: Sequence[Any], role: str, places: list[str]) -> pa.Array:
+def _names(values: Sequence[Any], role: str, places: list[str], skip: bool) -> pa.Array:
     if set(map(type, values)) == {str}:
         try:
             return pa.array(values, pa.large_string())
         except UnicodeError:
             pass  # the loop below finds the row
-    return pa.array([_name(value, role, place) for value, place in zip(values, places, strict=True)], pa.large_string())
+    named = [_value_or(None, skip, _name, value, role, place) for value, place in zip(values, places, strict=True)]
+    return pa.array(named, pa.large_string())
 
 
-def _numbers(values: Sequence[Any], role: str, places: list[str]) -> pa.Array:
-    return pa.array([_number(value, role, place) for value, place in zip(values, places, strict=True)], pa.float64())
+def _numbers(values: Sequence[Any], role: str, places: list[str], skip: bool) -> pa.Array:
+    numbers = [_value_or(None, skip, _number, value, role, place) for value, place in zip(values, places, strict=True)]
+    return pa.array(numbers, pa.float64())
 
 
-def _name(value: Any, role: str, where: str) -> str:
+def _value_or(default: Any, skip: bool, convert: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function returns; the default if it raises a DataError and bad rows are skipped."""
+    try:
+        return convert(*arguments)
+    except DataError:
+        if not skip:
+            raise
+        return default
+
+
+def _name(value: Any, role: str, where: str) -> str | None:
     if isinstance(value, str):
-        if not value.isascii() and not _is_encodable(value):
-            raise DataError(f"{where}: {role} {value!r} has characters that UTF-8 cannot encode")
+        if not is_utf8(value):
+            raise DataError(f"{where}: {role} {value!r:.100} has characters that UTF-8 cannot encode")
         return value
-    if value is None or value != value:  # NaN
-        raise DataError(f"{where}: missing {role}")
+    if value is None or (isinstance(value, Real) and value != value):  # NaN
+        return None
     if isinstance(value, Integral) and not isinstance(value, bool):
-        return str(int(value))
-    raise DataError(f"{where}: the {role} must be a name or a whole number, got {value!r:.100}")
+        try:
+            return str(int(value))
+        except ValueError:
+            raise DataError(f"{where}: the {role} is a number of too many digits; write it as text") from None
+    raise DataError(f"{where}: the {role} must be a name or a whole number, got {value!r:.100}; {SKIPPING}")
 
 
-def _number(value: Any, role: str, where: str) -> float:
+def _number(value: Any, role: str, where: str) -> float | None:
     if value is None:
-        raise DataError(f"{where}: missing {role}")
+        return None
     if isinstance(value, Real) and not isinstance(value, bool):
-        return float(value)
-    raise DataError(f"{where}: the {role} must be a number, got {value!r:.100}")
-
-
-def _is_encodable(name: str) -> bool:
-    return name.encode(errors="ignore").decode() == name
+        try:
+            return float(value)
+        except OverflowError:
+            raise DataError(f"{where}: the {role} is too large for a number") from None
+    raise DataError(f"{where}: the {role} must be a number, got {value!r:.100}; {SKIPPING}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import time
@@ -75,10 +76,13 @@ class _QueryPages:
     def _rows(self, names: list[str], only: dict[str, Any] | None) -> Iterator[tuple[Any, ...]]:
         has_order = re.search(r"\border\s+by\b", self._query, re.I)
         order = "" if has_order else f" ORDER BY {' '.join(f'?{name}' for name in names)}"
-        offset = 0
+        offset, previous = 0, None
         while True:
             page = only or self._page(f"{self._query}{order} LIMIT {ROWS_PER_PAGE} OFFSET {offset}")
             bindings = page["results"]["bindings"]
+            if bindings and bindings == previous:
+                raise DataError(f"{self._endpoint}: sends the same rows for every OFFSET; give a query with a LIMIT")
+            previous = bindings
             for binding in bindings:
                 row = tuple(_value(binding.get(name), name) for name in names)
                 if _LITERAL in row:
@@ -94,7 +98,8 @@ class _QueryPages:
         text = _answer(self._endpoint, query)
         try:
             found = json.loads(text)
-            if isinstance(found["head"]["vars"], list) and isinstance(found["results"]["bindings"], list):
+            bindings = found["results"]["bindings"]
+            if isinstance(found["head"]["vars"], list) and all(isinstance(row, dict) for row in bindings):
                 return dict(found)
         except (ValueError, KeyError, TypeError, RecursionError):
             pass
@@ -122,11 +127,14 @@ def _value(term: Any, name: str) -> Any:
 
 def _answer(endpoint: str, query: str) -> bytes:
     """The answer of the server; tries again if it is busy or cannot be reached."""
-    request = urllib.request.Request(
-        endpoint,
-        data=urlencode({"query": query}).encode(),
-        headers={"Accept": "application/sparql-results+json", "User-Agent": f"relatent/{__version__}"},
-    )
+    try:
+        request = urllib.request.Request(
+            endpoint,
+            data=urlencode({"query": query}).encode(),
+            headers={"Accept": "application/sparql-results+json", "User-Agent": f"relatent/{__version__}"},
+        )
+    except ValueError as problem:
+        raise DataError(f"{endpoint}: {one_line(problem)}") from None
     wait = FIRST_WAIT_SECONDS
     for number in range(1, MAX_TRIES + 1):
         try:
@@ -144,7 +152,9 @@ def _answer(endpoint: str, query: str) -> bytes:
                 raise DataError(f"{endpoint}: {reason}") from None
             asked = problem.headers.get("Retry-After", "")
             wait = max(wait, float(asked)) if asked.isdecimal() else wait
-        except (OSError, ValueError) as problem:  # no connection, a timeout, or a wrong URL
+        except http.client.InvalidURL as problem:
+            raise DataError(f"{endpoint}: {one_line(problem)}") from None
+        except (OSError, ValueError, http.client.HTTPException) as problem:  # no connection, a timeout, or no HTTP
             reason = one_line(problem)
         if number < MAX_TRIES:
             time.sleep(min(wait, MAX_WAIT_SECONDS))

@@ -68,8 +68,10 @@ def _only_table(scheme: str, run: Any, where: str) -> str:
     if len(tables) == 1 == len(found_tables):
         return tables[0]
     what = "tables" if len(tables) == len(found_tables) else "tables and views"
-    tables += [f"{name} (view)" for name, is_view in found_tables if is_view]
-    found = ", ".join(map(repr, tables[:MAX_SHOWN_TABLES])) + (", …" if len(tables) > MAX_SHOWN_TABLES else "")
+    tables += [f"{name:.60} (view)" for name, is_view in found_tables if is_view]
+    found = ", ".join(f"{name!r:.80}" for name in tables[:MAX_SHOWN_TABLES]) + (
+        ", …" if len(tables) > MAX_SHOWN_TABLES else ""
+    )
     raise DataError(f"{where}: has {len(tables)} {what} ({found}); choose with ?table=NAME or sql=")
 
 

@@ -30,9 +30,13 @@ class BoundedRuns:
         last = block.rfind(self._mark)
         self._run = self._run + len(block) if last < 0 else len(block) - last
         if self._run > MAX_LINE_BYTES:
-            what = "a line" if self._mark == b"\n" else "the text between two tags"
+            what = {b"\n": "a line", b",": "the text between two commas"}.get(self._mark, "the text between two tags")
             raise DataError(f"{self._where}: {what} is longer than {MAX_LINE_BYTES >> 20} MB; no name may be")
         return block
+
+    def read_all(self) -> bytes:
+        """All bytes."""
+        return b"".join(iter(lambda: self.read(_BLOCK_BYTES), b""))
 
     def __iter__(self) -> Iterator[bytes]:
         """The lines."""
@@ -49,7 +53,7 @@ class BoundedRuns:
 class BoundedXml:
     """A stream of XML that raises where an entity expands to a long text ("billion laughs"), or where tags nest deeply.
 
-    The time of pyoxigraph is quadratic in the depth. The depth is estimated: comments count as if they were text.
+    The time of parsers is quadratic in the depth. The depth is estimated: comments count as if they were text.
     """
 
     def __init__(self, stream: pa.NativeFile, where: str):

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from ...errors import DataError
-from .column_evidence import Sample, header_evidence, occurs_again
-from .columns import ColumnRoles, as_edges, chosen_roles, possible_roles, recognised_roles, roles_by_position
+from .column_evidence import ANY_NUMBER, Sample, header_evidence, occurs_again
+from .columns import (
+    MAX_SHOWN_COLUMNS,
+    ColumnRoles,
+    as_edges,
+    chosen_roles,
+    no_weights,
+    possible_roles,
+    recognised_roles,
+    roles_by_position,
+)
 from .file_content import File
 from .reading import N_SAMPLE_ROWS, SEPARATOR_NAMES, Reading
 from .text_rows import TextFaultError, TextRow, split_rows
 
 SEPARATORS = {"tsv": "\t", "csv": ",", "edges": " "}
-OTHER_SEPARATORS = (";", "\t", ",", "|")  # detected if the usual one occurs nowhere
+OTHER_SEPARATORS = (";", "\t", ",", "|")  # taken if they give more rows the same number of fields
 COMMENT_MARKS = ("#", "%")
+MIN_SHARE_OF_WIDTH = 0.9  # of the first rows, which must have the same number of fields by an unusual separator
+MIN_SHARE_WITHOUT_USUAL = 0.5  # of the same, if the usual separator occurs nowhere
 
 
 class TextHead(NamedTuple):
@@ -73,10 +87,19 @@ def text_layout(head: TextHead, reading: Reading, file: File) -> TextLayout:
         "format": f"{SEPARATOR_NAMES.get(sep, repr(sep))}-separated text",
         "header": "the first row" if has_header else "none",
     }
+    reading.unusual_sep = None if sep == SEPARATORS[file.format] else sep
     reading.set_roles(roles, first if has_header else (), shown)
     sample = [[field.strip() for field in columns_below[position]] for position in roles.positions[: roles.n_names]]
     n_bytes = sum(map(len, head.lines[:n_before]))
     return TextLayout(sep, quoted, len(first), roles, first if has_header else None, n_before, n_bytes, sample)
+
+
+def first_fields(head: TextHead, reading: Reading, file: File) -> list[str]:
+    """The fields of the first row that is no comment."""
+    quoted = file.format == "csv"
+    n_comments = _n_comments(head, reading, file, quoted)
+    sep = reading.sep or _separator(head, reading, file, quoted, n_comments)
+    return next((row.fields for row in _rows_or_none(head, sep, quoted, n_comments)), [])
 
 
 def _n_comments(head: TextHead, reading: Reading, file: File, quoted: bool) -> int:
@@ -96,21 +119,44 @@ def _n_comments(head: TextHead, reading: Reading, file: File, quoted: bool) -> i
 
 
 def _separator(head: TextHead, reading: Reading, file: File, quoted: bool, n_comments: int) -> str:
-    """The usual separator of the format, or another one if that occurs nowhere and the other in every row."""
-    usual = SEPARATORS[file.format]
-    if any(len(row.fields) > 1 for row in _rows_or_none(head, usual, quoted, n_comments)):
+    """The usual separator of the format, or another one that gives more rows the same number of fields."""
+    usual, others = SEPARATORS[file.format], ("\t", ",", ";", "|") if file.format == "edges" else OTHER_SEPARATORS
+    widths = {sep: _common_width(_rows_or_none(head, sep, quoted, n_comments)) for sep in (usual, *others)}
+    other = max((sep for sep in others if sep != usual), key=lambda sep: widths[sep].share)
+    text = b"".join(head.lines[n_comments:N_SAMPLE_ROWS]).decode(errors="replace")
+    min_share = MIN_SHARE_OF_WIDTH if usual in text else MIN_SHARE_WITHOUT_USUAL
+    if widths[other].share < max(widths[usual].share, min_share):
         return usual
-    others = ("\t", ",", ";", "|") if file.format == "edges" else OTHER_SEPARATORS
-    for sep in others:
-        numbers = {len(row.fields) for row in _rows_or_none(head, sep, quoted, n_comments)}
-        if len(numbers) == 1 and max(numbers) > 1:
-            if file.format != "edges":
-                reading.notes.append(
-                    f"read as {SEPARATOR_NAMES[sep]}-separated, as there is no {SEPARATOR_NAMES[usual]}; sep={sep!r} "
-                    "says so"
-                )
-            return sep
-    return usual
+    if widths[other].share == widths[usual].share and not _is_in_names(text, usual, other, widths):
+        return usual
+    if file.format != "edges":
+        name = SEPARATOR_NAMES[usual]
+        reason = f"there is no {name}" if usual not in text else f"the {name}s are part of names"
+        reading.notes.append(f"read as {SEPARATOR_NAMES[other]}-separated, as {reason}; sep={other!r} says so")
+    return other
+
+
+class _Width(NamedTuple):
+    """The most common number of fields of rows, and how many rows have it; 0 if that is one field."""
+
+    n_fields: int
+    share: float
+
+
+def _common_width(rows: list[TextRow]) -> _Width:
+    numbers = Counter(len(row.fields) for row in rows)
+    n_fields, n_rows = max(numbers.items(), key=itemgetter(1), default=(1, 0))
+    return _Width(n_fields, n_rows / len(rows) if n_fields > 1 else 0.0)
+
+
+def _is_in_names(text: str, usual: str, other: str, widths: Mapping[str, _Width]) -> bool:
+    """Whether the usual separator is part of names, where another one gives as many rows the same number of fields.
+
+    It is if it gives pairs and the other facts, or if a blank follows it everywhere, as in "Doe, Ann", and the other
+    nowhere.
+    """
+    is_before_blanks = text.count(usual) == text.count(f"{usual} ") and f"{other} " not in text
+    return is_before_blanks or (widths[usual].n_fields == 2 and widths[other].n_fields in (3, 4))
 
 
 def _rows_or_none(head: TextHead, sep: str, quoted: bool, n_comments: int) -> list[TextRow]:
@@ -134,11 +180,11 @@ def _roles(
     named = None if reading.header is False else _roles_by_header(first, below, reading, edge_relation)
     has_header = named is not None if reading.header is None else reading.header
     is_open = reading.header is None and named is None and (reading.columns is None or by_position)
-    if is_open and len(first) in (2, 3, 4) and (evidence := header_evidence(first, below)):
+    if is_open and (evidence := header_evidence(first, below)):
         has_header = True
+        shown = ", ".join(map(repr, first[:MAX_SHOWN_COLUMNS]))
         reading.notes.append(
-            f"took the first row ({', '.join(map(repr, first))}) as column names, because {evidence}; header=False "
-            "reads it as a fact"
+            f"took the first row ({shown}) as column names, because {evidence}; header=False reads it as a fact"
         )
     if reading.columns is not None:
         has_header = has_header if by_position else True
@@ -147,6 +193,8 @@ def _roles(
     if named is None and len(first) not in (2, 3, 4):
         raise DataError(_wrong_number(first, where, sep))
     names, sample = (first, below) if has_header else ([], _with_first(first, below))
+    if named is None and len(first) == 4 and sample[3] and not any(map(ANY_NUMBER.fullmatch, sample[3])):
+        raise no_weights(first, sample[3], where)
     roles = named or roles_by_position(names, len(first), sample, edge_relation)
     return as_edges(roles, reading.relation, where), has_header
 

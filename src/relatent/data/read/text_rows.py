@@ -44,9 +44,9 @@ def text_lines(stream: pa.NativeFile) -> Iterator[str]:
             yield line.decode(errors="surrogateescape")
 
 
-def too_long() -> str:
-    """What is wrong with a line that does not end."""
-    return f"is longer than {MAX_LINE_BYTES >> 20} MB; no row may be"
+def too_long(what: str = "row") -> str:
+    """What is wrong with a line that does not end, or with a name."""
+    return f"is longer than {MAX_LINE_BYTES >> 20} MB; no {what} may be"
 
 
 def split_rows(lines: Iterable[str], sep: str, *, quoted: bool) -> Iterator[TextRow]:
