@@ -11,6 +11,7 @@ from relatent.model.entity_regression import can_fold
 from small_graphs import blocks, chain
 
 pytestmark = pytest.mark.filterwarnings("ignore::relatent.errors.RelatentWarning")
+DENSE = blocks(n_relations=20)
 
 
 def test_the_defaults_of_every_model_are_among_the_first():
@@ -22,13 +23,13 @@ def test_the_defaults_of_every_model_are_among_the_first():
     assert {candidate.settings.get("bias") for candidate in drawn} == {True, False, None}
 
 
-@pytest.mark.parametrize("facts", [blocks(), chain(600)], ids=["dense", "sparse"])
+@pytest.mark.parametrize("facts", [DENSE, chain(600)], ids=["dense", "sparse"])
 def test_the_space_has_what_a_fit_without_options_chooses_on_any_data(facts):
     made = candidates(facts, ["logit"], 0)
     next(made)
     drawn = [next(made).settings for _ in range(60)]
     chosen = [relatent.RescalLogit(**settings).choose_settings(facts).values | settings for settings in drawn]
-    for kind in (blocks(), chain(600)):
+    for kind in (DENSE, chain(600)):
         default = relatent.RescalLogit().choose_settings(kind).values
         alike = [s for s in chosen if all(s[name] == default[name] for name in ("structure", "init", "max_iter"))]
         assert alike
@@ -36,7 +37,7 @@ def test_the_space_has_what_a_fit_without_options_chooses_on_any_data(facts):
         assert {type(s.get("optimiser")) for s in alike} == {type(default.get("optimiser"))}
 
 
-@pytest.mark.parametrize("facts", [blocks(), chain(600)], ids=["dense", "sparse"])
+@pytest.mark.parametrize("facts", [DENSE, chain(600)], ids=["dense", "sparse"])
 def test_two_in_three_candidates_are_near_the_settings_of_a_fit_without_options(facts):
     default = relatent.RescalLogit().choose_settings(facts).values
     near, same, other = spaces_of("logit", DataSummary.of(facts))

@@ -178,7 +178,8 @@ def test_a_loss_object_needs_five_members_only():
     own = SimpleNamespace(name="own", link=Logistic.link, steepness=4.0, at=Logistic().at, bias=Logistic().bias)
     facts = random_facts(12, 2, 40)
     assert isinstance(resolve(own).cell_sum(facts, NumpyBackend()), TiledCellwiseSum)
-    model, expected = (relatent.Rescal(3, loss=loss, tol=0.01).fit(facts).factors_ for loss in (own, "logistic"))
+    settings = {"l2_entities": 0.1, "l2_relations": 0.1, "tol": 0.01}
+    model, expected = (relatent.Rescal(3, loss=loss, **settings).fit(facts).factors_ for loss in (own, "logistic"))
     np.testing.assert_allclose(model.A, expected.A, atol=1e-3)
 
 

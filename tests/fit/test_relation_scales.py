@@ -71,8 +71,10 @@ def test_only_sparse_data_with_probabilities_are_rescaled_unless_asked():
     sparse = sparse_graph("films", 0)
     assert Rescal(loss="softmax").choose_settings(sparse).values["rescale_relations"] is False
     assert RescalLogit(l2_entities=0.1).choose_settings(sparse).values["rescale_relations"] is False
-    few = Facts.from_arrays([f"a{i}" for i in range(60)], ["likes"] * 60, [f"b{i}" for i in range(60)])
-    assert RescalLogit().choose_settings(few).values["rescale_relations"] is False
+    for count, is_enough in ((29, False), (30, True)):
+        pairs = [f"a{i}" for i in range(count)], [f"b{i}" for i in range(count)]
+        few = Facts.from_arrays(pairs[0], ["likes"] * count, pairs[1])
+        assert RescalLogit().choose_settings(few).values["rescale_relations"] is is_enough
     asked = RescalLogit(rank=10, tol=0.1, rescale_relations=True).fit(kinships)
     assert asked.factors_.about["rescaled"]["heldout_facts"] > 900
 

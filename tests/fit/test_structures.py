@@ -127,7 +127,7 @@ def test_a_model_of_every_structure_answers_as_its_whole_matrices_and_survives_a
 ) -> None:
     facts = two_camps()
     with pytest.warns(relatent.ConvergenceWarning):
-        model = RescalLogit(RANK, structure=structure, max_iter=5, rescale_relations=False).fit(facts).factors_
+        model = RescalLogit(RANK, 0.1, 0.1, structure=structure, max_iter=5).fit(facts).factors_
     twin = relatent.Factors(
         model.A, model.R, model.bias, model.entities, model.relations, loss=model.loss, penalty=model.penalty
     )

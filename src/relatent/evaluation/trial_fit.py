@@ -13,6 +13,7 @@ from numba.core.event import TimingListener, install_listener
 
 from ..data.facts import Facts
 from ..errors import FitError, InputError, StopFitError, VanishedWarning
+from ..fit.automatic_settings import rescaling_share
 from ..fit.estimators.base import Estimator
 from ..fit.estimators.rescal import Rescal
 from ..fit.optimisers import SAMPLED_ADAM, Adam
@@ -39,7 +40,8 @@ class FitTimer:
     """A progress callback that ends a fit before `ends` (seconds since the epoch), keeping the model so far.
 
     `compiled` says how many seconds were spent on compiling, which do not count; `max_steps` ends the fit after so many
-    steps. With `predict`, TooSlowError is raised if not all steps fit into the time.
+    steps. With `predict`, TooSlowError is raised if not all steps fit into the time, and `predict` more per step, which
+    follow unreported.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class FitTimer:
         ends: float | None,
         *,
         max_steps: int | None = None,
-        predict: bool = False,
+        predict: float | None = None,
         report: Progress = silent,
         compiled: Callable[[], float] = lambda: 0.0,
     ):
@@ -67,8 +69,10 @@ class FitTimer:
             return
         if self.ends is not None:
             left = self.ends + self.compiled() - now
-            if self.predict and done == PROBE_STEPS and seconds_per_step * (total - done) > left:
-                raise TooSlowError(max(1, int(SHORTENING_MARGIN * left / seconds_per_step)))
+            if self.predict is not None and done == PROBE_STEPS:
+                step_and_more = seconds_per_step * (1 + self.predict)
+                if step_and_more * total - seconds_per_step * done > left:
+                    raise TooSlowError(max(1, int(SHORTENING_MARGIN * left / step_and_more)))
             if seconds_per_step > left:
                 self.out_of_time = True
                 raise StopFitError(OUT_OF_TIME)
@@ -101,7 +105,7 @@ def fit_in_time(
     compiled: Callable[[], float] = lambda: 0.0,
 ) -> TimedFit:
     """Fit to these facts until `ends`; a schedule that is too long begins again with fewer steps, if `shorten`."""
-    predict = shorten and _has_schedule(estimator, facts)
+    predict = _unreported_share(estimator, facts) if shorten else None
     timer = FitTimer(ends, max_steps=max_steps, predict=predict, report=report, compiled=compiled)
     try:
         estimator.fit(facts, progress=timer)
@@ -113,13 +117,15 @@ def fit_in_time(
     return TimedFit(timer.out_of_time, timer.out_of_time)
 
 
-def _has_schedule(estimator: Estimator, facts: Facts) -> bool:
-    """Whether the learning rate falls to zero over the steps of the fit, as that of Adam does."""
+def _unreported_share(estimator: Estimator, facts: Facts) -> float | None:
+    """Steps per step of the fit that rescale relations afterwards; None without a schedule of the learning rate."""
     if not isinstance(estimator, Rescal) or (chosen := estimator.choose_settings(facts)) is None:
-        return False
+        return None
     settings = {**estimator.get_params(deep=False), **chosen.values}
     optimiser = settings["optimiser"] or (SAMPLED_ADAM if settings["method"] == "sampled" else None)
-    return isinstance(optimiser, Adam)
+    if not isinstance(optimiser, Adam):
+        return None
+    return rescaling_share(len(facts)) if settings["rescale_relations"] else 0.0
 
 
 class TrialOutcome(NamedTuple):

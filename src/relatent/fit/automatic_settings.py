@@ -45,7 +45,8 @@ LARGE_DATA = 100_000  # facts
 HIGH_DEGREE = 16  # facts per entity, from which on DURA is better than N3
 TEMPERED_DURA, LARGE_TEMPERED_DURA = (1.5, 0.75), (3.0, 0.5)  # times the weight, and the power of frequencies
 COMPLEX_RATE, LARGE_RATE, FULL_RATE = 0.1, 0.05, 0.05  # learning rates of Adam; at rank 512, .1 diverges
-RESCALED_FACTS = (500, 10_000_000)  # fewer hold out too few; with more, a second fit takes too long
+RESCALED_FACTS = (30, 10_000_000)  # of fewer, three or less are held out; with more, a second fit takes too long
+MIN_RANKED_FACTS = 500  # with fewer, softmax fits whole matrices to dense data; others were not compared
 MAX_ENTITY_NUMBERS = 4e7  # of A
 MAX_RELATION_NUMBERS = 1e8  # of R
 
@@ -124,7 +125,8 @@ def _is_plain(value: object) -> bool:
 def for_likelihood(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> ChosenSettings:
     """The settings that `Rescal` was not given."""
     by_l2 = given["l2_entities"] is not None or given["l2_relations"] is not None
-    few_relations = data.relations < MIN_DENSE_RELATIONS and data.facts >= RESCALED_FACTS[0]
+    fewest_facts = MIN_RANKED_FACTS if loss.ranks_only else RESCALED_FACTS[0]
+    few_relations = data.relations < MIN_DENSE_RELATIONS and data.facts >= fewest_facts
     if (data.is_sparse or few_relations) and not by_l2 and (loss.can_be_sampled or loss.ranks_only):
         chosen = _sparse(given, data, loss)
         why = "the data is sparse" if data.is_sparse else f"there are few relations ({data.relations})"
@@ -257,6 +259,11 @@ def for_least_squares(given: dict[str, Any], data: DataSummary) -> ChosenSetting
         **_l2_pair(given, l2),
     }
     return ChosenSettings(_not_given(given, chosen), f"{data.degree:.3g} facts per entity")
+
+
+def rescaling_share(n_facts: int) -> float:
+    """Rounds of the fit that learns the scales of relations per round of the fit itself: early slopes last."""
+    return 0.5 if n_facts < LARGE_DATA else 0.1
 
 
 def method_for(data: DataSummary, given: dict[str, Any], loss: ResolvedLoss) -> str:

@@ -18,7 +18,7 @@ from ..data.facts import Facts
 from ..model.factors import Factors
 from ..model.links import PlattLink
 from ..model.score_maps import fit_platt
-from ..model.unlisted_scores import binned_unlisted_scores
+from ..model.unlisted_scores import bin_centres, binned_unlisted_scores, bins_of
 
 HELDOUT_SHARE = 0.1  # of the facts
 MIN_HELDOUT = 3  # facts of a relation, to learn its scale from
@@ -39,7 +39,10 @@ def learn_scales(factors: Factors, facts: Facts, heldout: Facts, random_state: i
     `factors` were fitted to `facts` without `heldout`. The slopes of relations are alike, as far as they say.
     """
     relations = heldout.triples[:, 1]
-    found = [factors.score(*heldout.triples[relations == k].T) for k in range(facts.n_relations)]
+    theta = bin_centres(
+        bins_of(factors.score(*heldout.triples.T))
+    )  # as those of unlisted cells, so that equal ones are
+    found = [theta[relations == k] for k in range(facts.n_relations)]
     unlisted = list(binned_unlisted_scores(factors, facts, random_state))
     zeros, weights = (np.concatenate(parts) for parts in zip(*unlisted, strict=True))
     common = _fit(np.concatenate(found), zeros, weights)

@@ -10,11 +10,13 @@ import numpy as np
 from ..arrays import Ids, Mask, Matrix, Vector
 from ..data.cell_keys import cell_keys
 from ..data.facts import Facts
+from ..data.shard import Shard
 from .factors import Factors
 
 MAX_SCORED_CELLS = 1 << 27  # scored per model; of larger data, rows are sampled
 MAX_BINNED_CELLS = 1 << 25
 BINS_PER_UNIT, MAX_BINNED_SCORE = 32, 40  # bins of the score, which is log-odds; beyond, all probabilities are alike
+N_BINS = 2 * MAX_BINNED_SCORE * BINS_PER_UNIT
 MIN_ROWS = 32  # scored per relation
 CELLS_PER_BLOCK, CELLS_PER_BINNED_BLOCK = 1 << 22, 1 << 17  # scored together; few, to take little memory
 MIN_SCORE_RANGE = 1e-6  # smaller differences between scores are rounding errors
@@ -77,14 +79,24 @@ def unlisted_scores(factors: Factors, facts: Facts, random_state: int) -> Iterat
 
 def binned_unlisted_scores(factors: Factors, facts: Facts, random_state: int) -> Iterator[UnlistedScores]:
     """The same, of fewer rows where there are many, and in narrow bins of the score: no cells are sorted."""
-    centres = (np.arange(2 * MAX_BINNED_SCORE * BINS_PER_UNIT) + 0.5) / BINS_PER_UNIT - MAX_BINNED_SCORE
+    centres = bin_centres(np.arange(N_BINS))
     for blocks in unlisted_blocks(factors, facts, random_state, MAX_BINNED_CELLS, CELLS_PER_BINNED_BLOCK):
-        counts = np.zeros(len(centres))
+        counts = np.zeros(N_BINS)
         for block in blocks:
-            bins = np.clip((block.scores + MAX_BINNED_SCORE) * BINS_PER_UNIT, 0, len(centres) - 1).astype(np.int64)
-            counts += np.bincount(bins, block.weights, minlength=len(centres))
+            counts += np.bincount(bins_of(block.scores), block.weights, minlength=N_BINS)
         filled = counts > 0
         yield UnlistedScores(centres[filled], counts[filled])
+
+
+def bins_of(scores: Vector) -> Ids:
+    """The narrow bin of each score."""
+    return np.clip((scores + MAX_BINNED_SCORE) * BINS_PER_UNIT, 0, N_BINS - 1).astype(np.int64)
+
+
+def bin_centres(bins: Ids) -> Vector:
+    """The score in the middle of each bin."""
+    centres: Vector = (bins + 0.5) / BINS_PER_UNIT - MAX_BINNED_SCORE
+    return centres
 
 
 def unlisted_blocks(
@@ -94,23 +106,30 @@ def unlisted_blocks(
     max_cells: int | None = None,
     block_cells: int = CELLS_PER_BLOCK,
 ) -> Iterator[Iterator[UnlistedBlock]]:
-    """Scores of unlisted cells, some rows at a time, per relation: of all rows, or of a sample of rows."""
+    """Scores of unlisted cells, some rows at a time, per relation: of all rows, or of a sample of rows.
+
+    Cells of an entity with itself count only where the relation has such a fact, or none at all: no other is an answer,
+    and in a homophilous relation their scores are the highest.
+    """
     max_cells = MAX_SCORED_CELLS if max_cells is None else max_cells
     n, rng = facts.n_entities, np.random.default_rng(random_state)
     listed = np.sort(np.concatenate([facts.keys, cell_keys(facts.unobserved, n)]))
     n_rows = max(MIN_ROWS, max_cells // (n * facts.n_relations))
+    may_be_itself = (Shard.of(facts).self_facts > 0) | (facts.counts() == 0)
     for k in range(facts.n_relations):
-        yield _relation_blocks(factors, listed, k, *_sample_rows(facts, k, n_rows, rng), block_cells)
+        rows, weights = _sample_rows(facts, k, n_rows, rng)
+        yield _relation_blocks(factors, listed, k, rows, weights, block_cells, own_cell=bool(may_be_itself[k]))
 
 
 def _relation_blocks(
-    factors: Factors, listed: Ids, k: int, rows: Ids, row_weights: Vector, block_cells: int
+    factors: Factors, listed: Ids, k: int, rows: Ids, row_weights: Vector, block_cells: int, *, own_cell: bool
 ) -> Iterator[UnlistedBlock]:
     n = len(factors.entities)
     for block in np.array_split(np.arange(len(rows)), -(-len(rows) * n // block_cells)):
         first = (k * n + rows[block].astype(np.int64)) * n
         edges = np.searchsorted(listed, np.stack([first, first + n]))
         unlisted = np.ones((len(block), n), bool)
+        unlisted[np.arange(len(block)), rows[block]] = own_cell
         for position, (start, stop) in enumerate(edges.T.tolist()):
             unlisted[position, listed[start:stop] - first[position]] = False
         yield UnlistedBlock(factors.scores_of_all(rows[block], k), unlisted, rows[block], row_weights[block])

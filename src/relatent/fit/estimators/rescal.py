@@ -167,8 +167,8 @@ class Rescal(RescalBase):
                 "small",
                 max(self.max_iter, automatic.SPARSE_ROUNDS),
             )
-        if adam:  # the slopes hardly change in the second half of the rounds
-            trial.max_iter = -(-trial.max_iter // (2 if len(facts) < automatic.LARGE_DATA else 10))
+        if adam:
+            trial.max_iter = math.ceil(trial.max_iter * automatic.rescaling_share(len(facts)))
         arguments.progress(self.n_iter_, self.n_iter_, "learning the scales of the relations")
         trial._fit_factors(FitArguments(Shard.of(rest), None, silent, None))
         with one_blas_thread():
