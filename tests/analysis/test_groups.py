@@ -8,6 +8,7 @@ from relatent.analysis import types_by_role as roles
 from relatent.analysis.groups import METHODS
 from relatent.analysis.types_by_role import types_by_role
 from relatent.errors import InputError
+from sparse_graphs import sparse_graph
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if method != "roles"])
@@ -100,4 +101,16 @@ def test_k_limits_the_typical_facts_and_its_old_name_warns(two_camps):
 
 def test_a_group_is_plain_data(two_camps):
     found = groups(two_camps[1], n_groups=2, k=1)[0]
-    assert found.to_dict() == {"number": 0, "names": found.names, "typical": [found.typical[0]._asdict()]}
+    assert found.to_dict() == {"number": 0, "names": found.names, "typical": [found.typical[0]._asdict()], "roles": []}
+
+
+def test_groups_say_which_roles_their_members_play_where_no_single_fact_is_typical():
+    facts = sparse_graph("films", 0)
+    model = RescalLogit(rank=16, max_iter=30, rescale_relations=False).fit(facts).factors_
+    found = groups(model)
+    of_films = next(group for group in found if group.names[0].startswith("film_"))
+    assert of_films.roles[0][:2] == ("acted_in", "object")
+    for group in found:
+        assert group.roles
+        assert 0.1 <= group.roles[-1].share <= group.roles[0].share <= 1
+        assert str(group.roles[0]).startswith(f"{group.roles[0].role} of {group.roles[0].relation} (")

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
-from relatent import Factors, similar
+from relatent import Factors, RescalLogit, read, similar
 from relatent.analysis.similarity import profiles
 from relatent.errors import InputError
+from sparse_graphs import sparse_graph
 
 
 def test_profiles_compare_all_scores_of_two_entities(random_factors):
@@ -39,3 +40,20 @@ def test_k_below_1_is_refused(two_camps):
 def test_a_similar_entity_is_plain_data(two_camps):
     found = similar(two_camps[1], "p4", k=1)[0]
     assert found.to_dict() == {"name": found.name, "similarity": found.similarity}
+
+
+def test_entities_that_were_folded_in_are_not_the_most_similar_to_each_other():
+    facts = sparse_graph("shopping", 0)
+    model = RescalLogit(rank=16, max_iter=30, rescale_relations=False).fit(facts).factors_
+    old = [name for name in model.entities if name.startswith("user_")][:10]
+    bought = [[(row[1], row[2]) for row in facts.named() if row[0] == name][:2] for name in old]
+    new = [f"new {i}" for i in range(len(old))]
+    grown = model.fold_in(read([(name, *fact) for name, pair in zip(new, bought, strict=True) for fact in pair]))
+    B = profiles(grown)
+    lengths = np.linalg.norm(B, axis=1)
+    np.testing.assert_allclose(lengths[: len(model.entities)], 1)
+    assert (lengths[-len(new) :] < 1).mean() > 0.5
+    shares = [np.mean([found.name in new for found in similar(grown, name, 10)]) for name in new]
+    unit = B / lengths[:, None]
+    by_cosine = [np.mean(np.argsort(-(unit @ row))[1:11] >= len(model.entities)) for row in unit[-len(new) :]]
+    assert np.mean(shares) < np.mean(by_cosine)

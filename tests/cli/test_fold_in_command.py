@@ -35,7 +35,7 @@ def test_a_known_name_that_is_misspelt_gets_a_warning(capsys, tmp_path, people_m
     new, larger = tmp_path / "new.tsv", tmp_path / "larger.relatent"
     new.write_text("Eve\tborn in\tNorwayy\nEve\tcitizen of\tNorway\n")
     code, _, err = run(capsys, "fold-in", people_model, new, "-o", larger)
-    wanted = "new entities that occur only as objects and are close to known names: "
+    wanted = "new entities whose names are close to known ones: "
     assert (code, err) == (0, f"warning: {wanted}'Norwayy' (did you mean 'Norway'?)\n")
     for facts in (
         "Norwayy\tborn in\tOslo\n",  # a subject
@@ -44,6 +44,19 @@ def test_a_known_name_that_is_misspelt_gets_a_warning(capsys, tmp_path, people_m
     ):
         new.write_text(facts)
         assert run(capsys, "fold-in", people_model, new, "-o", larger)[::2] == (0, "")
+    new.write_text("eve\tborn in\tOslo\nANN\tborn in\tOslo\n")  # a subject, but for case
+    assert run(capsys, "fold-in", people_model, new, "-o", larger)[2].endswith("'ANN' (did you mean 'Ann'?)\n")
     new.write_text("Eve\tborn in\tNorwayy\n")
     named = ("--entity", "Eve", "--entity", "Norwayy")
     assert run(capsys, "fold-in", people_model, new, "-o", larger, *named)[::2] == (0, "")
+
+
+def test_facts_between_known_entities_are_not_dropped_in_silence(capsys, tmp_path, people_model):
+    new, larger = tmp_path / "new.tsv", tmp_path / "larger.relatent"
+    new.write_text("Eve\tborn in\tOslo\nAnn\tborn in\tOslo\nBob\tborn in\tOslo\n")
+    code, _, err = run(capsys, "fold-in", people_model, new, "-o", larger)
+    wanted = "warning: 2 facts between known entities are not used by fold-in; update learns from them\n"
+    assert (code, err) == (0, wanted)
+    new.write_text("Ann\tborn in\tOslo\n")
+    code, _, err = run(capsys, "fold-in", people_model, new, "-o", larger)
+    assert (code, "--entity; to learn from new facts of known entities, use update" in err) == (1, True)

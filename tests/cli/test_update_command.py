@@ -113,3 +113,16 @@ def test_a_model_file_holds_no_url_of_its_data(capsys, tmp_path):
     url = f"sqlite:///{tmp_path}/facts.db?table=facts"
     assert run(capsys, "fit", url, "-o", tmp_path / "m.relatent", "--model", "als", "--rank", 1)[0] == 0
     assert b"sqlite://" not in (tmp_path / "m.relatent").read_bytes()
+
+
+def test_names_that_may_be_misspelt_are_named(capsys, tmp_path):
+    data, new, model = tmp_path / "d.tsv", tmp_path / "new.tsv", tmp_path / "m.relatent"
+    data.write_text(
+        "".join(f"p{i}\tplays genre\t{genre}\n" for i in range(20) for genre in ("Rock", "Jazz")[: 1 + i % 2])
+    )
+    assert run(capsys, "fit", data, "-o", model, "--model", "als", "--rank", 3)[0] == 0
+    new.write_text("q\tplays genres\trock\nq\tplays genre\tJazz\n")
+    code, _, err = run(capsys, "update", model, new, "--known", data, "-o", model)
+    assert code == 0
+    assert "new entities whose names are close to known ones: 'rock' (did you mean 'Rock'?)" in err
+    assert "new relations whose names are close to known ones: 'plays genres' (did you mean 'plays genre'?)" in err

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Ids, Matrix
+from ..arrays import Ids, Matrix, Vector
 from ..backend.blas_threads import one_thread
 from ..data.result_labels import row_labels
 from ..deprecation import renamed_arguments
 from ..errors import InputError
 from ..json_values import to_json_object
-from ..model.factors import Factors
+from ..model.factors import Factors, best_first
 from ..progress import Progress, silent
 from ..random_state import RandomState, to_seed
 from ..result_tables import ResultList, data_frame, html_table, name_list, result_record
 from .similarity import profiles
-from .types_by_role import types_by_role
+from .types_by_role import role_profiles, types_by_role
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +30,9 @@ MAX_GROUPS_TRIED = 20  # if the number of groups is chosen
 MAX_ENTITIES_HIERARCHICAL = 20_000  # hierarchical clustering compares all pairs
 MAX_ENTITIES_KMEANS = 20_000  # k-means computes its centres from a sample of this size; all entities are assigned
 MAX_ENTITIES_SILHOUETTE = 2000  # the number of groups is chosen on a sample of this size
-MIN_PROBABILITY_GAIN = 0.01  # of a typical fact over the same fact for the average entity
+MIN_PROBABILITY_GAIN = 0.05  # of a typical fact over the same fact for other entities
+MAX_AVERAGED = 64  # members of a group, and other entities, that probabilities of typical facts are averaged over
+MIN_ROLE_SHARE, MAX_ROLES = 0.1, 3  # of the roles that are shown for a group
 
 
 @result_record
@@ -44,24 +47,41 @@ class TypicalFact(NamedTuple):
     relation: str
     role: str  # of the members: "subject" or "object"
     neighbour: str
-    probability: float  # for the mean vector of the group
-    elsewhere: float  # for the mean vector of all entities
+    probability: float  # the mean over members of the group
+    elsewhere: float  # the mean over other entities
 
     def __str__(self) -> str:
         ends = ("…", self.neighbour) if self.role == "subject" else (self.neighbour, "…")
         return f"{ends[0]} {self.relation} {ends[1]} ({self.probability:.2f})"
 
 
+@result_record
+class TypicalRole(NamedTuple):
+    """A role that members of a group play: subject or object of a relation.
+
+    >>> print(TypicalRole("born_in", "object", 0.75))
+    object of born_in (75 % of their facts)
+    """
+
+    relation: str
+    role: str  # "subject" or "object"
+    share: float  # of the facts that the model predicts of the members
+
+    def __str__(self) -> str:
+        return f"{self.role} of {self.relation} ({100 * self.share:.0f} % of their facts)"
+
+
 class EntityGroup(NamedTuple):
     """A group of similar entities, the most central first.
 
     >>> EntityGroup(0, ["uk", "usa"], typical=[]).to_dict()
-    {'number': 0, 'names': ['uk', 'usa'], 'typical': []}
+    {'number': 0, 'names': ['uk', 'usa'], 'typical': [], 'roles': []}
     """
 
     number: int
     names: list[str]
     typical: list[TypicalFact]
+    roles: Sequence[TypicalRole] = ()  # the most frequent first
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""
@@ -100,13 +120,16 @@ def groups(
     (4, True)
     """
     _check_method(len(factors.entities), method, n_groups)
+    seed = to_seed(random_state) % (1 << 32)
     B = profiles(factors)
-    labels = group_labels(factors, B, method, n_groups, to_seed(random_state) % (1 << 32))
+    labels = group_labels(factors, B, method, n_groups, seed)
+    shares = role_profiles(factors, seed) ** 2
     return ResultList(
         EntityGroup(
             number,
             [factors.entities[i] for i in members.tolist()],
             ResultList(typical_facts(factors, members, k), row_labels(factors)),
+            ResultList(_typical_roles(factors, shares[members].mean(axis=0)), row_labels(factors)),
         )
         for number, members in enumerate(group_members(B, labels))
     )
@@ -211,16 +234,37 @@ def _best_n_groups(B: Matrix, method: str, random_state: int, progress: Progress
 
 
 def typical_facts(factors: Factors, members: Ids, k: int) -> list[TypicalFact]:
-    """The k facts whose probability for the members' mean vector exceeds that for the overall mean vector most."""
+    """The k facts whose mean probability for members exceeds that for other entities most.
+
+    Of each role, the candidates are the k partners with the highest scores for the mean vector of the members.
+    """
     A, R = factors.A.astype(np.float64), factors.relation_matrices.astype(np.float64)
-    group_mean, overall_mean = A[members].mean(axis=0), A.mean(axis=0)
+    others = np.setdiff1d(np.arange(len(A)), members)
+    inside, outside = (_spread(ids, MAX_AVERAGED) for ids in (members, others if len(others) else members))
+    vectors = np.concatenate([A[members].mean(axis=0)[None], A[inside], A[outside]])
     found: list[TypicalFact] = []
     for relation_id, relation in enumerate(factors.relations):
         for role in ("subject", "object"):
-            means = np.stack([group_mean, overall_mean])
-            theta = R.times(means, relation_id, back=role == "object") @ A.T + float(factors.bias[relation_id])
-            inside, elsewhere = (factors.link.probability(row, relation_id) for row in theta)
-            for j in np.argsort(-(inside - elsewhere), kind="stable")[:k].tolist():
-                found.append(TypicalFact(relation, role, factors.entities[j], float(inside[j]), float(elsewhere[j])))
+            rows = R.times(vectors, relation_id, back=role == "object")
+            best = best_first(A @ rows[0], k)
+            theta = rows[1:] @ A[best].T + float(factors.bias[relation_id])
+            p = factors.link.probability(theta, relation_id)
+            means = p[: len(inside)].mean(axis=0), p[len(inside) :].mean(axis=0)
+            for j, *both in zip(best.tolist(), *means, strict=True):
+                found.append(TypicalFact(relation, role, factors.entities[j], *map(float, both)))
     typical = [fact for fact in found if fact.probability - fact.elsewhere > MIN_PROBABILITY_GAIN]
     return sorted(typical, key=lambda fact: fact.elsewhere - fact.probability)[:k]
+
+
+def _spread(ids: Ids, count: int) -> Ids:
+    """At most `count` of the ids, evenly spread over the list."""
+    return ids if len(ids) <= count else ids[np.linspace(0, len(ids) - 1, count).astype(np.int64)]
+
+
+def _typical_roles(factors: Factors, shares: Vector) -> list[TypicalRole]:
+    """The roles with the largest shares of the predicted facts; the shares of each relation's subject and object."""
+    best = best_first(shares, MAX_ROLES if len(factors.relations) > 1 else 0)  # with one relation all play both
+    return [
+        TypicalRole(factors.relations[place // 2], ("subject", "object")[place % 2], float(shares[place]))
+        for place in best[shares[best] >= MIN_ROLE_SHARE].tolist()
+    ]

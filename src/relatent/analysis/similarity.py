@@ -8,6 +8,10 @@ subject and as object, for every relation and every other entity. The product of
 
 so the cosine between rows of A E^½ compares all scores with r numbers per entity. Distances in A itself would count
 directions that no relation uses. The vectors are centred because scores that all entities share distinguish none.
+
+The vector of an entity that was folded in is an average over what its few facts allow, so it is shorter than those of
+the fit and near to all of them. Its similarities are smaller by that ratio; without it, such entities were half of the
+entities most similar to each other.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Matrix, Vector
+from ..arrays import Mask, Matrix, Vector
 from ..backend import gram_matrix as gram
 from ..data.result_labels import row_labels
 from ..errors import InputError
@@ -25,6 +29,7 @@ from ..model.rule_scores import check_has_vectors
 from ..result_tables import ResultList, result_record
 
 ROWS_PER_BLOCK = 1 << 12  # converted to float64 at a time
+N_NEIGHBOURS = 100  # fitted entities whose profiles say how long one of their kind is
 
 
 @result_record
@@ -67,8 +72,27 @@ def nearest(
 
 
 def profiles(factors: Factors) -> Matrix:
-    """One row of unit length per entity, (N, r): the product of two rows is the similarity of the two entities."""
-    return unit_rows(factors.A, profile_basis(factors))
+    """One row per entity, (N, r): the product of two rows is the similarity of the two entities.
+
+    Of unit length, but shorter for entities that were folded in.
+    """
+    basis = profile_basis(factors)
+    B = unit_rows(factors.A, basis)
+    is_fitted = np.ones(len(B), bool)
+    is_fitted[
+        [factors.entities.id(name) for name in factors.about.get("folded_in", ()) if name in factors.entities]
+    ] = 0
+    if not is_fitted.all() and is_fitted.any():
+        lengths = np.linalg.norm(factors.A.astype(np.float64) @ basis, axis=1)
+        B[~is_fitted] *= _relative_lengths(B, lengths, is_fitted)[:, None]
+    return B
+
+
+def _relative_lengths(B: Matrix, lengths: Vector, is_fitted: Mask) -> Vector:
+    """The length of each other profile relative to the fitted ones most similar to it, at most 1."""
+    fitted, usual = B[is_fitted], lengths[is_fitted]
+    typical = [np.median(usual[best_first(fitted @ row, N_NEIGHBOURS)]) for row in B[~is_fitted]]
+    return np.minimum(lengths[~is_fitted] / np.maximum(typical, np.finfo(np.float64).tiny), 1)
 
 
 def profile_basis(factors: Factors) -> Matrix:

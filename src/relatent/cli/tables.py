@@ -262,15 +262,18 @@ def groups(found: Sequence[EntityGroup]) -> Table:
     """Groups with their members and the facts typical of each."""
     rows = []
     for group in found:
-        members = ", ".join(group.names[:MAX_MEMBERS]) + (" …" if len(group.names) > MAX_MEMBERS else "")
+        separator = "; " if any("," in name for name in group.names[:MAX_MEMBERS]) else ", "
+        members = separator.join(group.names[:MAX_MEMBERS]) + (" …" if len(group.names) > MAX_MEMBERS else "")
         typical = [
             f"{'' if fact.role == 'subject' else 'is object of '}{fact.relation} {fact.neighbour}"
             f" ({fact.probability:.2f}, elsewhere {fact.elsewhere:.2f})"
             for fact in group.typical
         ]
-        rows.append((str(group.number), f"{len(group.names):,}", members, "\n".join(typical)))
+        rows.append(
+            (str(group.number), f"{len(group.names):,}", members, "\n".join([*map(str, group.roles), *typical]))
+        )
     title = f"Groups ({len(found)}), most central members first"
-    return table(title, ("group", "size", "members", "typical facts (probability)"), rows, numbers=(0, 1))
+    return table(title, ("group", "size", "members", "roles and typical facts (probability)"), rows, numbers=(0, 1))
 
 
 def duplicates(found: Duplicates) -> list[Any]:

@@ -23,6 +23,7 @@ from ..fit.optimisers import SAMPLED_ADAM, Adam
 from ..fit.relation_scales import RelationScales, rescaled
 from ..fit.warm_start import grown
 from ..model.factors import Factors
+from ..model.fold_in import warn_of_misspelt_names
 from ..model.links import UnlistedLink
 from ..progress import Progress
 from .stored_estimator import stored_estimator
@@ -73,6 +74,8 @@ def update(
     _check_known(factors, old)
     entities = _extended(factors.entities, known.entities, new_facts.entities)
     relations = _extended(factors.relations, known.relations, new_facts.relations)
+    for what, names, before in (("entities", entities, factors.entities), ("relations", relations, factors.relations)):
+        warn_of_misspelt_names(before, new_facts, names[len(before) :], what)
     facts = union([known, new_facts], entities=entities, relations=relations)
     if facts.attributes is None and factors.attributes is not None:
         raise InputError(

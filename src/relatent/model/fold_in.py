@@ -82,7 +82,8 @@ def fold_in(
     names = _chosen(model, facts, entities, set() if table is None else table.entities)
     model.relations.ids(list(facts.relations))  # raises if the model does not know one of them
     if entities is None:
-        _warn_of_misspelt_names(model.entities, facts, names)
+        warn_of_misspelt_names(model.entities, facts, names)
+    _warn_of_unused_facts(facts, names)
     grown = model.entities.extended([name for name in names if name not in model.entities])
     grown = grown.with_labels_of(facts.entities)
     chosen = grown.ids(names)
@@ -144,7 +145,10 @@ def _chosen(model: NamedModel, facts: Facts, entities: Sequence[str] | None, des
     unknown = [name for name in mentioned if name not in model.entities]
     if entities is None:
         if not unknown:
-            raise InputError("the model knows every entity of these facts; name those to fold in again: entities=[…]")
+            raise InputError(
+                "the model knows every entity of these facts; name those to fold in again: entities=[…], or --entity; "
+                "to learn from new facts of known entities, use update"
+            )
         return unknown
     names = list(dict.fromkeys([entities] if isinstance(entities, str) else entities))
     for name in names:
@@ -155,17 +159,28 @@ def _chosen(model: NamedModel, facts: Facts, entities: Sequence[str] | None, des
     return names
 
 
-def _warn_of_misspelt_names(known: Names, facts: Facts, new: list[str]) -> None:
-    """Warn of new names that occur only as objects and differ from a known name in a few characters, but no digit."""
-    objects = {facts.entities[i] for i in np.setdiff1d(facts.triples[:, 2], facts.triples[:, 0]).tolist()}
-    suspects = [name for name in new if name in objects][: MAX_COMPARISONS // max(len(known), 1)]
-    found = []
-    for name in suspects:
+def _warn_of_unused_facts(facts: Facts, names: list[str]) -> None:
+    """Warn of facts that have none of the entities that are folded in."""
+    folded = np.isin(np.arange(facts.n_entities), [facts.entities.id(name) for name in names if name in facts.entities])
+    if unused := int((~folded[facts.subjects] & ~folded[facts.objects]).sum()):
+        plural = "facts between known entities are" if unused > 1 else "fact between known entities is"
+        warnings.warn(f"{unused:,} {plural} not used by fold-in; update learns from them", DataWarning, stacklevel=4)
+
+
+def warn_of_misspelt_names(known: Names, facts: Facts, new: Sequence[str], what: str = "entities") -> None:
+    """Warn of new names that may be misspelt: known ones but for case, or a few characters if they are never subjects.
+
+    Names whose digits differ are different. `what`: "entities", or "relations", each of which is compared.
+    """
+    subjects = {facts.entities[i] for i in np.unique(facts.subjects).tolist()} if what == "entities" else set()
+    by_case = {name.casefold(): name for name in known} if new else {}
+    found = [(name, by_case[name.casefold()]) for name in new if name.casefold() in by_case]
+    suspects = [name for name in new if name not in subjects and name.casefold() not in by_case]
+    for name in suspects[: MAX_COMPARISONS // max(len(known), 1)]:
         numbers = re.findall(r"\d+", name)
         same_digits = [other for other in known if re.findall(r"\d+", other) == numbers]
         found += [(name, near) for near in difflib.get_close_matches(name, same_digits, n=1, cutoff=MIN_SIMILARITY)]
     if found:
         listed = ", ".join(f"{name!r} (did you mean {near!r}?)" for name, near in found[:MAX_SHOWN_NAMES])
         more = f" and {len(found) - MAX_SHOWN_NAMES} more" if len(found) > MAX_SHOWN_NAMES else ""
-        message = f"new entities that occur only as objects and are close to known names: {listed}{more}"
-        warnings.warn(message, DataWarning, stacklevel=4)
+        warnings.warn(f"new {what} whose names are close to known ones: {listed}{more}", DataWarning, stacklevel=4)
