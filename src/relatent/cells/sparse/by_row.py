@@ -224,6 +224,11 @@ class RowLayout:
         """Listed cells by subject and by object; None if every cell has weight 1."""
         return None if self.uniform else (self.by_subject, self.by_object)
 
+    def product_and_gram(self, F: Matrix, T: Matrix) -> tuple[Matrix, Matrix]:
+        """A = F T, and AᵀA in float64."""
+        A = self.backend.tall_product(F, self.backend.from_numpy(T))
+        return A, self.backend.gram(A)
+
     def prepare(self, A: Matrix, U: Matrix) -> Matrix:
         """A U."""
         return self.backend.tall_product(A, self.backend.to_dtype(U))

@@ -9,6 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from ...arrays import Ids, Matrix, Slices, Vector
 from ...backend import gram_matrix as gram
+from ...backend.numpy_backend import NUMPY_BACKEND
 from ...data.facts import Facts
 from ...data.listed_cells import listed_cells
 from ...data.shard import Shard
@@ -99,6 +100,11 @@ class GroupedLayout:
         together = max(1, MAX_GROUP_ELEMENTS // (shard.n_entities * rank))
         k = shard.n_relations
         self.blocks = [_group(shard, slice(first, min(first + together, k)), dtype) for first in range(0, k, together)]
+
+    def product_and_gram(self, F: Matrix, T: Matrix) -> tuple[Matrix, Matrix]:
+        """A = F T, and AᵀA in float64."""
+        A = NUMPY_BACKEND.tall_product(F, T.astype(F.dtype))
+        return A, NUMPY_BACKEND.gram(A)
 
     def prepare(self, A: Matrix, U: Matrix) -> Matrix:
         """A U."""

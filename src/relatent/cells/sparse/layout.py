@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ...arrays import ROWS_PER_BLOCK, Matrix, Slices, Vector
+from ...arrays import Matrix, Slices, Vector
 from ...backend.numpy_backend import NumpyBackend
 from ...backend.protocol import Backend
 from ...data.facts import Facts
@@ -81,6 +81,9 @@ class SparseLayout(Protocol):
     def blocks(self) -> Sequence[RelationBlock]:
         """All relations, in order."""
 
+    def product_and_gram(self, F: Matrix, T: Matrix) -> tuple[Matrix, Matrix]:
+        """A = F T and AᵀA in float64, of the rows that this worker owns; T is square and a float64 array of NumPy."""
+
     def prepare(self, A: Matrix, U: Matrix) -> Matrix:
         """A U, for a square U in float64, in the form that the methods of the blocks take as A."""
 
@@ -102,7 +105,7 @@ def layout_bytes(facts: Facts, rank: int, dtype: DTypeLike) -> int:
         return ROW_BYTES_PER_CELL * cells + item * rank * (3 * cells + 6 * n) + 8 * 6 * k * rank * rank
     states = item * 4 * n * rank + 8 * 3 * k * rank * rank  # A, F and R before and after a sweep
     if shard.has_uniform_weights:
-        return states + streamed.layout_bytes(facts, rank, dtype) + 16 * min(n, ROWS_PER_BLOCK) * rank
+        return states + streamed.layout_bytes(facts, rank, dtype)
     return states + grouped.layout_bytes(facts, rank, dtype)
 
 

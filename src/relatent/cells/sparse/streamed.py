@@ -4,12 +4,12 @@ Reading one row of A from a random place (a gather) per fact is the dominant cos
 
 - values are not stored: the facts are their sorted subject and object columns, once by subject (a view of the facts)
   and once by object;
-- rows of A begin where they touch the fewest cache lines and are prefetched PREFETCH_ROWS ahead, so that many loads are
-  in flight;
+- rows of A begin where they touch the fewest cache lines and are prefetched long before they are used, so that many
+  loads are in flight;
 - rows of X_k without facts are skipped, and the rows gathered for R_k are kept for A: one gather per direction and
   sweep;
-- BLAS multiplies the gathered rows in chunks that are still in the first-level cache: 6 ns per row at rank 10, where a
-  compiled loop took 35 to 48;
+- gathered rows are multiplied in chunks that are still in the first-level cache, and the products added to their place
+  at once, by loops over registers (`vectors`);
 - A and the sums F for the next A are cut into blocks of entities that fit the cache. One compiled call adds a group of
   relations to a block of F in both directions; one thread owns a block, so the order of the sums does not depend on the
   number of threads.
@@ -18,7 +18,7 @@ Reading one row of A from a random place (a gather) per fact is the dominant cos
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from itertools import pairwise
 from math import gcd
@@ -35,9 +35,12 @@ from ...data.shard import Shard
 from ...distributed.workers import Workers
 from .prefetch import LINE, PREFETCH_ROWS, prefetch
 from .products import CellValues
+from .vectors import REGISTER_BYTES, TILE_ROWS, add_outer_products, add_products, add_row, take_next
 
 CHUNK_BYTES = 32 << 10  # of the rows of X_k A multiplied at once: they fit the first-level cache
-BLOCK_BYTES = 2 << 20  # of F: stays in a core's cache while a group of relations adds to it
+PREFETCH_BYTES = 12 << 10  # of rows of A on their way: a part of the first-level cache
+MAX_PREFETCH_ROWS = 64  # of them
+BLOCK_BYTES = 512 << 10  # of F: stays in a core's cache while a group of relations adds to it
 MIN_BLOCKS = 16  # where entities suffice, so that threads end together
 MIN_BLOCK_ROWS = 32  # fewer rows are multiplied slowly
 MAX_KEPT_PRODUCTS = 2  # of X_k A for a group of relations, in multiples of the size of A
@@ -67,50 +70,59 @@ class StreamedLayout:
         self.n, self.rank, self.dtype, self.own = shard.n_entities, rank, np.dtype(dtype), shard.entity_range
         self.edges = _block_edges(self.own.stop - self.own.start, rank, self.dtype)
         self._all_edges = _block_edges(self.n, rank, self.dtype)
-        self.chunk = max(1, CHUNK_BYTES // (rank * self.dtype.itemsize))  # rows
-        self._pool = ThreadPoolExecutor(n_threads or numba.get_num_threads())
+        tile = max(TILE_ROWS.values())
+        self.chunk = max(1, CHUNK_BYTES // (tile * rank * self.dtype.itemsize)) * tile  # rows
+        self._n_threads = n_threads or numba.get_num_threads()
+        self._pool = ThreadPoolExecutor(self._n_threads)
         self.forward, self.backward = (_sorted_facts(shard, by, self.edges, self._pool) for by in (False, True))
         filled = np.diff(self.forward.firsts[:, [0, -1]]).ravel()
         most = max(MAX_KEPT_PRODUCTS * self.n, MIN_GROUP_ELEMENTS // rank)
         self.blocks = [StreamedBlock(self, group, shard.workers) for group in _groups(shard.workers.sum(filled), most)]
         # buffers are reused between sweeps: fresh memory pages cost more than writing to them
         self._kept = KeptRows(np.empty(0, np.int32), np.empty((0, rank), self.dtype))
-        self._padded = _aligned(self.n, padded_width(rank, self.dtype), self.dtype)
+        self._padded = _room(self.n, padded_width(rank, self.dtype), self.dtype)
 
     def kept(self) -> KeptRows:
         """Memory for the non-empty rows of X_k A of any group; the next group overwrites it."""
         if not len(self._kept.ids):
             largest = max(block.n_rows for block in self.blocks)
-            self._kept = KeptRows(np.empty(largest, np.int32), np.zeros((largest, self.rank), self.dtype))
+            self._kept = KeptRows(np.empty(largest, np.int32), _room(largest, self.rank, self.dtype))
+            self._kept.rows[:] = 0
         return self._kept
 
-    def each_block(self, work: Callable[[int], None], edges: NDArray[np.int64] | None = None) -> None:
-        """Call `work` with the number of each block of entities, on all threads."""
-        n = len(self.edges if edges is None else edges) - 1
-        if n == 1:
-            work(0)
-        else:
-            list(self._pool.map(work, range(n)))
+    def each_block(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Call a compiled function on all threads; they take the numbers of blocks from a counter that they share."""
+        counter = np.zeros(1, np.int64)
+        n = min(self._n_threads, len(self._all_edges) - 1)
+        others = [self._pool.submit(work, counter, *arguments) for _ in range(n - 1)]
+        try:
+            work(counter, *arguments)
+        finally:
+            wait(others)
+        for other in others:
+            other.result()
+
+    def product_and_gram(self, F: Matrix, T: Matrix) -> tuple[Matrix, Matrix]:
+        """A = F T and AᵀA in float64 of the rows that this worker owns."""
+        A, grams = np.empty(F.shape, self.dtype), np.zeros((len(self.edges) - 1, self.rank, self.rank))
+        self.each_block(_multiply, self.edges, self.chunk, F, self._with_room(T), A, grams)
+        return A, grams.sum(axis=0)
 
     def prepare(self, A: Matrix, U: Matrix | None = None) -> Matrix:
         """A U, or A, with rows that touch few cache lines; the next call overwrites it."""
-        U = None if U is None else U.astype(self.dtype)
-
-        def work(block: int) -> None:
-            at = slice(self._all_edges[block], self._all_edges[block + 1])
-            self._padded[at, : self.rank] = _flush_tiny(A[at] if U is None else A[at] @ U)
-
-        self.each_block(work, self._all_edges)
+        turn = self._with_room(np.eye(self.rank) if U is None else U)
+        self.each_block(_multiply, self._all_edges, self.chunk, A, turn, self._padded, np.zeros((0, 0, 0)))
         return self._padded
+
+    def _with_room(self, X: Slices) -> Slices:
+        """Matrices as the inner loops read them."""
+        room = _room(X.size // self.rank, self.rank, self.dtype).reshape(X.shape)
+        room[:] = X
+        return room
 
     def neighbours(self, A: Matrix, F: Matrix) -> None:
         """F += Σ_k (X_k + X_kᵀ) A, for prepared A and the rows of F that this worker owns."""
-
-        def work(block: int) -> None:
-            for side in (self.forward, self.backward):
-                _collect(side, (block, 0, len(side.cuts), self.chunk), A, F)
-
-        self.each_block(work)
+        self.each_block(_collect, (self.forward, self.backward), (0, len(self.forward.cuts), self.chunk), A, F)
 
 
 class StreamedBlock:
@@ -124,16 +136,16 @@ class StreamedBlock:
         firsts = layout.forward.firsts[self.relations]
         self.n_rows = int(firsts[-1, -1] - firsts[0, 0])
 
-    def _part(self, block: int) -> tuple[int, int, int, int]:
-        return block, self.relations.start, self.relations.stop, self.layout.chunk
+    @property
+    def _part(self) -> tuple[int, int, int]:
+        return self.relations.start, self.relations.stop, self.layout.chunk
 
     def project(self, A: Matrix, values: Vector | None) -> tuple[Slices, KeptRows]:
         """AᵀX_kA in float64, over all workers, and the non-empty rows of X_k A."""
         layout, kept = self.layout, self.layout.kept()
         n, r = self.relations.stop - self.relations.start, layout.rank
         products = np.zeros((len(layout.edges) - 1, n, r, r))
-        A_own = A[layout.own]
-        layout.each_block(lambda block: _project(layout.forward, self._part(block), A, A_own, kept, products[block]))
+        layout.each_block(_project, layout.forward, self._part, A, A[layout.own], kept, products)
         return self._workers.sum(products[0] if len(products) == 1 else products.sum(axis=0)), kept
 
     def add_right_side(
@@ -141,19 +153,15 @@ class StreamedBlock:
     ) -> None:
         """F += Σ_k X_k A R_kᵀ + X_kᵀ A R_k."""
         layout, R = self.layout, _flush_tiny(R.astype(self.layout.dtype))
-        R_t = np.ascontiguousarray(R.swapaxes(1, 2))
-
-        def work(block: int) -> None:
-            _spread(layout.forward, self._part(block), SA, R_t, F)
-            _pull(layout.backward, self._part(block), A, R, F)
-
-        layout.each_block(work)
+        both = layout._with_room(R.swapaxes(1, 2)), layout._with_room(R)
+        layout.each_block(_add_right_side, (layout.forward, layout.backward), self._part, A, SA, both, F)
 
 
 def _block_edges(n: int, rank: int, dtype: np.dtype[Any]) -> NDArray[np.int64]:
     """Where blocks of n entities begin, and n; blocks have at least r / 2 rows, as each one has a sum of r × r."""
     by_memory = -(-n * rank * dtype.itemsize // BLOCK_BYTES)
-    count = max(by_memory, min(MIN_BLOCKS, n // max(MIN_BLOCK_ROWS, rank // 2)), 1)
+    least = max(1, rank // 2)  # rows
+    count = max(min(by_memory, n // least), min(MIN_BLOCKS, n // max(MIN_BLOCK_ROWS, least)), 1)
     return np.linspace(0, n, count + 1).astype(np.int64)
 
 
@@ -188,8 +196,9 @@ def padded_width(rank: int, dtype: np.dtype[Any]) -> int:
     return width
 
 
-def _aligned(n: int, width: int, dtype: np.dtype[Any]) -> Matrix:
-    raw = np.empty(n * width + LINE // dtype.itemsize, dtype)
+def _room(n: int, width: int, dtype: np.dtype[Any]) -> Matrix:
+    """Memory for a matrix that begins with a cache line, with REGISTER_BYTES behind it."""
+    raw = np.empty(n * width + (LINE + REGISTER_BYTES) // dtype.itemsize, dtype)
     first = -raw.ctypes.data % LINE // dtype.itemsize
     return raw[first : first + n * width].reshape(n, width)
 
@@ -235,7 +244,7 @@ def _marks(rows: Ids, edges: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDAr
     return cuts, np.concatenate([[0], np.cumsum(counts)])
 
 
-# --- the inner loops, over a part (block, first relation, end, rows of a chunk); compiled for one rank no faster
+# --- the inner loops; compiled for one rank no faster. Each thread takes blocks of entities until none is left
 
 FAST = {"contract", "nsz"}
 
@@ -246,88 +255,104 @@ def _gather(side, c, high, A, Y, ids):  # type: ignore[no-untyped-def]
 
     Whether a fact begins a row is a factor and not a branch: one that cannot be predicted costs as much as a gather.
     """
-    rows, columns, rank = side.rows, side.columns, Y.shape[1]
-    n, last, bytes_of_row = np.int64(0), np.int64(-1), rank * A.itemsize
+    rows, columns = side.rows, side.columns
+    n, last, bytes_of_row = np.int64(0), np.int64(-1), Y.shape[1] * A.itemsize
+    ahead = min(max(PREFETCH_BYTES // bytes_of_row, PREFETCH_ROWS), MAX_PREFETCH_ROWS)
     while c < high:
         i = np.int64(rows[c])
         is_new = np.int64(i != last)
         if n + is_new > len(Y):
             break
         n += is_new
-        coming = columns[min(c + PREFETCH_ROWS, high - 1)]
+        coming = columns[min(c + ahead, high - 1)]
         for byte in range(0, bytes_of_row, LINE):
             prefetch(A, np.int64(coming), np.int64(byte))  # type: ignore[call-arg]
-        a, y, kept = A[columns[c]], Y[n - 1], A.dtype.type(1 - is_new)
-        for p in range(rank):
-            y[p] = kept * y[p] + a[p]
+        add_row(Y, n - 1, A, np.int64(columns[c]), A.dtype.type(1 - is_new))  # type: ignore[call-arg]
         ids[n - 1] = last = i
         c += 1
     return n, c
 
 
 @njit(inline="always")
-def _add_rows(F, ids, more):  # type: ignore[no-untyped-def]
-    """F_i += more_i for the rows i in ids."""
-    rank = F.shape[1]
-    for row in range(len(more)):
-        f, m = F[ids[row]], more[row]
-        for q in range(rank):
-            f[q] += m[q]
+def _zeros(n, like):  # type: ignore[no-untyped-def]
+    """Zeros for n rows as wide as a matrix."""
+    rank = like.shape[1]
+    return np.zeros(n * rank + REGISTER_BYTES, like.dtype)[: n * rank].reshape(n, rank)
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
-def _project(side, part, A, A_own, kept, products):  # type: ignore[no-untyped-def]
-    (block, first, stop, chunk), rank = part, products.shape[2]
-    own, added = np.empty((chunk, rank), A.dtype), np.empty((rank, rank), A.dtype)
-    for k in range(first, stop):
-        product = products[k - first]
-        c, high = side.cuts[k, block], side.cuts[k, block + 1]
-        done = side.firsts[k, block] - side.firsts[first, 0]
-        while c < high:
-            Y, ids = kept.rows[done : done + chunk], kept.ids[done : done + chunk]
-            n, c = _gather(side, c, high, A, Y, ids)
-            for row in range(n):
-                a = A_own[ids[row]]
+def _project(counter, side, part, A, A_own, kept, products):  # type: ignore[no-untyped-def]
+    first, stop, chunk = part
+    block = take_next(counter)  # type: ignore[call-arg, var-annotated]
+    while block < len(products):
+        for k in range(first, stop):
+            product = products[block, k - first]
+            c, high = side.cuts[k, block], side.cuts[k, block + 1]
+            done = side.firsts[k, block] - side.firsts[first, 0]
+            while c < high:
+                Y, ids = kept.rows[done : done + chunk], kept.ids[done : done + chunk]
+                n, c = _gather(side, c, high, A, Y, ids)
+                add_outer_products(product, A_own, ids, Y, n)
+                done += n
+        block = take_next(counter)
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _add_right_side(counter, sides, part, A, kept, factors, F):  # type: ignore[no-untyped-def]
+    (first, stop, chunk), (forward, backward), (R_t, R) = part, sides, factors
+    ids, Y = np.empty(chunk, np.int32), _zeros(chunk, F)
+    block = take_next(counter)  # type: ignore[call-arg, var-annotated]
+    while block < forward.cuts.shape[1] - 1:
+        for k in range(first, stop):
+            low = forward.firsts[k, block] - forward.firsts[first, 0]
+            high = forward.firsts[k, block + 1] - forward.firsts[first, 0]
+            for done in range(low, high, chunk):
+                n = min(chunk, high - done)
+                add_products(F, kept.ids[done : done + n], kept.rows[done : done + n], n, R_t[k - first])
+            c, high = backward.cuts[k, block], backward.cuts[k, block + 1]
+            while c < high:
+                n, c = _gather(backward, c, high, A, Y, ids)
+                add_products(F, ids, Y, n, R[k - first])
+        block = take_next(counter)
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _collect(counter, sides, part, A, F):  # type: ignore[no-untyped-def]
+    first, stop, chunk = part
+    ids, Y, one = np.empty(chunk, np.int32), _zeros(chunk, F), A.dtype.type(1)
+    block = take_next(counter)  # type: ignore[call-arg, var-annotated]
+    while block < sides[0].cuts.shape[1] - 1:
+        for side in sides:
+            for k in range(first, stop):
+                c, high = side.cuts[k, block], side.cuts[k, block + 1]
+                while c < high:
+                    n, c = _gather(side, c, high, A, Y, ids)
+                    for row in range(n):
+                        add_row(F, np.int64(ids[row]), Y, row, one)
+        block = take_next(counter)
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _multiply(counter, edges, chunk, A, T, B, grams):  # type: ignore[no-untyped-def]
+    """B = A T and, in `grams`, BᵀB of each block; without `grams`, numbers whose products are denormal are zero."""
+    rank, tiny = T.shape[1], T.dtype.type(np.sqrt(np.finfo(T.dtype).tiny))
+    ids, wide = np.empty(chunk, np.int32), np.empty((chunk + REGISTER_BYTES // 8, rank))
+    for row in range(chunk):
+        ids[row] = row
+    block = take_next(counter)  # type: ignore[call-arg, var-annotated]
+    while block < len(edges) - 1:
+        for low in range(edges[block], edges[block + 1], chunk):
+            n = min(chunk, edges[block + 1] - low)
+            b = B[low : low + n]
+            for row in range(n):  # an array expression takes seconds to compile
                 for p in range(rank):
-                    own[row, p] = a[p]
-            np.dot(own[:n].T, Y[:n], added)
-            for p in range(rank):
-                for q in range(rank):
-                    product[p, q] += added[p, q]
-            done += n
-
-
-@njit(nogil=True, cache=True, fastmath=FAST)
-def _spread(side, part, kept, R, F):  # type: ignore[no-untyped-def]
-    (block, first, stop, chunk), rank = part, F.shape[1]
-    made = np.empty((chunk, rank), F.dtype)
-    for k in range(first, stop):
-        low, high = side.firsts[k, block] - side.firsts[first, 0], side.firsts[k, block + 1] - side.firsts[first, 0]
-        for done in range(low, high, chunk):
-            n = min(chunk, high - done)
-            np.dot(kept.rows[done : done + n], R[k - first], made[:n])
-            _add_rows(F, kept.ids[done : done + n], made[:n])
-
-
-@njit(nogil=True, cache=True, fastmath=FAST)
-def _pull(side, part, A, R, F):  # type: ignore[no-untyped-def]
-    (block, first, stop, chunk), rank = part, F.shape[1]
-    ids, Y = np.empty(chunk, np.int32), np.zeros((chunk, rank), A.dtype)
-    made = np.empty((chunk, rank), A.dtype)
-    for k in range(first, stop):
-        c, high = side.cuts[k, block], side.cuts[k, block + 1]
-        while c < high:
-            n, c = _gather(side, c, high, A, Y, ids)
-            np.dot(Y[:n], R[k - first], made[:n])
-            _add_rows(F, ids, made[:n])
-
-
-@njit(nogil=True, cache=True, fastmath=FAST)
-def _collect(side, part, A, F):  # type: ignore[no-untyped-def]
-    (block, first, stop, chunk), rank = part, F.shape[1]
-    ids, Y = np.empty(chunk, np.int32), np.zeros((chunk, rank), A.dtype)
-    for k in range(first, stop):
-        c, high = side.cuts[k, block], side.cuts[k, block + 1]
-        while c < high:
-            n, c = _gather(side, c, high, A, Y, ids)
-            _add_rows(F, ids, Y[:n])
+                    b[row, p] = 0
+            add_products(b, ids, A[low : low + n], n, T)
+            for row in range(n):
+                for p in range(rank):
+                    wide[row, p] = b[row, p]
+                    if len(grams) == 0 and abs(b[row, p]) < tiny:
+                        b[row, p] = 0
+            if len(grams):
+                add_outer_products(grams[block], wide, ids, wide, n)
+        block = take_next(counter)

@@ -95,8 +95,9 @@ class Als:
     def step(self, state: AlsState) -> AlsState:
         """One sweep: A from the sums of the last visit, then every R_k from A."""
         inverse = gram.inverse(state.E, self.l2_entities / self.w_max) @ self.backend.to_numpy(state.U).T
-        A = self.backend.tall_product(state.F, self.backend.from_numpy(inverse))
-        return self.visit(self.shard.gather_rows(A, self.backend), state.C, state.U, state.V)
+        A, G = self.layout.product_and_gram(state.F, inverse)
+        A, G = self.shard.gather_rows(A, self.backend), self.shard.workers.sum(G)
+        return self.visit(A, state.C, state.U, state.V, G)
 
     def whole(self, state: AlsState) -> AlsState:
         """The state with the rows of all workers."""
@@ -106,9 +107,9 @@ class Als:
         """The part of a whole state that this worker keeps."""
         return state._replace(F=state.F[self.shard.entity_range])
 
-    def visit(self, A: Matrix, C_old: Slices, U_old: Matrix, V_old: Matrix) -> AlsState:
-        """Visit each relation once: R_k, its loss, and its terms of the sums for the next A."""
-        G = self.shard.gram(A, self.backend)
+    def visit(self, A: Matrix, C_old: Slices, U_old: Matrix, V_old: Matrix, G: Matrix | None = None) -> AlsState:
+        """Visit each relation once: R_k, its loss, and its terms of the sums for the next A; G: AᵀA, if it is known."""
+        G = self.shard.gram(A, self.backend) if G is None else G
         basis = self._basis(G)
         if self.layout.blocks[0].weighted is not None:  # otherwise the best R_k does not depend on the last one
             turn = basis.U.T @ U_old
