@@ -55,7 +55,7 @@ def test_facts_between_known_entities_are_not_dropped_in_silence(capsys, tmp_pat
     new, larger = tmp_path / "new.tsv", tmp_path / "larger.relatent"
     new.write_text("Eve\tborn in\tOslo\nAnn\tborn in\tOslo\nBob\tborn in\tOslo\n")
     code, _, err = run(capsys, "fold-in", people_model, new, "-o", larger)
-    wanted = "warning: 2 facts between known entities are not used by fold-in; update learns from them\n"
+    wanted = "note: 2 of the 3 facts are between known entities and not used; update learns from them\n"
     assert (code, err) == (0, wanted)
     new.write_text("Ann\tborn in\tOslo\n")
     code, _, err = run(capsys, "fold-in", people_model, new, "-o", larger)

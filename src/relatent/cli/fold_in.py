@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ..model.fold_in_defaults import FOLD_IN_OTHERS
 from .model_reading import load_model
-from .output import print_result, save_model
+from .output import print_result, save_model, say
 from .reading_options import annotation_choices, attributes_option, data_argument, reading_options
 from .shared_options import json_option, model_argument, model_output_option, seed_option
+
+if TYPE_CHECKING:
+    from ..data.facts import Facts
 
 
 @click.command("fold-in")
@@ -47,14 +51,25 @@ def fold_in(
     factors = load_model(model)
     given = annotation_choices().get("attributes")
     attributes = None if given is None else attribute_table(given)
-    larger = factors.fold_in(
-        open_facts(data), entities=entities or None, others=others, random_state=seed, attributes=attributes
-    )
+    facts = open_facts(data)
+    larger = factors.fold_in(facts, entities=entities or None, others=others, random_state=seed, attributes=attributes)
     save_model(larger, output)
     added = larger.about["folded_in"][len(factors.about.get("folded_in", [])) :]
     n = len(larger.entities)
+    if unused := _between_others(facts, added):
+        say(
+            f"note: {unused:,} of the {len(facts):,} facts are between known entities and not used; update learns from them"
+        )
     print_result(
         as_json,
         {"model": str(output), "folded_in": added, "entities": n},
         lambda: [tables.values(str(output), [("folded in", ", ".join(added)), ("entities", n)])],
     )
+
+
+def _between_others(facts: Facts, names: list[str]) -> int:
+    """The number of facts that have none of these entities."""
+    import numpy as np
+
+    ids = [facts.entities.id(name) for name in names if name in facts.entities]
+    return len(facts) - int(np.isin(facts.triples[:, [0, 2]], ids).any(axis=1).sum())

@@ -31,6 +31,8 @@ L2_LIMITS = (0.05, 3.0)
 ALS_L2_PER_FACT = 0.05
 ALS_L2_LIMITS = (0.1, 10.0)
 DENSE_RANK = 50
+MAX_NETWORK_RELATIONS = 2  # of dense data, up to which least squares of a large rank learn the zeros by heart
+NETWORK_ENTITIES_PER_COMPONENT, MIN_NETWORK_RANK = 10, 4
 SPARSE_RANKS = (1024, 512, 256, 128, 64, 32)
 SPARSE_ROUNDS = 100
 GPU_ROUNDS = 50  # of exact sums over the cells of sparse data, which on a CPU would be samples
@@ -254,11 +256,11 @@ def l2_for(data: DataSummary, per_fact: float = L2_PER_FACT, limits: tuple[float
 def for_least_squares(given: dict[str, Any], data: DataSummary) -> ChosenSettings:
     """The settings that `RescalALS` was not given."""
     l2 = l2_for(data, ALS_L2_PER_FACT, ALS_L2_LIMITS)
-    chosen = {
-        "rank": resolve_rank(None, data.entities),
-        **_l2_pair(given, l2),
-    }
-    return ChosenSettings(_not_given(given, chosen), f"{data.degree:.3g} facts per entity")
+    rank, why = resolve_rank(None, data.entities), f"{data.degree:.3g} facts per entity"
+    if data.relations <= MAX_NETWORK_RELATIONS and not data.is_sparse:
+        network_rank = max(data.entities // NETWORK_ENTITIES_PER_COMPONENT, MIN_NETWORK_RANK)
+        rank, why = min(rank, network_rank), f"{why}, few relations ({data.relations})"
+    return ChosenSettings(_not_given(given, {"rank": rank, **_l2_pair(given, l2)}), why)
 
 
 def rescaling_share(n_facts: int) -> float:

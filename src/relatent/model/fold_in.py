@@ -83,7 +83,6 @@ def fold_in(
     model.relations.ids(list(facts.relations))  # raises if the model does not know one of them
     if entities is None:
         warn_of_misspelt_names(model.entities, facts, names)
-    _warn_of_unused_facts(facts, names)
     grown = model.entities.extended([name for name in names if name not in model.entities])
     grown = grown.with_labels_of(facts.entities)
     chosen = grown.ids(names)
@@ -157,14 +156,6 @@ def _chosen(model: NamedModel, facts: Facts, entities: Sequence[str] | None, des
     if left := [name for name in unknown if name not in names]:
         raise InputError(f"the model does not know {left[0]!r}; add it to entities, or leave its facts out")
     return names
-
-
-def _warn_of_unused_facts(facts: Facts, names: list[str]) -> None:
-    """Warn of facts that have none of the entities that are folded in."""
-    folded = np.isin(np.arange(facts.n_entities), [facts.entities.id(name) for name in names if name in facts.entities])
-    if unused := int((~folded[facts.subjects] & ~folded[facts.objects]).sum()):
-        plural = "facts between known entities are" if unused > 1 else "fact between known entities is"
-        warnings.warn(f"{unused:,} {plural} not used by fold-in; update learns from them", DataWarning, stacklevel=4)
 
 
 def warn_of_misspelt_names(known: Names, facts: Facts, new: Sequence[str], what: str = "entities") -> None:

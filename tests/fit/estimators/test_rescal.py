@@ -68,9 +68,12 @@ def test_attribute_factors_come_with_attributes_only():
 
 
 @pytest.mark.filterwarnings("ignore:all factors have shrunk to zero")
-def test_without_a_rank_there_are_fifty_components_or_as_many_as_entities():
-    assert relatent.RescalALS(tol=0.1).fit(random_facts(20, 1, 50)).factors_.rank == 20
-    assert relatent.RescalALS(tol=0.1).fit(random_facts(70, 1, 50)).factors_.rank == 50
+def test_without_a_rank_there_are_fifty_components_or_as_many_as_entities_or_few_for_a_dense_network():
+    assert relatent.RescalALS(tol=0.1).fit(random_facts(20, 3, 50)).factors_.rank == 20
+    assert relatent.RescalALS(tol=0.1).fit(random_facts(70, 3, 50)).factors_.rank == 50
+    assert relatent.RescalALS(tol=0.1).fit(random_facts(80, 1, 30)).factors_.rank == 50  # sparse
+    assert relatent.RescalALS(tol=0.1).fit(random_facts(60, 1, 200)).factors_.rank == 6
+    assert relatent.RescalALS(tol=0.1).fit(random_facts(20, 2, 50)).factors_.rank == 4
 
 
 # --- the likelihood
