@@ -58,7 +58,8 @@ def fold_in(
     n = len(larger.entities)
     if unused := _between_others(facts, added):
         say(
-            f"note: {unused:,} of the {len(facts):,} facts are between known entities and not used; update learns from them"
+            f"note: {unused:,} of the {len(facts):,} facts are between known entities and not used; "
+            "update learns from them"
         )
     print_result(
         as_json,
