@@ -127,25 +127,29 @@ def similar(entity: str, found: Sequence[SimilarEntity]) -> Table:
 
 def report(title: str, found: Report) -> list[Any]:
     """Metrics of a cross-validation, of its baselines and of its relations, and the protocol."""
-    names = ("auc_pr", "average_precision", "auc_roc", "brier", "log_loss")
-    columns = ("", "AUC-PR (trapezoid)", "average precision", "AUC-ROC", "Brier", "log loss", "calibration error")
-    model = [f"{figure(found.auc_pr)} ± {figure(found.auc_pr_std)}"]
-    rows = [("model", *model, *(figure(getattr(found, name)) for name in names[1:]), figure(found.ece))]
+    names = ("average_precision", "auc_pr", "auc_roc", "brier", "log_loss")
+    columns = ("", "average precision", "AUC-PR (trapezoid)", "AUC-ROC", "Brier", "log loss", "calibration error")
+    own = {name: figure(getattr(found, name)) for name in names}
+    own["auc_pr"] += f" ± {figure(found.auc_pr_std)}"
+    rows = [("model", *own.values(), figure(found.ece))]
     rows += [(name, *(figure(figures[key]) for key in names), "") for name, figures in found.baselines.items()]
     by_relation = [
-        (name, f"{m.n_true:,}", f"{m.n_cells:,}", figure(m.auc_pr), figure(m.average_precision), figure(m.log_loss))
+        (name, f"{m.n_true:,}", f"{m.n_cells:,}", figure(m.average_precision), figure(m.auc_pr), figure(m.log_loss))
         for name, m in sorted(found.per_relation.items(), key=lambda item: -item[1].n_true)[:MAX_RELATIONS]
     ]
     shown = f"Relations ({len(by_relation)} of {len(found.per_relation)}, most facts first)"
     relations = table(
         shown,
-        ("relation", "true", "cells", "AUC-PR", "average precision", "log loss"),
+        ("relation", "true", "cells", "average precision", "AUC-PR", "log loss"),
         by_relation,
         numbers=(1, 2, 3, 4, 5),
     )
     note = "calibration error: mean difference between probability and share of true cells, over cells with p > 0.05"
     if "base rate" in found.baselines:
-        note += "\nbase rate: one score for all cells, for which the trapezoid rule gives (1 + share of true cells) / 2"
+        note += (
+            "\nbase rate: one score for all cells; compare it by average precision, as the trapezoid rule gives it "
+            "(1 + share of true cells) / 2"
+        )
     return [table(title, columns, rows, numbers=(1, 2, 3, 4, 5, 6)), relations, found.protocol, note]
 
 
