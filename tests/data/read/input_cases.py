@@ -53,7 +53,7 @@ def edges(relation: str) -> list[tuple[str, str, str]]:
     return [(s, relation, o) for s, o in EDGES]
 
 
-def weighted(*weights: float) -> list[tuple[str, str, str]]:
+def weighted(*weights: float | str) -> list[tuple[str, str, str]]:
     return [(s, o, str(weight)) for (s, o), weight in zip(EDGES, weights, strict=True)]
 
 
@@ -256,6 +256,32 @@ CASES = [
     Case("`source,target,year`", file("f.csv", rows(weighted(1999, 2001, 2003), header="source,target,year")),
          "one relation, weights, with a warning", edges("f"), "took column 'year' as weights",
          weights=[1999, 2001, 2003]),
+    Case('`source,target,hours` with decimal commas: `a,b,"1,5"`',
+         file("f.csv", rows(weighted('"1,5"', '"2,0"', '"0,25"'), header="source,target,hours")),
+         "one relation, weights, with a warning", edges("f"), "have decimal commas: '1,5' is 1.5",
+         weights=[1.5, 2, 0.25]),
+    Case("the same with `1,5` and `2.5`",
+         file("f.csv", rows(weighted('"1,5"', "2.5", "3"), header="source,target,hours")),
+         "refused", message="decimal commas and others points, such as '2.5' and '1,5'; .*'target'.* leaves"),
+    Case("the same with `1,500` only",
+         file("f.csv", rows(weighted('"1,500"', '"2,500"', "3"), header="source,target,km")),
+         "refused", message="the comma in numbers such as '1,500' may be decimal or separate thousands"),
+    Case("`source,target,effort` with units: `1.5 h`",
+         file("f.csv", rows(weighted("1.5 h", "2 h", "2 h"), header="source,target,effort")),
+         "one relation, the column left out with a warning", edges("f"),
+         "'effort', which holds measures such as '1.5 h'"),
+    Case("`source,target,since` with dates",
+         file("f.csv", rows(weighted(*["31.12.2024"] * 3), header="source,target,since")),
+         "one relation, the column left out with a warning", edges("f"),
+         r"'since', which holds dates .*; columns=\('source', 'since', 'target'\) reads it"),
+    Case("`colleague,adviser,day` with dates",
+         file("f.csv", rows(weighted("2024-12-31", "2024-12-30 09:30", "2024-12-31"), header="colleague,adviser,day")),
+         "one relation, the column left out with warnings", edges("f"),
+         r"took the first row .* column 3 holds dates|'day', which holds dates .*; columns=\(0, 1\) says so"),
+    Case("dates as objects: `Ann,born,1961-05-30`", file("f.csv", rows([(s, "born", f"19{i}1-05-30") for i, (s, _)
+                                                                        in enumerate(EDGES)])),
+         "facts, with a warning", [(s, "born", f"19{i}1-05-30") for i, (s, _) in enumerate(EDGES)],
+         r"column 3 holds dates, which are read as entities; columns=\(0, 1\) reads an edge list"),
     Case("`a,b,0.5` without a header", file("follows.csv", rows(weighted(0.1, 0.5, 2))),
          "one relation, weights, with a warning", edges("follows"), "read as an edge list with weights",
          weights=[0.1, 0.5, 2]),

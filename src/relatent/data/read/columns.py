@@ -8,7 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ...errors import DataError
-from .column_evidence import ANY_NUMBER, Sample, has_few_values, is_numeric, odd_relations, weighted_edges_evidence
+from .column_evidence import (
+    Sample,
+    are_dated_edges,
+    date_column,
+    has_few_values,
+    odd_relations,
+    weighted_edges_evidence,
+)
+from .value_kinds import PLAIN, Notation, NotationError, filled, is_number, is_numeric, kind_of, notation_of
 
 Columns: TypeAlias = Mapping[str, "str | int"]  # role → name or position of the column
 
@@ -46,6 +54,8 @@ EDGE_WEIGHT_NAMES = WEIGHT_NAMES | {"score", "rating", "strength", "similarity",
 _NEO4J_TYPE = re.compile(r":(int|long|float|double|short|byte|string|boolean)$")
 _NEO4J_ROLE = re.compile(r".*(:start_id|:end_id|:type)(\(.*\))?")
 MAX_SHOWN_COLUMNS = 10
+MIN_SHARE_OF_BLANKS = 0.05  # in a column, from which on the column is in doubt, not its rows
+MIN_BLANKS = 2
 
 
 class ColumnRoles(NamedTuple):
@@ -55,6 +65,7 @@ class ColumnRoles(NamedTuple):
     is_count: bool = False  # the last column says how often a fact was seen
     edge_relation: str | None = None  # the relation of all rows, if no column holds it
     may_be_nodes: bool = False  # rows without subject, relation and object are nodes, as APOC exports them
+    notation: Notation = PLAIN  # of weights or counts that are texts
     note: str = ""  # a decision that the caller may want to change
 
     @property
@@ -181,7 +192,7 @@ def _of_pair(
     """The roles where subject and object are known, and no name tells the relation."""
     numbers = [position for position in others if normal[position] in EDGE_WEIGHT_NAMES | COUNT_NAMES]
     rest = [position for position in others if position not in numbers]
-    if len(rest) == 1 and ((len(names) == 3 and rest[0] == 1) or has_few_values(sample[rest[0]])):
+    if len(rest) == 1 and (has_few_values(sample[rest[0]]) or _is_relation_between(names, rest[0], sample)):
         return _roles(names, [subject, rest[0], object_, *numbers[:1]])
     note = ""
     if len(others) == 1 and not numbers and is_numeric(sample[others[0]]):
@@ -190,6 +201,10 @@ def _of_pair(
             f"took column {names[others[0]]!r} as weights of an edge list; columns=({names[subject]!r}, "
             f"{names[object_]!r}) leaves them out, count={names[others[0]]!r} in columns={{…}} takes them as counts"
         )
+    elif len(rest) == 1 and (reason := _reason_to_leave_out(sample[rest[0]])):
+        chosen = ", ".join(repr(names[position]) for position in (subject, rest[0], object_))
+        note = f"read as an edge list without column {_short(names[rest[0]])}, {reason}; columns=({chosen}) reads it "
+        note += "as relations"
     elif rest:
         left_out = ", ".join(_short(names[position]) for position in rest[:MAX_SHOWN_COLUMNS])
         note = f"read as an edge list without columns {left_out}; columns=(…, …, …) chooses the one with the relation"
@@ -197,6 +212,23 @@ def _of_pair(
     return found._replace(
         edge_relation=edge_relation, is_count=_is_count(names, numbers[0] if numbers else None), note=note
     )
+
+
+def _is_relation_between(names: Sequence[str], position: int, sample: Sample) -> bool:
+    """Whether the column between subject and object holds relations: names, or ids that are whole numbers."""
+    values = filled(sample[position])
+    return len(names) == 3 and position == 1 and (kind_of(values) == "names" or all(map(str.isdecimal, values)))
+
+
+def _reason_to_leave_out(values: Sequence[str]) -> str | None:
+    """Why a column is neither relation nor weight."""
+    given = filled(values)
+    kind = kind_of(given)
+    if kind == "names":
+        return None
+    n_blank = len(values) - len(given)
+    blank = f" and is blank in {n_blank:,} of the first {len(values):,} rows" if n_blank else ""
+    return f"which holds {kind} such as {_short(given[0].strip())}{blank}"
 
 
 def _by_names(
@@ -222,12 +254,31 @@ def roles_by_position(names: Sequence[str], n_columns: int, sample: Sample, edge
         note = f"read as an edge list with weights, because {evidence}; relation='…' says so, "
         note += "columns=(0, 1, 2) reads facts"
         return ColumnRoles((0, 1, 2), _is_count(names, 2), edge_relation, note=note)
+    dates = date_column(sample) if n_columns == 3 else None
     notes = []
-    if odd := odd_relations(sample):
-        notes.append(f"{odd}; if it is an edge list, or in another order, choose the columns with columns=(…, …, …)")
+    if dates is not None:
+        ends = [position for position in range(3) if position != dates]
+        if dates == 1 or are_dated_edges(*(sample[position] for position in ends)):
+            note = (
+                f"read as an edge list without column {_title(names, dates)}, {_reason_to_leave_out(sample[dates])}; "
+            )
+            note += f"columns=({ends[0]}, {ends[1]}) says so, columns=(0, 1, 2) reads facts"
+            return ColumnRoles((ends[0], ends[1]), edge_relation=edge_relation, note=note)
+        notes.append(
+            f"column {_title(names, dates)} holds dates, which are read as entities; columns=({ends[0]}, {ends[1]}) "
+            "reads an edge list without them, columns=(0, 1, 2) says that they are entities"
+        )
+    elif odd := odd_relations(sample):
+        edges = "" if n_columns != 3 else " columns=(0, 1) reads an edge list, columns=(0, 2, 1) takes column 3 as the "
+        edges += "relation," if edges else ""
+        notes.append(f"{odd}; if these are entities,{edges} columns=(…, …, …) chooses others")
     if n_columns == 4 and names and _normal(names[3]) not in EDGE_WEIGHT_NAMES | COUNT_NAMES:
         notes.append(f"took column {names[3]!r} as weights; columns=(0, 1, 2) leaves them out")
     return _roles(names, range(n_columns))._replace(note="; ".join(notes))
+
+
+def _title(names: Sequence[str], position: int) -> str:
+    return _short(names[position]) if names else str(position + 1)
 
 
 def _may_be_weights(name: str, values: Sequence[str]) -> bool:
@@ -237,7 +288,7 @@ def _may_be_weights(name: str, values: Sequence[str]) -> bool:
 
 def no_weights(names: Sequence[str], values: Sequence[str], where: str) -> DataError:
     """The error for four columns of which the last does not hold numbers; `names`: the names or the first row."""
-    others = [_short(value) for value in values if not ANY_NUMBER.fullmatch(value)][:2]
+    others = [_short(value) for value in values if not is_number(value)][:2]
     held = f"{', '.join(others)}, not numbers" if others else "no values"
     return DataError(
         f"{where}: the fourth column is no weight: it holds {held}; columns=(0, 1, 2) leaves it out; {_listed(names)}"
@@ -282,6 +333,45 @@ def as_edges(roles: ColumnRoles, relation: str | None, where: str) -> ColumnRole
         f"{where}: relation={relation!r} names the relation of an edge list, but a column holds relations; leave it "
         "out, or choose the columns of subject and object with columns=(…, …)"
     )
+
+
+def are_many_blanks(n_blank: int, n_rows: int) -> bool:
+    """Whether so many rows are blank that the choice of the column is in doubt."""
+    return n_blank >= max(MIN_BLANKS, MIN_SHARE_OF_BLANKS * n_rows)
+
+
+def with_notation(
+    roles: ColumnRoles, names: Sequence[str], sample: Sample, where: str, *, may_be_blank: bool
+) -> ColumnRoles:
+    """The roles, with the notation of the numbers in the first values of the column of weights or counts.
+
+    `may_be_blank`: rows without a number are skipped.
+    """
+    if len(roles.positions) == roles.n_names:
+        return roles
+    position = roles.positions[-1]
+    values = filled(sample[position])
+    if not is_numeric(values):
+        return roles  # the row that is wrong is an error
+    column = _title(names, position)
+    others = ", ".join(repr(names[p]) if names else str(p) for p in roles.positions[:-1])
+    without = f"columns=({others}) leaves the column out"
+    cells = [cell for cell, subject in zip(sample[position], sample[roles.positions[0]], strict=True) if subject]
+    n_blank = len(cells) - len(filled(cells))
+    if are_many_blanks(n_blank, len(cells)) and not may_be_blank:
+        raise DataError(
+            f"{where}: column {column}, the {roles.names[-1]}, is blank in {n_blank:,} of the first {len(cells):,} "
+            f"rows; {without}, skip_bad_rows=True skips such rows"
+        )
+    try:
+        notation = notation_of(values)
+    except NotationError as problem:
+        raise DataError(f"{where}: column {column}: {problem}; write them with decimal points; {without}") from None
+    if notation is PLAIN:
+        return roles
+    note = f"the numbers of column {column} have {notation.title}"
+    note += f": {values[0]!r} is {notation.number(values[0]):g}"
+    return roles._replace(notation=notation, note=f"{roles.note}; {note}" if roles.note else note)
 
 
 def _roles(names: Sequence[str], positions: Sequence[int]) -> ColumnRoles:

@@ -12,13 +12,11 @@ from itertools import islice
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from ...errors import DataError, one_line
 from ..facts import Facts
 from .checked_rows import MAX_SHOWN_CHARACTERS
-from .column_evidence import ANY_NUMBER, NUMBER
 from .columns import ColumnRoles, count_fault, weight_fault
 from .fact_builder import facts_from_blocks
 from .file_content import WHOLE_FILE, File, FilePart, byte_order_mark_length, line_range
@@ -27,6 +25,7 @@ from .quotes import CheckedQuotes, CheckedUtf8
 from .reading import SEPARATOR_NAMES, SKIPPING, Reading
 from .text_layout import TextHead, TextLayout, text_layout
 from .text_rows import HEAD_BYTES, MAX_LINE_BYTES, TextFaultError, TextRow, split_rows, text_lines, too_long
+from .value_kinds import ANY_NUMBER, PLAIN
 
 MAX_SHOWN_FIELDS = 5  # of a wrong row
 BLOCK_BYTES = MAX_LINE_BYTES  # parsed at a time; no row may be longer
@@ -170,7 +169,8 @@ def _blocks(text: _Text, reading: Reading) -> Generator[list[pa.Array], None, No
     layout = text.layout
     names = [str(position) for position in range(layout.n_fields)]
     selected = [str(position) for position in layout.roles.positions]
-    types = [pa.large_string()] * layout.roles.n_names + [pa.large_string() if text.is_lenient else pa.float64()]
+    is_text = text.is_lenient or layout.roles.notation is not PLAIN
+    types = [pa.large_string()] * layout.roles.n_names + [pa.large_string() if is_text else pa.float64()]
     n_facts = 0
 
     def skip_or_refuse(row: arrow_csv.InvalidRow) -> str:
@@ -206,20 +206,22 @@ def _blocks(text: _Text, reading: Reading) -> Generator[list[pa.Array], None, No
                 return  # nothing below the header
             raise
         for batch in reader:
-            yield _with_numbers(batch.columns, layout.roles)
+            yield _with_numbers(batch.columns, text)
             n_facts += len(batch)
             reading.report(stream.position, file.size, f"{n_facts:,} facts")
         if any(getattr(one, "is_faulty", False) for one in (checked, decodable)):
             raise pa.ArrowInvalid("wrong quotes, or text that is not UTF-8")
 
 
-def _with_numbers(columns: list[pa.Array], roles: ColumnRoles) -> list[pa.Array]:
-    """The columns with weights or counts as numbers, null where a text is no number."""
+def _with_numbers(columns: list[pa.Array], text: _Text) -> list[pa.Array]:
+    """The columns with weights or counts as numbers, null where a text that is to be skipped is no number."""
+    roles = text.layout.roles
     if len(columns) == roles.n_names or pa.types.is_floating(columns[-1].type):
         return columns
-    texts = pc.utf8_ltrim(pc.utf8_trim_whitespace(columns[-1]), "+")
-    numbers = pc.if_else(pc.match_substring_regex(texts, f"^{NUMBER}$"), texts, None)
-    return [*columns[:-1], numbers.cast(pa.float64())]
+    numbers = roles.notation.numbers(columns[-1])
+    if numbers.null_count and not text.is_lenient:
+        raise pa.ArrowInvalid("a weight is no number")
+    return [*columns[:-1], numbers]
 
 
 # --- row by row: the line of a fault
@@ -248,9 +250,11 @@ def _fault(layout: TextLayout, fields: list[str]) -> str | None:
 
 
 def _number_fault(text: str, roles: ColumnRoles) -> str | None:
-    if not ANY_NUMBER.fullmatch(text):
+    is_plain = roles.notation is PLAIN
+    if not (ANY_NUMBER.fullmatch(text) if is_plain else roles.notation.fits(text)):
         kind, place = ("count" if roles.is_count else "weight"), ("third" if roles.edge_relation else "fourth")
         found = f"expected a number as {kind} in the {place} column, got {text!r:.100}"
+        found += "" if is_plain else f" below numbers with {roles.notation.title}"
         return f"{found}; columns=(…, …, …) chooses others; {SKIPPING}"
-    fault = (count_fault if roles.is_count else weight_fault)(float(text))
+    fault = (count_fault if roles.is_count else weight_fault)(roles.notation.number(text))
     return fault and f"{fault}; {SKIPPING}"

@@ -11,9 +11,10 @@ import pyarrow as pa
 from ...errors import DataError, one_line
 from ...progress import Progress
 from ..facts import Facts
-from .columns import ColumnRoles, table_roles
+from .columns import ColumnRoles, table_roles, with_notation
 from .fact_builder import facts_from_blocks
 from .reading import N_SAMPLE_ROWS, N_SHOWN_ROWS, Reading
+from .value_kinds import Notation
 
 ROWS_PER_BATCH = 1 << 18
 MAX_SAMPLE_VALUES = 100_000
@@ -37,6 +38,7 @@ def decide_roles(schema: pa.Schema, sample: pa.Table, reading: Reading, where: s
     sample = sample.slice(0, max(1, MAX_SAMPLE_VALUES // max(1, len(names))))
     values = [_as_text(sample.column(position)) for position in range(len(names))]
     roles = table_roles(names, reading.columns, where, values, reading.relation)
+    roles = with_notation(roles, names, values, where, may_be_blank=reading.skip_bad_rows)
     reading.set_roles(roles, names, list(zip(*(column[:N_SHOWN_ROWS] for column in values), strict=True)))
     return roles
 
@@ -103,7 +105,9 @@ def facts_from_columns(
 
     def convert(columns: list[pa.Array]) -> list[pa.Array]:
         return [
-            (_to_strings if number < roles.n_names else _to_numbers)(column, field.name, where)
+            _to_strings(column, field.name, where)
+            if number < roles.n_names
+            else _to_numbers(column, field.name, where, roles.notation)
             for number, (column, field) in enumerate(zip(columns, fields, strict=True))
         ]
 
@@ -139,8 +143,12 @@ def _is_text(kind: pa.DataType) -> bool:
     return any(getattr(pa.types, check)(kind) for check in checks)
 
 
-def _to_numbers(column: pa.Array, name: str, where: str) -> pa.Array:
+def _to_numbers(column: pa.Array, name: str, where: str, notation: Notation) -> pa.Array:
     kind = column.type
+    if _is_text(kind):
+        numbers = notation.numbers(_to_strings(column, name, where))
+        if numbers.null_count == column.null_count:
+            return numbers
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise DataError(f"{where}: column {name!r} must hold numbers, as weights, got values of type {kind}")
     return column.cast(pa.float64())

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from ...errors import DataError
-from .column_evidence import ANY_NUMBER, Sample, header_evidence, occurs_again
+from .column_evidence import Sample, header_evidence, occurs_again
 from .columns import (
     MAX_SHOWN_COLUMNS,
     ColumnRoles,
@@ -19,10 +19,12 @@ from .columns import (
     possible_roles,
     recognised_roles,
     roles_by_position,
+    with_notation,
 )
 from .file_content import File
 from .reading import N_SAMPLE_ROWS, SEPARATOR_NAMES, Reading
 from .text_rows import TextFaultError, TextRow, split_rows
+from .value_kinds import ANY_NUMBER, is_number
 
 SEPARATORS = {"tsv": "\t", "csv": ",", "edges": " "}
 OTHER_SEPARATORS = (";", "\t", ",", "|")  # taken if they give more rows the same number of fields
@@ -81,6 +83,10 @@ def text_layout(head: TextHead, reading: Reading, file: File) -> TextLayout:
     below = [row.fields for row in rows[1:] if len(row.fields) == len(first)]
     columns_below = [[fields[position] for fields in below] for position in range(len(first))]
     roles, has_header = _roles(first, columns_below, reading, file, where, sep)
+    values = columns_below if has_header else _with_first(first, columns_below)
+    roles = with_notation(
+        roles, first if has_header else (), values, str(file.path), may_be_blank=reading.skip_bad_rows
+    )
     n_before = n_comments + (rows[0].last_line if has_header else 0)
     shown = below if has_header else [first, *below]
     reading.understood |= {
@@ -193,7 +199,12 @@ def _roles(
     if named is None and len(first) not in (2, 3, 4):
         raise DataError(_wrong_number(first, where, sep))
     names, sample = (first, below) if has_header else ([], _with_first(first, below))
-    if named is None and len(first) == 4 and sample[3] and not any(map(ANY_NUMBER.fullmatch, sample[3])):
+    if (
+        named is None
+        and len(first) == 4
+        and sample[3]
+        and not any(ANY_NUMBER.fullmatch(value) or is_number(value) for value in sample[3])
+    ):
         raise no_weights(first, sample[3], where)
     roles = named or roles_by_position(names, len(first), sample, edge_relation)
     return as_edges(roles, reading.relation, where), has_header
