@@ -147,3 +147,17 @@ def test_text_that_is_not_utf8_is_never_skipped(write, row, skip, blank):
 def test_an_open_quote_is_never_skipped(write):
     with pytest.raises(DataError, match=r"^f\.csv:5: a quote opens in this line and is never closed"):
         read(write("f.csv", text(FACTS) + 'a,"b,c\nd,e,f\n'), skip_bad_rows=True)
+
+
+def test_many_blank_relations_are_an_edge_list_first(write):
+    rows = [("a", f"b{i}", "mail" if i % 3 else "") for i in range(30)]
+    text = "".join(",".join(row) + "\n" for row in rows)
+    with pytest.raises(
+        DataError,
+        match=r"f.csv:2: empty relation .*; column 'channel' is blank in 10 of the first 30 rows: columns=\('source', "
+        r"'target'\) reads an edge list without it, skip_bad_rows=True skips such rows, 10 of the first 30$",
+    ):
+        read(write("f.csv", f"source,target,channel\n{text}"))
+    with pytest.raises(DataError, match=r"empty object .*\); skip_bad_rows=True skips such rows, 10 of the first 30$"):
+        read(write("f.csv", text), columns=(0, 1, 2))
+    assert len(read("f.csv", columns=(0, 1))) == 30

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...arrays import Ids, Mask, Vector
 from ...errors import DataError
-from .columns import ColumnRoles, count_fault, weight_fault
+from .columns import ColumnRoles, are_many_blanks, count_fault, weight_fault
 from .reading import SKIPPING, Reading
 from .string_table import Spans
 from .text_rows import MAX_LINE_BYTES, too_long
@@ -65,9 +65,30 @@ class CheckedRows:
             return
         message = f"{self._locate(self._n_rows + first)}: {self._fault([column[first].as_py() for column in columns])}"
         if not self._reading.skip_bad_rows:
-            raise DataError(f"{message}; {SKIPPING}")
+            raise DataError(f"{message}; {self._remedy(wrong, columns)}")
         self._reading.n_skipped += int(wrong.sum())
         self._reading.first_skipped = message
+
+    def _remedy(self, wrong: Mask, columns: list[pa.Array]) -> str:
+        """What to do about bad rows; if there are many, skipping them is not the first thing to try."""
+        n_rows, n_wrong = self._n_rows + len(wrong), int(wrong.sum())
+        if not are_many_blanks(n_wrong, n_rows):
+            return SKIPPING
+        skipping = f"{SKIPPING}, {n_wrong:,} of the first {n_rows:,}"
+        if self._roles.edge_relation is not None:
+            return skipping
+        relations = self._stripped(Spans.of(_filled(columns[1])))
+        n_blank = int((wrong & (relations.starts == relations.stops)).sum())
+        if not are_many_blanks(n_blank, n_rows):
+            return skipping
+        relation, ends = self._roles.positions[1], self._roles.positions[:3:2]
+        names = self._reading.column_names
+        chosen = ", ".join(repr(names[position]) if names else str(position) for position in ends)
+        column = repr(names[relation]) if names else relation + 1
+        return (
+            f"column {column} is blank in {n_blank:,} of the first {n_rows:,} rows: columns=({chosen}) reads an edge "
+            f"list without it, {skipping}"
+        )
 
     def _fault(self, row: list[Any]) -> str:
         """What is wrong with a row."""
