@@ -158,6 +158,22 @@ def test_an_edge_list_has_the_relation_of_the_model_whatever_its_name(capsys):
     assert list(relatent.load("three.relatent").relations) == ["follows", "likes"]  # the option is for the new file
 
 
+def test_an_edge_list_with_other_columns_has_the_relation_of_the_model(capsys):
+    edges = [(a, b) for a in "abcde" for b in "abcde" if a < b]
+    with open("advice.csv", "w") as file:
+        rows = [f"{a},{b},2024-05-{i + 10},remark {i}\n" for i, (a, b) in enumerate(edges)]
+        file.write("source,target,asked_on,remark\n" + "".join(rows))
+    with open("withheld.csv", "w") as file:
+        file.write("source,target\nb,a\nc,a\n")
+    done(capsys, "fit", "advice.csv", "-o", "m.relatent", *ALS)
+    _, err = done(capsys, "evaluate", "m.relatent", "withheld.csv", "--known", "advice.csv")
+    assert "note: withheld.csv has the relation of m.relatent, 'advice'; --relation NAME gives it another" in err
+    assert "advice.csv has the relation" not in err
+    code, _, err = run(capsys, "evaluate", "m.relatent", "withheld.csv", "--relation", "other")
+    assert code == 1
+    assert "the file 'other'" in err
+
+
 def test_data_read_without_options_says_nothing(capsys, family, model):
     _, err = done(capsys, "doubt", model, "--known", family)
     assert "is read as" not in err

@@ -26,7 +26,7 @@ from ..errors import DataError, DataWarning, InputError
 from ..model.entity_types import EntityTypes
 from ..model.factors import Factors
 from ..progress import bar
-from .model_reading import choices_for, remember
+from .model_reading import ModelReading, choices_for, note_relation, remember
 from .reading_options import annotation_choices, as_options, reading_choices
 
 SPLITS = ("train", "valid", "test")
@@ -38,15 +38,18 @@ def open_shard(sources: Sequence[str], workers: Workers, *, split: str = "all") 
     """This worker's shard of the facts of files or of a catalog name."""
     choices = reading_choices()
     if len(sources) == 1 and "sql" not in choices and workers.any(Path(sources[0]).exists()):
-        return _read_file(sources[0], choices, workers)
+        return _read_file(sources[0], ModelReading(choices), workers)
     facts = open_whole(sources, workers, split=split)
     return facts.subset(np.arange(len(facts)) % workers.size == workers.rank)
 
 
-def _read_file(source: str, choices: dict[str, Any], workers: Workers = ALONE) -> Facts:
+def _read_file(source: str, by_model: ModelReading, workers: Workers = ALONE) -> Facts:
+    choices = by_model.choices
     options = {name: value for name, value in choices.items() if name not in ("format", "sql")}
+    options["default_relation"] = by_model.default_relation
     how = {name: choices.get(name) for name in ("format", "sql")}
     facts, reading = read_plain(source, options, progress=True, workers=workers, **how)
+    note_relation(source, reading, by_model)
     remember(source, reading, choices.get("format"))
     return annotated(facts, NONE if workers.size > 1 else None)
 

@@ -6,7 +6,7 @@ import glob
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -46,8 +46,16 @@ def _paths(name: str, model: Path) -> set[str]:
     return {os.path.realpath(place / name) for place in (Path(), model.parent)}
 
 
-def choices_for(source: str, *, as_fitted: bool = False) -> dict[str, Any]:
-    """Arguments of `relatent.read` for a file: the options of the command, and those of the model's data.
+class ModelReading(NamedTuple):
+    """How a file is to be read by a command with a model."""
+
+    choices: dict[str, Any]  # arguments of `relatent.read`
+    model: Path | None = None
+    default_relation: str | None = None  # of an edge list, in place of the name of the file
+
+
+def choices_for(source: str, *, as_fitted: bool = False) -> ModelReading:
+    """How to read a file: by the options of the command, and those of the model's data.
 
     `as_fitted`: options of the command that contradict those of the model's data are for other files.
     """
@@ -56,9 +64,11 @@ def choices_for(source: str, *, as_fitted: bool = False) -> dict[str, Any]:
     model = {} if context is None else context.meta.get(_MODEL, {})
     if as_fitted and model.get("records"):
         given = {name: value for name, value in given.items() if name not in READING_OPTIONS}
+    relations = model.get("relations", [])
+    found = ModelReading(given, model.get("model"), relations[0] if len(relations) == 1 else None)
     record = None if "sql" in given or not model else _record_for(source, model["records"])
     if record is None:
-        return given
+        return found
     added = {name: value for name, value in _options(source, record, model["relations"]).items() if name not in given}
     if "columns" in given:
         added.pop("relation", None)
@@ -67,7 +77,7 @@ def choices_for(source: str, *, as_fitted: bool = False) -> dict[str, Any]:
     if added:
         like = f"{source} is read as the data of {model['model']} was"
         say(f"note: {like}: {shown_options(added)}; options change that")
-    return {**given, **added}
+    return found._replace(choices={**given, **added})
 
 
 def _options(source: str, record: dict[str, Any], relations: list[str]) -> dict[str, Any]:
@@ -87,6 +97,14 @@ def _record_for(source: str, records: list[dict[str, Any]]) -> dict[str, Any] | 
         return own
     found = [source] if os.path.exists(source) else sorted(glob.glob(source, recursive=True))[:1]
     return next((record for record in records if found and has_columns_of(record, found[0])), None)
+
+
+def note_relation(source: str, reading: Reading, by_model: ModelReading) -> None:
+    """Say that an edge list got the relation of the model, unless that is the name of the file anyway."""
+    relation = by_model.default_relation
+    is_default = reading.relation is None and reading.edge_relation is not None
+    if relation and is_default and Path(source).name.split(".")[0] != relation:
+        say(f"note: {source} has the relation of {by_model.model}, {relation!r}; --relation NAME gives it another")
 
 
 def remember(source: str, reading: Reading, format_: str | None) -> None:

@@ -70,7 +70,7 @@ def _written(
     """Read, score and write block by block. A row that cannot be answered gets one row with a note."""
     counts = {"rows": 0, "results": 0, "without_result": 0}
     with table_writer(output, {**kinds, "note": str}, factors) as write, bar(f"reading {source}") as progress:
-        choices = choices_for(str(source))
+        choices = choices_for(str(source)).choices
         given = QuestionColumns(**{name: choices[name] for name in QuestionColumns._fields if name in choices})
         for block in question_blocks(source, given):
             ids = _ids(factors, block)

@@ -302,10 +302,17 @@ def _name_evidence(names: Sequence[str], sample: Sample) -> str | None:
 
 
 def table_roles(
-    names: Sequence[str], columns: Columns | None, where: str, sample: Sample, relation: str | None
+    names: Sequence[str],
+    columns: Columns | None,
+    where: str,
+    sample: Sample,
+    relation: str | None,
+    edge_relation: str,
 ) -> ColumnRoles:
-    """The roles of the columns of a table, whose columns always have names."""
-    edge_relation = relation or EDGE_RELATION
+    """The roles of the columns of a table, whose columns always have names.
+
+    `relation`: of an edge list, if the caller gave it; `edge_relation`: the same, or the default.
+    """
     if columns is not None:
         return chosen_roles(names, columns, where, len(names), edge_relation)
     found = recognised_roles(names) or possible_roles(names, sample, edge_relation)

@@ -53,9 +53,9 @@ def _roles(first: Sequence[Any], names: Sequence[str] | None, reading: Reading, 
         table = [list(row) for row in first if isinstance(row, Sequence) and len(row) == width]
     texts = [[_shown(value) for value in row] for row in table]
     sample = [list(column) for column in zip(*texts, strict=True)]
-    edge_relation = reading.relation or EDGE_RELATION
+    edge_relation = reading.relation or reading.default_relation or EDGE_RELATION
     if names is not None:
-        roles = table_roles(names, reading.columns, where, sample, reading.relation)
+        roles = table_roles(names, reading.columns, where, sample, reading.relation, edge_relation)
     elif reading.columns is not None:
         roles = chosen_roles((), reading.columns, where, width, edge_relation)
     elif width in (2, 3, 4):

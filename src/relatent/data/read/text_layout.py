@@ -176,7 +176,7 @@ def _roles(
     first: list[str], below: Sample, reading: Reading, file: File, where: str, sep: str
 ) -> tuple[ColumnRoles, bool]:
     """The roles of the columns, and whether the first row is a header."""
-    edge_relation = reading.relation or _stem(file)
+    edge_relation = reading.relation or reading.default_relation or _stem(file)
     by_position = reading.columns is not None and all(isinstance(name, int) for name in reading.columns.values())
     if reading.columns is not None and reading.header is False and not by_position:
         raise DataError(
