@@ -62,3 +62,30 @@ def test_export_writes_parquet_and_numpy_files(capsys, model, tmp_path):
         "entities.parquet",
         "relations.parquet",
     ]
+
+
+def test_info_shows_how_a_file_with_bad_rows_is_understood(capsys, tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text("source,target\n" + "".join(f"a{i},{f'b{i}' if i % 4 else ''}\n" for i in range(40)) + "a\n")
+    code, out, _ = run(capsys, "info", str(path), "--json")
+    reading = json.loads(out)["reading"]
+    assert code == 0
+    assert reading["bad_rows"] == "11: lines 2, 6, 10, 14, 18, …"
+    assert reading["subject"] == "column 'source'"
+    assert "other commands refuse the file" in reading["notes"][0]
+    assert "--skip-bad-rows" in reading["notes"][0]
+    assert len(reading["notes"]) == 1
+    assert json.loads(out)["facts"] == 30
+    code, out, _ = run(capsys, "info", str(path))
+    assert code == 0
+    assert "bad rows" in out
+    code, out, _ = run(capsys, "info", str(path), "--json", "--skip-bad-rows")
+    assert "bad_rows" not in json.loads(out)["reading"]
+
+
+def test_info_of_a_file_with_nothing_but_bad_rows_is_the_error(capsys, tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text("source,target\na,\nb,\n")
+    code, _, err = run(capsys, "info", str(path))
+    assert code == 1
+    assert "f.csv:2: empty object" in err

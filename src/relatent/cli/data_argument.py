@@ -20,7 +20,7 @@ from ..data.facts_union import union
 from ..data.read.annotations import INFER, NONE, annotated, warn_of_entities_without_facts
 from ..data.read.missing_markers import note_missing_markers
 from ..data.read.read import is_file_or_pattern, read_one, read_plain
-from ..data.read.reading import Reading
+from ..data.read.reading import SKIPPING, Reading
 from ..distributed.workers import ALONE, Workers
 from ..errors import DataError, DataWarning, InputError
 from ..model.entity_types import EntityTypes
@@ -30,6 +30,7 @@ from .model_reading import ModelReading, choices_for, note_relation, remember
 from .reading_options import annotation_choices, as_options, reading_choices
 
 SPLITS = ("train", "valid", "test")
+MAX_BAD_LINES = 5  # that `info` lists
 MAX_FILES = 1000  # of a folder, among which a mistyped name is looked for
 NEGATIVES = ("valid-negatives", "test-negatives")  # statements verified to be false
 
@@ -133,10 +134,31 @@ def describe_reading(source: str) -> tuple[Facts, dict[str, Any]]:
     format_, sql = choices.pop("format", None), choices.pop("sql", None)
     with bar(f"reading {source}", in_bytes=True) as report:
         reading = Reading.of(**choices, report=report)
-        facts = read_one(source, reading, format_, sql)
+        try:
+            facts = read_one(source, reading, format_, sql)
+        except DataError as problem:
+            if SKIPPING not in str(problem):
+                raise
+            reading = Reading.of(**choices | {"skip_bad_rows": True}, report=report)
+            facts = _read_despite(problem, source, reading, format_, sql)
         note_missing_markers(facts, reading)
     notes = [as_options(note) for note in reading.all_notes("")]
     return facts, {**reading.understood, "notes": notes}
+
+
+def _read_despite(problem: DataError, source: str, reading: Reading, format_: str | None, sql: str | None) -> Facts:
+    """The facts without the bad rows, which a note counts; the error that they are if nothing else is left."""
+    reading.max_skipped_lines = MAX_BAD_LINES
+    try:
+        facts = read_one(source, reading, format_, sql)
+    except DataError:
+        raise problem from None
+    n, lines = reading.n_skipped, ", ".join(map(str, reading.skipped_lines))
+    where = f": line{'s' * (n > 1)} {lines}{', …' * (n > len(reading.skipped_lines))}" if lines else ""
+    reading.understood["bad_rows"] = f"{n:,}{where}"
+    reading.notes.insert(0, f"other commands refuse the file, and bad rows are left out here: {problem}")
+    reading.n_skipped = 0  # said
+    return facts
 
 
 def validation_sources(test: str) -> tuple[str, str] | None:

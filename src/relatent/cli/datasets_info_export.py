@@ -36,7 +36,7 @@ def info(file: str, verify: bool, as_json: bool) -> None:
     """Describe a data file, a data set or a model file.
 
     Of a data file it shows how the file is understood: which column has which role, the first facts, and notes about
-    what looks odd, with the options that change it.
+    what looks odd, with the options that change it. Rows that are no facts are counted and left out.
 
     Example: relatent info people.tsv
     """

@@ -334,7 +334,7 @@ def reading(found: Mapping[str, Any]) -> list[Any]:
     if not found:
         return []
     rows = [" | ".join(map(str, row)) for row in found.get("first_rows", [])]
-    pairs = [(name, value) for name, value in found.items() if name not in ("first_rows", "notes")]
+    pairs = [(name.replace("_", " "), text) for name, text in found.items() if name not in ("first_rows", "notes")]
     pairs += [("first rows" if not number else "", row) for number, row in enumerate(rows)]
     pairs += [("note", note) for note in found["notes"]]
     return [values("read as", pairs)]

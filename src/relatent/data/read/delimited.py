@@ -73,14 +73,18 @@ class _Text(NamedTuple):
         is_wrong = self.is_lenient and len(fields) != self.layout.n_fields
         return is_wrong and (self.skip_bad_rows or not "".join(fields).strip())
 
-    def first_fault(self, *, to_be_skipped: bool) -> DataError | None:
-        """The first row that is no fact, of all or of those that cannot be skipped."""
+    def faults(self, *, to_be_skipped: bool) -> Generator[tuple[int, str], None, None]:
+        """Line and fault of the rows that are no facts, of all or of those that cannot be skipped."""
         with closing(self.rows()) as rows:
             for row in rows:
                 fault = _fault(self.layout, row.fields)
                 if fault and (to_be_skipped or SKIPPING not in fault):
-                    return self.fault(row.first_line, fault)
-        return None
+                    yield row.first_line, fault
+
+    def first_fault(self, *, to_be_skipped: bool) -> DataError | None:
+        """The first of these rows as an error."""
+        with closing(self.faults(to_be_skipped=to_be_skipped)) as faults:
+            return next((self.fault(line, fault) for line, fault in faults), None)
 
 
 def read_delimited(file: File, reading: Reading, part: FilePart = WHOLE_FILE) -> Facts:
@@ -108,7 +112,11 @@ def read_delimited(file: File, reading: Reading, part: FilePart = WHOLE_FILE) ->
     except UnicodeError as problem:
         raise DataError(f"{file.path}: is not valid {file.encoding}: {one_line(problem)}") from None
     if reading.n_skipped:
-        reading.first_skipped = str(text.first_fault(to_be_skipped=True)).removesuffix(f"; {SKIPPING}")
+        with closing(text.faults(to_be_skipped=True)) as faults:
+            found = list(islice(faults, reading.max_skipped_lines))
+        reading.skipped_lines = [line for line, _ in found]
+        if found:
+            reading.first_skipped = str(text.fault(*found[0])).removesuffix(f"; {SKIPPING}")
     first = suspicious_first_row(head, text.layout, reading)
     if part.n_parts > 1:
         reading.first_row = first  # judged when the facts of all parts are known

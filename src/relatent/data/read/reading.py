@@ -53,6 +53,8 @@ class Reading:
     nodes_without_names: bool = False  # these rows are nodes
     n_skipped: int = 0  # bad rows
     first_skipped: str = ""  # its place, and what is wrong with it
+    max_skipped_lines: int = 1  # of a text file, to be listed
+    skipped_lines: list[int] = field(default_factory=list)
     first_row: FirstRow | None = None  # of a file of which each worker reads a part: what may be a header
 
     @classmethod
