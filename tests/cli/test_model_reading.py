@@ -174,6 +174,33 @@ def test_an_edge_list_with_other_columns_has_the_relation_of_the_model(capsys):
     assert "the file 'other'" in err
 
 
+def test_what_the_fit_said_of_a_file_is_not_said_again(capsys):
+    edges = [(a, b) for a in "abcde" for b in "abcde" if a < b]
+    text = "source,target,asked_on,remark\n" + "".join(f"{a}, {b},2024-05-10,{a}{b}\n" for a, b in edges)
+    with open("advice.csv", "w") as file:
+        file.write(text + "a,NA,2024-05-10,x\na,,2024-05-10,y\n")
+    _, err = done(capsys, "fit", "advice.csv", "--skip-bad-rows", "-o", "m.relatent", *ALS)
+    assert err.count("warning: advice.csv") == 4
+    _, err = done(capsys, "missing", "m.relatent", "--known", "advice.csv", "--top", "1")
+    assert err.count("advice.csv") == 1
+    assert "note: advice.csv is read as the data of m.relatent was: --header --skip-bad-rows;" in err
+    with open("advice.csv", "a") as file:
+        file.write("b,,2024-05-10,z\n")
+    _, err = done(capsys, "missing", "m.relatent", "--known", "advice.csv", "--top", "1")
+    assert err.count("warning: advice.csv") == 1
+    assert "skipped 2 bad rows" in err
+
+
+def test_notes_of_a_file_without_options_are_one_line(capsys):
+    with open("likes.tsv", "w") as file:
+        file.write("".join(f"{a}\tlikes \t{b}\n" for a in "abcde" for b in "abcde" if a < b))
+    _, err = done(capsys, "fit", "likes.tsv", "-o", "m.relatent", *ALS)
+    assert "removed the blanks" in err
+    _, err = done(capsys, "missing", "m.relatent", "--known", "likes.tsv", "--top", "1")
+    assert err.count("likes.tsv is read as the data of m.relatent was; ") == 1
+    assert "removed the blanks" not in err
+
+
 def test_data_read_without_options_says_nothing(capsys, family, model):
     _, err = done(capsys, "doubt", model, "--known", family)
     assert "is read as" not in err

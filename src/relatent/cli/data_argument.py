@@ -26,7 +26,7 @@ from ..errors import DataError, DataWarning, InputError
 from ..model.entity_types import EntityTypes
 from ..model.factors import Factors
 from ..progress import bar
-from .model_reading import ModelReading, choices_for, note_relation, remember
+from .model_reading import ModelReading, choices_for, note_reading, remember
 from .reading_options import annotation_choices, as_options, reading_choices
 
 SPLITS = ("train", "valid", "test")
@@ -48,9 +48,10 @@ def _read_file(source: str, by_model: ModelReading, workers: Workers = ALONE) ->
     choices = by_model.choices
     options = {name: value for name, value in choices.items() if name not in ("format", "sql")}
     options["default_relation"] = by_model.default_relation
-    how = {name: choices.get(name) for name in ("format", "sql")}
+    how: dict[str, Any] = {name: choices.get(name) for name in ("format", "sql")}
+    how["accepted_notes"] = by_model.accepted_notes
     facts, reading = read_plain(source, options, progress=True, workers=workers, **how)
-    note_relation(source, reading, by_model)
+    note_reading(source, reading, by_model)
     remember(source, reading, choices.get("format"))
     return annotated(facts, NONE if workers.size > 1 else None)
 

@@ -52,6 +52,8 @@ class ModelReading(NamedTuple):
     choices: dict[str, Any]  # arguments of `relatent.read`
     model: Path | None = None
     default_relation: str | None = None  # of an edge list, in place of the name of the file
+    accepted_notes: frozenset[str] = frozenset()  # that were said of the data of the model
+    is_said: bool = False  # that the file is read like the data of the model
 
 
 def choices_for(source: str, *, as_fitted: bool = False) -> ModelReading:
@@ -77,7 +79,8 @@ def choices_for(source: str, *, as_fitted: bool = False) -> ModelReading:
     if added:
         like = f"{source} is read as the data of {model['model']} was"
         say(f"note: {like}: {shown_options(added)}; options change that")
-    return found._replace(choices={**given, **added})
+    notes = frozenset(record.get("notes", ()))
+    return found._replace(choices={**given, **added}, accepted_notes=notes, is_said=bool(added))
 
 
 def _options(source: str, record: dict[str, Any], relations: list[str]) -> dict[str, Any]:
@@ -99,8 +102,11 @@ def _record_for(source: str, records: list[dict[str, Any]]) -> dict[str, Any] | 
     return next((record for record in records if found and has_columns_of(record, found[0])), None)
 
 
-def note_relation(source: str, reading: Reading, by_model: ModelReading) -> None:
-    """Say that an edge list got the relation of the model, unless that is the name of the file anyway."""
+def note_reading(source: str, reading: Reading, by_model: ModelReading) -> None:
+    """Say in a line what was accepted in the fit, and that an edge list got the relation of the model."""
+    notes = [*reading.all_notes(""), *reading.notes_of_other_files]
+    if not by_model.is_said and not by_model.accepted_notes.isdisjoint(notes):
+        say(f"note: {source} is read as the data of {by_model.model} was; `relatent info {source}` shows how")
     relation = by_model.default_relation
     is_default = reading.relation is None and reading.edge_relation is not None
     if relation and is_default and Path(source).name.split(".")[0] != relation:

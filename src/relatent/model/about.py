@@ -73,6 +73,7 @@ def _is_reading(value: Any) -> bool:
         name in READING_OPTIONS and READING_OPTIONS[name](option) for name, option in value.get("options", {}).items()
     )
     columns = value.get("columns")
+    is_known = is_known and _are_names(value.get("notes", []))
     return is_known and _is_text(value.get("relation", "")) and (isinstance(columns, int) or _are_names(columns))
 
 

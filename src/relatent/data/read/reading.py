@@ -48,6 +48,7 @@ class Reading:
     edge_relation: str | None = None  # of all rows, if no column holds the relation
     unusual_sep: str | None = None  # of a text file, if it is not that of the format
     notes: list[str] = field(default_factory=list)  # decisions that the caller may want to change
+    notes_of_other_files: list[str] = field(default_factory=list)  # of several, of which this is the first
     n_stripped: int = 0  # names that had blanks around them
     n_without_names: int = 0  # rows with neither subject, relation nor object
     nodes_without_names: bool = False  # these rows are nodes

@@ -14,12 +14,15 @@ from .file_formats import identify
 from .reading import Reading
 from .text_layout import SEPARATORS, first_fields
 
+MAX_NOTES = 100  # in a record
+MAX_NOTE_CHARACTERS = 1000
+
 
 def reading_record(reading: Reading, format_: str | None = None) -> dict[str, Any]:
     """How to read other files like this one.
 
     "options": arguments of `read`, where they differ from the defaults; "columns": the names of the columns, or their
-    number; "relation": of an edge list whose relation was not given.
+    number; "relation": of an edge list whose relation was not given; "notes": what was said about the file.
     """
     options: dict[str, Any] = {
         "columns": None if reading.columns is None else dict(reading.columns),
@@ -40,6 +43,9 @@ def reading_record(reading: Reading, format_: str | None = None) -> dict[str, An
     }
     if reading.edge_relation is not None and reading.relation is None:
         record["relation"] = reading.edge_relation
+    notes = dict.fromkeys([*reading.all_notes(""), *reading.notes_of_other_files])
+    if short := [note for note in notes if len(note) <= MAX_NOTE_CHARACTERS][:MAX_NOTES]:
+        record["notes"] = short
     return record
 
 
