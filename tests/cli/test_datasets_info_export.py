@@ -89,3 +89,14 @@ def test_info_of_a_file_with_nothing_but_bad_rows_is_the_error(capsys, tmp_path)
     code, _, err = run(capsys, "info", str(path))
     assert code == 1
     assert "f.csv:2: empty object" in err
+
+
+def test_info_and_fit_name_similar_names(capsys, tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text("source,target\nVOGEL,Ann\nVogel,Bob\nAnn,Bob\nBob,Cid\nCid,Ann\n")
+    code, out, _ = run(capsys, "info", str(path), "--json")
+    assert code == 0
+    assert json.loads(out)["reading"]["notes"][0].startswith("'VOGEL' and 'Vogel' differ only by case")
+    code, _, err = run(capsys, "fit", str(path), "-o", str(tmp_path / "m.relatent"), "--model", "als", "--rank", "2")
+    assert code == 0
+    assert err.count("differ only by case") == 1

@@ -21,6 +21,7 @@ from ..data.read.annotations import INFER, NONE, annotated, warn_of_entities_wit
 from ..data.read.missing_markers import note_missing_markers
 from ..data.read.read import is_file_or_pattern, read_one, read_plain
 from ..data.read.reading import SKIPPING, Reading
+from ..data.read.similar_names import similar_names_note
 from ..distributed.workers import ALONE, Workers
 from ..errors import DataError, DataWarning, InputError
 from ..model.entity_types import EntityTypes
@@ -143,6 +144,8 @@ def describe_reading(source: str) -> tuple[Facts, dict[str, Any]]:
             reading = Reading.of(**choices | {"skip_bad_rows": True}, report=report)
             facts = _read_despite(problem, source, reading, format_, sql)
         note_missing_markers(facts, reading)
+        if similar := similar_names_note(facts):
+            reading.notes.append(similar)
     notes = [as_options(note) for note in reading.all_notes("")]
     return facts, {**reading.understood, "notes": notes}
 
@@ -160,6 +163,12 @@ def _read_despite(problem: DataError, source: str, reading: Reading, format_: st
     reading.notes.insert(0, f"other commands refuse the file, and bad rows are left out here: {problem}")
     reading.n_skipped = 0  # said
     return facts
+
+
+def warn_of_similar_names(facts: Facts, sources: Sequence[str]) -> None:
+    """Warn of names in files that may be one name, written in two ways."""
+    if any(map(is_file_or_pattern, sources)) and (note := similar_names_note(facts)):
+        warnings.warn(f"{', '.join(sources[:3])}: {note}", DataWarning, stacklevel=2)
 
 
 def validation_sources(test: str) -> tuple[str, str] | None:
