@@ -327,9 +327,11 @@ CASES = [
          message="expected one file of facts in the archive, got a.csv, b.csv"),
     Case("several files", several, "their union", FACTS),
     Case("a pattern: `parts/*.csv`", pattern, "their union", FACTS),
-    Case("an unknown extension", file("facts.xlsx", b"PK"), "refused, with the formats that are read",
+    Case("an unknown extension", file("facts.dat", rows(FACTS)), "refused, with the formats that are read",
          message="unknown file extension; use one of .tsv"),
     Case("the same with `format='csv'`", file("facts.dat", rows(FACTS)), "facts", FACTS, options={"format": "csv"}),
+    Case("a spreadsheet: .xlsx, .xls, .ods", file("facts.xlsx", b"PK"), "refused, with what to do",
+         message=r"a spreadsheet; save it as CSV, .*relatent.read\(pandas.read_excel\('facts.xlsx'\)\)"),
     Case("an empty file", file("f.csv", ""), "refused", message="contains no facts"),
     # other files
     Case("Parquet", parquet(["s", "p", "o"], [list(column) for column in zip(*FACTS, strict=True)]), "facts", FACTS),
@@ -369,7 +371,8 @@ CASES = [
     # Python objects
     Case("pandas data frame", pandas_frame(["a", "b", "c"], FACTS), "facts", FACTS),
     Case("pandas data frame with `None` or `NaN`", pandas_frame(["s", "p", "o"], [*FACTS, ("Ann", "likes", None)]),
-         "refused, with the option that skips it", message="row 5: missing object .*skip_bad_rows=True"),
+         "refused, with the option that skips it",
+         message="row 5: missing object .*skip_bad_rows=True.* keep_default_na=False"),
     Case("pandas data frame (subject, object, x)", pandas_frame(["subject", "object", "kind"], [
         ("Ann", "Bob", "likes"), ("Bob", "Cid", "likes")]), "facts by name", FACTS[:2]),
     Case("pandas data frame, a fourth column of numbers", pandas_frame(["a", "b", "c", "trust"], [

@@ -25,7 +25,7 @@ def test_a_missing_file_a_folder_and_an_unknown_extension_are_told_apart(write, 
     (tmp_path / "folder.tsv").mkdir()
     with pytest.raises(DataError, match=r"^folder.tsv: is a folder, expected a file of facts; for several files pass"):
         read("folder.tsv")
-    for name in ("facts.xlsx", "facts", "facts.gz", "facts.doc"):
+    for name in ("facts.dat", "facts", "facts.gz", "facts.doc"):
         with pytest.raises(
             DataError,
             match=rf"^{name}: unknown file extension; use one of .tsv, .*\.duckdb, optionally followed by .gz",

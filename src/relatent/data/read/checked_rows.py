@@ -63,9 +63,12 @@ class CheckedRows:
         if self._reading.skip_bad_rows and self._reading.n_skipped:
             self._reading.n_skipped += int(wrong.sum())
             return
-        message = f"{self._locate(self._n_rows + first)}: {self._fault([column[first].as_py() for column in columns])}"
+        row = [column[first].as_py() for column in columns]
+        message = f"{self._locate(self._n_rows + first)}: {self._fault(row)}"
         if not self._reading.skip_bad_rows:
-            raise DataError(f"{message}; {self._remedy(wrong, columns)}")
+            hint = "; if pandas took a name such as 'NA' for missing, read the file with keep_default_na=False"
+            is_hinted = self._reading.is_pandas and None in row[: self._roles.n_names]
+            raise DataError(f"{message}; {self._remedy(wrong, columns)}{hint * is_hinted}")
         self._reading.n_skipped += int(wrong.sum())
         self._reading.first_skipped = message
 

@@ -45,6 +45,7 @@ FORMATS = {
     ".sqlite3": "sqlite",
     ".duckdb": "duckdb",
 }
+SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 STDIN = "-"
 ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError)
@@ -68,6 +69,11 @@ def identify(path: Path, format_: str | None = None) -> File:
     found = format_ or (FORMATS.get(suffixes[-1]) if suffixes else None)
     if found is None and suffixes and suffixes[-1] == ".relatent":
         raise DataError(f"{path}: a relatent model, expected facts; give the data that it was fitted to")
+    if found is None and suffixes and suffixes[-1] in SPREADSHEETS:
+        raise DataError(
+            f"{path}: a spreadsheet; save it as CSV, or in Python read it with pandas: "
+            f"relatent.read(pandas.read_excel({path.name!r}))"
+        )
     if found is None:
         raise DataError(
             f"{path}: unknown file extension; use one of {', '.join(FORMATS)}, optionally followed by "

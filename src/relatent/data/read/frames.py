@@ -24,6 +24,7 @@ MAX_SAMPLE_CHARACTERS = 1000  # of a value
 def read_frame(source: Any, reading: Reading) -> Facts:
     """Facts of a pandas, polars or Arrow table."""
     table = arrow_table(source)
+    reading.is_pandas = "pandas" in type(source).__module__
     reading.understood["format"] = "table"
     roles = decide_roles(table.schema, table.slice(0, N_SAMPLE_ROWS), reading, "table")
     batches = report_batches(table.to_batches(ROWS_PER_BATCH), len(table), len(table), reading.report)

@@ -45,6 +45,7 @@ class Reading:
     role_columns: dict[str, str] = field(default_factory=dict)  # of a table with column names: the column of each role
     column_names: list[str] = field(default_factory=list)  # empty if there are none
     n_columns: int = 0
+    is_pandas: bool = False  # missing names may be names that pandas takes for missing values
     edge_relation: str | None = None  # of all rows, if no column holds the relation
     unusual_sep: str | None = None  # of a text file, if it is not that of the format
     notes: list[str] = field(default_factory=list)  # decisions that the caller may want to change
