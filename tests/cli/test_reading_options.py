@@ -105,6 +105,7 @@ def test_errors_name_the_option(capsys, folder, arguments, message):
         ("pass header=True, strip=False or sep=';'", "pass --header, --no-strip or --sep ';'"),
         ("choose with columns=(…, …, …)", "choose with --columns …,…,…"),
         ("columns=('a', 'b') or columns=(0, 1)", "--columns a,b or --columns 1,2"),
+        ("columns={'subject': 'a', 'object': 'b'} says so", "--columns subject=a,object=b says so"),
         ("choose with ?table=NAME or sql=", "choose with ?table=NAME or --sql"),
     ],
 )

@@ -157,9 +157,10 @@ def as_options(message: str) -> str:
     message = message.replace("skip_bad_rows=True", "--skip-bad-rows")
     message = re.sub(r"\b(sep|format|encoding|relation)=('[^']*')", r"--\1 \2", message)
     message = re.sub(r"\b(sql|relation|columns)=(?=[ ,;.]|$)", r"--\1", message)
-    return re.sub(r"\bcolumns=\(([^)]*)\)", lambda m: f"--columns {_joined(m[1])}", message)
+    return re.sub(r"\bcolumns=[({]([^)}]*)[)}]", lambda m: f"--columns {_joined(m[1])}", message)
 
 
 def _joined(columns: str) -> str:
-    parts = [part.strip().strip("'") for part in columns.split(",")]
+    """Names or positions of columns, or names by role, as --columns takes them."""
+    parts = [part.strip().strip("'").replace("': '", "=") for part in columns.split(",")]
     return ",".join(str(int(part) + 1) if part.isdecimal() else part for part in parts)

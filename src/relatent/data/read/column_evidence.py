@@ -56,7 +56,8 @@ def odd_relations(sample: Sample) -> str | None:
     """Why the second column, read as relations, may hold entities."""
     first, second, third = sample[:3]
     distinct, n_rows = len(set(second)), len(second)
-    is_as_varied = 4 * distinct >= n_rows and 2 * distinct >= max(len(set(first)), len(set(third)))
+    n_entities = max(len(set(first)), len(set(third)))
+    is_as_varied = 4 * distinct >= n_rows and n_entities <= 2 * distinct <= 3 * n_entities
     if n_rows >= MIN_ROWS_FOR_DISTINCT and (2 * distinct > n_rows or is_as_varied):
         return f"column 2, read as relations, has {distinct:,} different values in the first {n_rows:,} rows"
     ids = {*first, *second}

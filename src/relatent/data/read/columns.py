@@ -199,7 +199,8 @@ def _of_pair(
         numbers, rest = list(others), []
         note = (
             f"took column {names[others[0]]!r} as weights of an edge list; columns=({names[subject]!r}, "
-            f"{names[object_]!r}) leaves them out, count={names[others[0]]!r} in columns={{…}} takes them as counts"
+            f"{names[object_]!r}) leaves them out, columns={{'subject': {names[subject]!r}, 'object': "
+            f"{names[object_]!r}, 'count': {names[others[0]]!r}}} takes them as counts"
         )
     elif len(rest) == 1 and (reason := _reason_to_leave_out(sample[rest[0]])):
         chosen = ", ".join(repr(names[position]) for position in (subject, rest[0], object_))
