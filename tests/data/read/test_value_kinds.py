@@ -130,3 +130,23 @@ def test_relations_that_look_like_entities_are_doubted(write):
     ids = write("g.csv", "".join(f"{i % 9:03},{(i * 7) % 9:03},{'mail' if i % 2 else 'phone'}\n" for i in range(60)))
     with pytest.warns(DataWarning, match="column 2, read as relations, holds names that column 1 holds, too"):
         read(ids)
+
+
+def test_the_option_relation_leaves_dates_out(write):
+    name = write("f.csv", "Ann,Bob,2024-12-31\nCid,Dot,2024-12-30\n")
+    assert read(name, relation="asks").named() == [("Ann", "asks", "Bob"), ("Cid", "asks", "Dot")]
+
+
+def test_dates_may_be_blank_in_some_rows(write):
+    rows = [f"p{i % 7},p{i % 5},{'31.12.2024' if i % 3 else ''}\n" for i in range(30)]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        facts = read(write("asks.csv", "who,whom,day\n" + "".join(rows)))
+    assert list(facts.relations) == ["asks"]
+    assert "who" not in facts.entities
+    assert "blank in 10 of the first 30 rows" in str(said[1].message)
+
+
+def test_blank_rows_at_the_end_are_no_blank_weights(write):
+    with pytest.warns(DataWarning, match="took column 'hours' as weights|left out 2 rows"):
+        assert read(write("f.csv", "source,target,hours\na,b,1.5\nb,c,2\n,,\n,,\n")).weights.tolist() == [1.5, 2]

@@ -71,8 +71,8 @@ def header_evidence(first_row: Sequence[str], sample: Sample) -> str | None:
     """Why a first row without usual names must be a header: it has only words, and a column below it no words."""
     if len(sample[0]) < MIN_ROWS or not _are_words(first_row) or occurs_again(first_row, sample):
         return None
-    for position, values in enumerate(sample):
-        if is_numeric(values) or are_dates(values):
+    for position, values in enumerate(map(filled, sample)):
+        if len(values) >= MIN_ROWS and (is_numeric(values) or are_dates(values)):
             return f"column {position + 1} holds {kind_of(values)} below it"
     return None
 

@@ -66,6 +66,7 @@ class ColumnRoles(NamedTuple):
     edge_relation: str | None = None  # the relation of all rows, if no column holds it
     may_be_nodes: bool = False  # rows without subject, relation and object are nodes, as APOC exports them
     notation: Notation = PLAIN  # of weights or counts that are texts
+    dates: int | None = None  # of three columns, the one that holds dates
     note: str = ""  # a decision that the caller may want to change
 
     @property
@@ -275,7 +276,7 @@ def roles_by_position(names: Sequence[str], n_columns: int, sample: Sample, edge
         notes.append(f"{odd}; if these are entities,{edges} columns=(…, …, …) chooses others")
     if n_columns == 4 and names and _normal(names[3]) not in EDGE_WEIGHT_NAMES | COUNT_NAMES:
         notes.append(f"took column {names[3]!r} as weights; columns=(0, 1, 2) leaves them out")
-    return _roles(names, range(n_columns))._replace(note="; ".join(notes))
+    return _roles(names, range(n_columns))._replace(note="; ".join(notes), dates=dates)
 
 
 def _title(names: Sequence[str], position: int) -> str:
@@ -335,6 +336,8 @@ def as_edges(roles: ColumnRoles, relation: str | None, where: str) -> ColumnRole
         return roles
     if roles.edge_relation is not None:
         return roles._replace(note="")
+    if roles.dates is not None:
+        return ColumnRoles(tuple(p for p in range(3) if p != roles.dates), edge_relation=relation)
     if roles.positions == (0, 1, 2) and not roles.is_count:
         return ColumnRoles((0, 1, 2), edge_relation=relation)
     raise DataError(

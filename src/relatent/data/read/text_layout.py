@@ -80,7 +80,7 @@ def text_layout(head: TextHead, reading: Reading, file: File) -> TextLayout:
         raise DataError(f"{file.path}: contains no facts")
     where = f"{file.path}:{rows[0].first_line + n_comments}"
     first = [field.removeprefix("\ufeff") for field in rows[0].fields]
-    below = [row.fields for row in rows[1:] if len(row.fields) == len(first)]
+    below = [row.fields for row in rows[1:] if len(row.fields) == len(first) and any(map(str.strip, row.fields))]
     columns_below = [[fields[position] for fields in below] for position in range(len(first))]
     roles, has_header = _roles(first, columns_below, reading, file, where, sep)
     values = columns_below if has_header else _with_first(first, columns_below)
