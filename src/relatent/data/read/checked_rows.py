@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from ...arrays import Ids, Mask, Vector
 from ...errors import DataError
-from .columns import ColumnRoles, are_many_blanks, count_fault, weight_fault
+from .columns import ColumnRoles
 from .reading import SKIPPING, Reading
 from .string_table import Spans
 from .text_rows import MAX_LINE_BYTES, too_long
+from .weights import are_many_blanks, count_fault, weight_fault
 
 MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 

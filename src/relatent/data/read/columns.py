@@ -16,7 +16,7 @@ from .column_evidence import (
     odd_relations,
     weighted_edges_evidence,
 )
-from .value_kinds import PLAIN, Notation, NotationError, filled, is_number, is_numeric, kind_of, notation_of
+from .value_kinds import PLAIN, Notation, filled, is_number, is_numeric, kind_of
 
 Columns: TypeAlias = Mapping[str, "str | int"]  # role → name or position of the column
 
@@ -54,8 +54,6 @@ EDGE_WEIGHT_NAMES = WEIGHT_NAMES | {"score", "rating", "strength", "similarity",
 _NEO4J_TYPE = re.compile(r":(int|long|float|double|short|byte|string|boolean)$")
 _NEO4J_ROLE = re.compile(r".*(:start_id|:end_id|:type)(\(.*\))?")
 MAX_SHOWN_COLUMNS = 10
-MIN_SHARE_OF_BLANKS = 0.05  # in a column, from which on the column is in doubt, not its rows
-MIN_BLANKS = 2
 
 
 class ColumnRoles(NamedTuple):
@@ -259,15 +257,13 @@ def roles_by_position(names: Sequence[str], n_columns: int, sample: Sample, edge
     dates = date_column(sample) if n_columns == 3 else None
     notes = []
     if dates is not None:
-        ends = [position for position in range(3) if position != dates]
+        ends, column = [position for position in range(3) if position != dates], column_title(names, dates)
         if dates == 1 or are_dated_edges(*(sample[position] for position in ends)):
-            note = (
-                f"read as an edge list without column {_title(names, dates)}, {_reason_to_leave_out(sample[dates])}; "
-            )
+            note = f"read as an edge list without column {column}, {_reason_to_leave_out(sample[dates])}; "
             note += f"columns=({ends[0]}, {ends[1]}) says so, columns=(0, 1, 2) reads facts"
             return ColumnRoles((ends[0], ends[1]), edge_relation=edge_relation, note=note)
         notes.append(
-            f"column {_title(names, dates)} holds dates, which are read as entities; columns=({ends[0]}, {ends[1]}) "
+            f"column {column} holds dates, which are read as entities; columns=({ends[0]}, {ends[1]}) "
             "reads an edge list without them, columns=(0, 1, 2) says that they are entities"
         )
     elif odd := odd_relations(sample):
@@ -279,7 +275,8 @@ def roles_by_position(names: Sequence[str], n_columns: int, sample: Sample, edge
     return _roles(names, range(n_columns))._replace(note="; ".join(notes), dates=dates)
 
 
-def _title(names: Sequence[str], position: int) -> str:
+def column_title(names: Sequence[str], position: int) -> str:
+    """The name of a column in quotes, or its number."""
     return _short(names[position]) if names else str(position + 1)
 
 
@@ -346,45 +343,6 @@ def as_edges(roles: ColumnRoles, relation: str | None, where: str) -> ColumnRole
     )
 
 
-def are_many_blanks(n_blank: int, n_rows: int) -> bool:
-    """Whether so many rows are blank that the choice of the column is in doubt."""
-    return n_blank >= max(MIN_BLANKS, MIN_SHARE_OF_BLANKS * n_rows)
-
-
-def with_notation(
-    roles: ColumnRoles, names: Sequence[str], sample: Sample, where: str, *, may_be_blank: bool
-) -> ColumnRoles:
-    """The roles, with the notation of the numbers in the first values of the column of weights or counts.
-
-    `may_be_blank`: rows without a number are skipped.
-    """
-    if len(roles.positions) == roles.n_names:
-        return roles
-    position = roles.positions[-1]
-    values = filled(sample[position])
-    if not is_numeric(values):
-        return roles  # the row that is wrong is an error
-    column = _title(names, position)
-    others = ", ".join(repr(names[p]) if names else str(p) for p in roles.positions[:-1])
-    without = f"columns=({others}) leaves the column out"
-    cells = [cell for cell, subject in zip(sample[position], sample[roles.positions[0]], strict=True) if subject]
-    n_blank = len(cells) - len(filled(cells))
-    if are_many_blanks(n_blank, len(cells)) and not may_be_blank:
-        raise DataError(
-            f"{where}: column {column}, the {roles.names[-1]}, is blank in {n_blank:,} of the first {len(cells):,} "
-            f"rows; {without}, skip_bad_rows=True skips such rows"
-        )
-    try:
-        notation = notation_of(values)
-    except NotationError as problem:
-        raise DataError(f"{where}: column {column}: {problem}; write them with decimal points; {without}") from None
-    if notation is PLAIN:
-        return roles
-    note = f"the numbers of column {column} have {notation.title}"
-    note += f": {values[0]!r} is {notation.number(values[0]):g}"
-    return roles._replace(notation=notation, note=f"{roles.note}; {note}" if roles.note else note)
-
-
 def _roles(names: Sequence[str], positions: Sequence[int]) -> ColumnRoles:
     number = positions[3] if len(positions) == 4 else None
     return ColumnRoles(tuple(positions), _is_count(names, number))
@@ -392,17 +350,3 @@ def _roles(names: Sequence[str], positions: Sequence[int]) -> ColumnRoles:
 
 def _is_count(names: Sequence[str], position: int | None) -> bool:
     return position is not None and bool(names) and names[position].strip().lower() in COUNT_NAMES
-
-
-def weight_fault(weight: float) -> str | None:
-    """What is wrong with a weight, if anything."""
-    if 0 <= weight < float("inf"):
-        return None
-    return f"weights are confidences, finite and at least 0, got {weight}"
-
-
-def count_fault(count: float) -> str | None:
-    """What is wrong with a count, if anything."""
-    if count >= 1 and float(count).is_integer():
-        return None
-    return f"counts are whole numbers of at least 1, got {count:g}"

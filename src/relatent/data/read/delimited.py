@@ -17,7 +17,7 @@ from pyarrow import csv as arrow_csv
 from ...errors import DataError, one_line
 from ..facts import Facts
 from .checked_rows import MAX_SHOWN_CHARACTERS
-from .columns import ColumnRoles, count_fault, weight_fault
+from .columns import ColumnRoles
 from .fact_builder import facts_from_blocks
 from .file_content import WHOLE_FILE, File, FilePart, byte_order_mark_length, line_range
 from .first_row import suspicious_first_row, without_header
@@ -26,6 +26,7 @@ from .reading import SEPARATOR_NAMES, SKIPPING, Reading
 from .text_layout import TextHead, TextLayout, text_layout
 from .text_rows import HEAD_BYTES, MAX_LINE_BYTES, TextFaultError, TextRow, split_rows, text_lines, too_long
 from .value_kinds import ANY_NUMBER, PLAIN
+from .weights import count_fault, weight_fault
 
 MAX_SHOWN_FIELDS = 5  # of a wrong row
 BLOCK_BYTES = MAX_LINE_BYTES  # parsed at a time; no row may be longer

@@ -11,10 +11,11 @@ import pyarrow as pa
 from ...errors import DataError, one_line
 from ...progress import Progress
 from ..facts import Facts
-from .columns import EDGE_RELATION, ColumnRoles, table_roles, with_notation
+from .columns import EDGE_RELATION, ColumnRoles, table_roles
 from .fact_builder import facts_from_blocks
 from .reading import N_SAMPLE_ROWS, N_SHOWN_ROWS, Reading
 from .value_kinds import Notation
+from .weights import with_notation
 
 ROWS_PER_BATCH = 1 << 18
 MAX_SAMPLE_VALUES = 100_000

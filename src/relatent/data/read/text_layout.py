@@ -19,12 +19,12 @@ from .columns import (
     possible_roles,
     recognised_roles,
     roles_by_position,
-    with_notation,
 )
 from .file_content import File
 from .reading import N_SAMPLE_ROWS, SEPARATOR_NAMES, Reading
 from .text_rows import TextFaultError, TextRow, split_rows
 from .value_kinds import ANY_NUMBER, is_number
+from .weights import with_notation
 
 SEPARATORS = {"tsv": "\t", "csv": ",", "edges": " "}
 OTHER_SEPARATORS = (";", "\t", ",", "|")  # taken if they give more rows the same number of fields
