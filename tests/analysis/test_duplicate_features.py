@@ -140,6 +140,31 @@ def test_a_pair_is_compared_with_the_other_pairs_of_both_entities():
     np.testing.assert_allclose(table[:, 2], np.log1p([0, 1, 2, 1]))
 
 
+def test_one_common_fact_is_no_full_overlap():
+    X = sp.csr_matrix(np.kron(np.eye(2), np.ones((2, 1))) @ np.repeat(np.eye(2), [1, 20], axis=1))
+    T = features._unit_rows(X)  # two entities with one fact, the same one, and two with the same twenty facts
+    one, twenty = features.row_products(T, T, np.array([0, 2]), np.array([1, 3]))
+    assert one < 0.4 < 0.9 < twenty < 1
+
+
+def test_pairs_with_equal_scores_have_equal_ranks():
+    i, j = np.array([0, 0, 0]), np.array([1, 2, 3])
+    table = features.relative_to_other_pairs(i, j, np.array([1.0, 1.0 + 1e-15, 0.5]), np.zeros(3, bool), 4)
+    np.testing.assert_allclose(table[:, 2], np.log([2, 2, 3]))
+
+
+def test_other_pairs_become_candidates(monkeypatch):
+    monkeypatch.setattr(features, "MAX_CANDIDATES", 1)
+    facts = crowd()
+    factors = relatent.RescalALS(4, 1.0, 1.0, max_iter=5, tol=1.0).fit(facts).factors_
+    few = features.candidate_pairs(factors, facts)
+    keys = set(zip(few.i.tolist(), few.j.tolist(), strict=True))
+    new = next((a, b) for a in range(30) for b in range(a + 1, 30) if (a, b) not in keys)
+    more = features.candidate_pairs(factors, facts, (np.array([new[0], few.i[0]]), np.array([new[1], few.j[0]])))
+    assert set(zip(more.i.tolist(), more.j.tolist(), strict=True)) == keys | {new}
+    assert len(more.i) == len(few.i) + 1
+
+
 def test_pairs_with_and_without_a_common_fact_are_compared_apart():
     i, j = np.array([0, 0]), np.array([1, 2])
     table = features.relative_to_other_pairs(i, j, np.array([9.0, 1.0]), np.array([True, False]), 3)

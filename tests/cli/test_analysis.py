@@ -137,3 +137,13 @@ def test_the_table_of_duplicates_has_a_column_of_notes_only_for_notes():
     for joined, n_columns in ((False, 4), (True, 5)):
         pair = DuplicatePair("a", "b", 0.9, shared=3, joined=joined)
         assert len(tables.duplicates(Duplicates([pair], merges=[]))[0].columns) == n_columns
+        named = pair._replace(name_match="equal")
+        assert len(tables.duplicates(Duplicates([named], merges=[]))[0].columns) == n_columns + 1
+
+
+def test_names_can_be_left_out(capsys, data_with_a_duplicate):
+    data, path = data_with_a_duplicate
+    for option in ("--names", "--no-names"):
+        code, out, err = run(capsys, "duplicates", path, "--known", data, "--top", 1, "--json", option)
+        assert code == 0, err
+        assert json.loads(out)["names"] is (option == "--names")

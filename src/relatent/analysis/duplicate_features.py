@@ -10,7 +10,8 @@
 
 The halves of one entity divide its facts, so one half lacks what the other has: their joint Gaussian is described by a
 covariance, which may be negative, not by a distance. Vectors are computed anew from an entity's facts with a small
-weight on zeros, because a fact of one half is a zero of the other.
+weight on zeros, because a fact of one half is a zero of the other. Cosines assume PRIOR_FACTS facts that differ:
+entities of which one fact is known, the same one, are not known to be alike.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ MAX_SPLIT_ENTITIES = 3000  # entities whose halves estimate the covariance betwe
 SPLITS_PER_ENTITY = 2
 MIN_FACTS = 4  # of an entity that is split into halves
 MAX_CANDIDATES = 40  # per entity: among those that share a fact with it, and as many among the others
+PRIOR_FACTS = 2.0  # facts of a pair assumed to differ, beside those that are known: one common fact is no full overlap
 BLOCK_CELLS = 1 << 22  # scores computed at a time
 MAX_LIFT_FACTS = 24  # facts of an entity that enter its lifts; of more, evenly spaced ones
 LIFT_PRIOR_COUNT = 0.3  # α
@@ -77,14 +79,18 @@ class FactCounts(NamedTuple):
     counts: Vector
 
 
-def candidate_pairs(factors: Factors, facts: Facts) -> CandidatePairs:
-    """Select candidate pairs and compute their features."""
+def candidate_pairs(factors: Factors, facts: Facts, others: tuple[Ids, Ids] | None = None) -> CandidatePairs:
+    """Select candidate pairs and compute their features; of other pairs i < j as well."""
     X, code = fact_table(facts)
     counts = role_counts(X, code, facts.n_relations)
     Y = neighbour_table(facts)
     halves = _halves_tables(factors, facts, counts)
     T = _unit_rows(X @ sp.diags(_rarity(X)))
-    i, j = select_candidates(halves["halves"], T, np.diff(X.indptr) > 0)
+    has_facts = np.diff(X.indptr) > 0
+    i, j = select_candidates(halves["halves"], T, has_facts)
+    if others is not None:
+        have = has_facts[others[0]] & has_facts[others[1]]
+        i, j = _united((i, j), (others[0][have], others[1][have]), facts.n_entities)
     n_shared = row_products(X, X, i, j).astype(np.int64)
     columns = {
         name: np.clip(row_products(*tables, i, j), -MAX_LOG_RATIO, MAX_LOG_RATIO) for name, tables in halves.items()
@@ -132,7 +138,8 @@ def _rarity(X: sp.csr_matrix) -> Vector:
 
 
 def _unit_rows(X: sp.spmatrix) -> sp.csr_matrix:
-    length = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+    squares = X.multiply(X)
+    length = np.sqrt(np.asarray(squares.sum(axis=1)).ravel() + PRIOR_FACTS * squares.sum() / max(squares.nnz, 1))
     return (sp.diags(1 / np.maximum(length, 1e-12)) @ X).tocsr()
 
 
@@ -243,6 +250,12 @@ def select_candidates(halves: PairTables, T: sp.csr_matrix, has_facts: NDArray[n
     return key // max(n, 1), key % max(n, 1)
 
 
+def _united(pairs: tuple[Ids, Ids], others: tuple[Ids, Ids], n: int) -> tuple[Ids, Ids]:
+    """The pairs of both lists, each once, in order."""
+    key = np.union1d(*(i * np.int64(n) + j for i, j in (pairs, others)))
+    return key // max(n, 1), key % max(n, 1)
+
+
 # --- facts that occur together
 
 
@@ -327,7 +340,8 @@ def relative_to_other_pairs(i: Ids, j: Ids, score: Vector, shares: NDArray[np.bo
     """A pair's score relative to the other candidate pairs of each of its entities, (pairs, 3).
 
     Pairs that share a fact are compared with such pairs, the others with the others. The columns: the smaller of the
-    two standardised scores, and log(1 + rank) in the better and in the worse of the two orders.
+    two standardised scores, and the logarithm of the number of pairs that are at least as good, in the
+    better and in the worse of the two orders.
     """
     owner = 2 * np.concatenate([i, j]) + np.concatenate([shares, shares])
     both = np.concatenate([score, score])
@@ -336,9 +350,9 @@ def relative_to_other_pairs(i: Ids, j: Ids, score: Vector, shares: NDArray[np.bo
     spread = np.sqrt(np.bincount(owner, (both - mean[owner]) ** 2, minlength=2 * n) / count)
     spread = np.maximum(spread, 0.05 * np.abs(mean) + 1e-6)
     z = ((both - mean[owner]) / spread[owner]).reshape(2, -1)
-    order = np.lexsort((-both, owner))
-    first = np.searchsorted(owner[order], owner)
-    place = np.empty(len(both))
-    place[order] = np.arange(len(both))
-    rank = np.log1p(place - first).reshape(2, -1)
+    _, level = np.unique(np.round(both, 9), return_inverse=True)
+    key = owner * (level.max(initial=0) + 1) - level  # by entity, best first, equal scores together
+    ordered = np.sort(key)
+    n_as_good = np.searchsorted(ordered, key, side="right") - np.searchsorted(owner[np.argsort(key)], owner)
+    rank = np.log(n_as_good).reshape(2, -1)
     return np.column_stack([z.min(axis=0), rank.min(axis=0), rank.max(axis=0)])

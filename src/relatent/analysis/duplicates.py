@@ -3,12 +3,14 @@
 The features of a pair come from `duplicate_features`. Their weights are learned: some entities are split into two
 halves, a model is fitted to the facts with these synthetic duplicates, and a logistic regression separates the halves
 of one entity from other pairs. Entities are split before the fit: halves of an entity that the model has seen whole
-would be far too easy to recognise.
+would be far too easy to recognise. Entities with few facts are split and copied as often as others: what they have in
+common must not be judged by what entities with many facts have.
 
 Whether real duplicates share facts is not known in advance. Two records of one person often have facts in common, but
 records from different sources may have none. So some halves share no facts, others a fifth or more, and pairs with
 and without a common fact have classifiers of their own: otherwise sharing would outweigh everything else, and a pair
-without a common fact would never be found. Pass `shared=` if you know the overlap.
+without a common fact would never be found. Pass `shared=` if you know the overlap. Names are compared by
+`duplicate_names`, and change the odds that facts give.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ from ..model.rule_scores import check_has_vectors
 from ..progress import Progress, reporting, silent
 from ..random_state import RandomState, to_seed
 from ..result_tables import ResultList
-from .duplicate_features import FEATURE_SIGNS, HALVES_BY_COUNTS, MIN_FACTS, CandidatePairs, candidate_pairs
+from .duplicate_features import FEATURE_SIGNS, HALVES_BY_COUNTS, CandidatePairs, candidate_pairs
+from .duplicate_names import LEVELS, compared_names, log_name_ratios, name_levels, pairs_by_name
 from .duplicates_result import DuplicatePair, Duplicates, Merge
 
 ENTITIES_PER_SPLIT = 12  # one entity in 12 is split per round: more would change the graph too much
@@ -76,6 +79,7 @@ def duplicates(
     threshold: float = 0.5,
     prior: float = 0.1,
     shared: float | None = None,
+    names: bool = True,
     random_state: RandomState = 0,
     progress: bool | Progress | None = None,
 ) -> Duplicates:
@@ -91,6 +95,8 @@ def duplicates(
         of all pairs and leaves their order unchanged.
     shared : the fraction of its facts that an entity is expected to share with its duplicate; 0 if each fact is
         stored under one of the two names only. None: not known.
+    names : whether names that agree (in other case, without accents, with more words, or nearly) count for a pair, and
+        names that differ against it. Ids and numbers do neither.
     random_state : seed of the choice of entities that are split to learn from
     progress : True for a bar, or a function called with (done, total, note)
 
@@ -108,9 +114,17 @@ def duplicates(
     _check_facts(facts)
     with reporting(progress, "duplicates") as report:
         report(0, _n_rounds(facts) + 1, "comparing entities")
-        pairs = candidate_pairs(_least_squares_model(factors, facts), facts)
+        compared = compared_names(factors.entities) if names else None
+        by_name = None if compared is None else pairs_by_name(compared)
+        pairs = candidate_pairs(
+            _least_squares_model(factors, facts), facts, None if by_name is None else (by_name.i, by_name.j)
+        )
         classifiers = learn_classifiers(factors, facts, shared, to_seed(random_state), report)
     p = pair_probabilities(pairs, classifiers, prior)
+    levels = np.zeros(len(p), np.int64)
+    if compared is not None and by_name is not None:
+        levels = name_levels(compared, by_name, pairs.i, pairs.j)
+        p = pair_probabilities(pairs, classifiers, prior, log_name_ratios(levels, p))
     order = np.argsort(-p, kind="stable")
     if entity_id is not None:
         order = order[(pairs.i[order] == entity_id) | (pairs.j[order] == entity_id)]
@@ -119,7 +133,8 @@ def duplicates(
     for row in order[:k].tolist():
         i, j = int(pairs.i[row]), int(pairs.j[row])
         name, other = (factors.entities[id_] for id_ in ((i, j) if entity_id in (None, i) else (j, i)))
-        found.append(DuplicatePair(name, other, float(p[row]), int(pairs.n_shared[row]), (i, j) in joined))
+        shared_facts, level = int(pairs.n_shared[row]), LEVELS[levels[row]]
+        found.append(DuplicatePair(name, other, float(p[row]), shared_facts, (i, j) in joined, level))
     n_facts = np.bincount(facts.triples[:, [0, 2]].ravel(), minlength=facts.n_entities)
     groups = merge_groups(pairs, p, n_facts, joined, threshold)
     if entity_id is not None:
@@ -202,14 +217,15 @@ def _training_pairs(factors: Factors, facts: Facts, shared: float | None, rng: n
     """Pairs of one round: some entities are split, and a model is fitted to the result."""
     chosen = entities_to_split(facts, _n_splits(facts), rng)
     if len(chosen) < 2:
-        raise InputError(
-            f"duplicates learns from entities with at least {MIN_FACTS} facts and needs 2 of them, got {len(chosen)}"
-        )
+        raise InputError(f"duplicates learns from entities that have facts and needs 2 of them, got {len(chosen)}")
     fractions = SHARED_FRACTIONS if shared is None else (shared,)
     split, twins = split_entities(facts, chosen, rng.permutation(np.resize(fractions, len(chosen))), rng)
     pairs = candidate_pairs(_fit_least_squares(factors, split), split)
     twin_of = np.full(split.n_entities, -1)
     twin_of[chosen], twin_of[twins] = twins, chosen
+    n_facts = np.bincount(split.triples[:, [0, 2]].ravel(), minlength=split.n_entities)
+    lost = np.minimum(n_facts[chosen], n_facts[twins]) == 0  # all facts went to one half
+    twin_of[chosen[lost]] = twin_of[twins[lost]] = -1
     has_half = (twin_of[pairs.i] >= 0) | (twin_of[pairs.j] >= 0)
     is_duplicate = twin_of[pairs.i] == pairs.j
     return TrainingPairs(pairs.features[has_half], pairs.n_shared[has_half] > 0, is_duplicate[has_half])
@@ -236,10 +252,9 @@ def _fit_least_squares(factors: Factors, facts: Facts) -> Factors:
 
 
 def entities_to_split(facts: Facts, n: int, rng: np.random.Generator, min_facts: int | None = None) -> Ids:
-    """n random entities with at least `min_facts` facts; None: the median number of facts, at least MIN_FACTS."""
+    """n random entities with at least `min_facts` facts; None: with any."""
     degree = np.bincount(facts.triples[:, [0, 2]].ravel(), minlength=facts.n_entities)
-    min_facts = max(MIN_FACTS, int(np.median(degree[degree > 0]))) if min_facts is None else min_facts
-    enough = np.flatnonzero(degree >= min_facts)
+    enough = np.flatnonzero(degree >= (1 if min_facts is None else min_facts))
     return np.sort(rng.choice(enough, min(n, len(enough)), replace=False))
 
 
@@ -273,13 +288,19 @@ def _twin_names(facts: Facts, chosen: Ids) -> list[str]:
     return found
 
 
-def pair_probabilities(pairs: CandidatePairs, classifiers: Classifiers, prior: float) -> Vector:
-    """The probability of each pair. In training every half has a twin; of entities, the fraction `prior` has one."""
+def pair_probabilities(
+    pairs: CandidatePairs, classifiers: Classifiers, prior: float, log_ratio: Vector | float = 0.0
+) -> Vector:
+    """The probability of each pair, with the log-ratio of other evidence than facts.
+
+    In training every half has a twin; of entities, the fraction `prior` has one.
+    """
+    log_ratios = np.broadcast_to(log_ratio, len(pairs.i))
     p, shares = np.zeros(len(pairs.i)), pairs.n_shared > 0
     for classifier, rows in zip(classifiers, (~shares, shares), strict=True):
         if classifier is not None and rows.any():
             theta = pairs.features[rows] @ classifier.weights + classifier.intercept
-            p[rows] = expit(theta + np.log(prior))
+            p[rows] = expit(theta + np.log(prior) + log_ratios[rows])
     return p
 
 

@@ -25,6 +25,9 @@ class DuplicatePair(NamedTuple):
     probability: float
     shared: int  # facts that both have
     joined: bool  # a fact has one as subject and the other as object: they are not merged
+    name_match: str = (
+        ""  # "equal" but for case, accents and order, "contained", "similar", "different"; "": not compared
+    )
 
 
 @result_record
@@ -46,7 +49,7 @@ class Duplicates(NamedTuple):
 
     >>> pair = DuplicatePair("Al Gore", "Albert Gore", 0.9, shared=3, joined=False)
     >>> Duplicates([pair], [Merge("Albert Gore", "Al Gore", 0.9, 2)]).to_pandas().shape
-    (1, 5)
+    (1, 6)
     """
 
     pairs: list[DuplicatePair]

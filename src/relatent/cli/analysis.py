@@ -126,6 +126,7 @@ def explain(model: Path, subject: str, relation: str, object_: str, known: str, 
     help="Share of its facts that an entity has in common with its duplicate; 0 if the facts were divided between "
     "them.  [default: not known]",
 )
+@click.option("--names/--no-names", default=True, show_default=True, help="Compare names as well as facts.")
 @click.option(
     "-o",
     "--output",
@@ -144,6 +145,7 @@ def duplicates(
     threshold: float,
     prior: float,
     shared: float | None,
+    names: bool,
     output: Path | None,
     seed: int,
     as_json: bool,
@@ -171,12 +173,13 @@ def duplicates(
             threshold=threshold,
             prior=prior,
             shared=shared,
+            names=names,
             random_state=seed,
             progress=progress,
         )
     if output is not None:
         write_table(output, MERGES, [merge._asdict() for merge in found.merges], factors)
-    settings = {"threshold": threshold, "prior": prior, "shared": shared}
+    settings = {"threshold": threshold, "prior": prior, "shared": shared, "names": names}
     old_names = {"least": threshold, "expected": prior}  # until the next release
     document = {**add_labels(found.to_dict(), factors), **settings, **old_names}
     if str(output) != STANDARD_OUTPUT or as_json:

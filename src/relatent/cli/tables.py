@@ -283,11 +283,19 @@ def groups(found: Sequence[EntityGroup]) -> Table:
 def duplicates(found: Duplicates) -> list[Any]:
     """Pairs of entities that may be the same, and the proposed merges."""
     notes = ["not merged: a fact links them" if pair.joined else "" for pair in found.pairs]
+    further = {"names": [pair.name_match for pair in found.pairs], "note": notes}
+    further = {title: column for title, column in further.items() if any(column)}
     pairs = [
-        (pair.name, pair.other, f"{pair.probability:.3f}", str(pair.shared), *([note] if any(notes) else []))
-        for pair, note in zip(found.pairs, notes, strict=True)
+        (
+            pair.name,
+            pair.other,
+            f"{pair.probability:.3f}",
+            str(pair.shared),
+            *(column[row] for column in further.values()),
+        )
+        for row, pair in enumerate(found.pairs)
     ]
-    columns = ("entity", "other", "probability", "shared facts", *(["note"] if any(notes) else []))
+    columns = ("entity", "other", "probability", "shared facts", *further)
     parts: list[Any] = [table("Possible duplicates", columns, pairs, numbers=(2, 3))]
     if not found.merges:
         return [*parts, "nothing to merge"]

@@ -34,9 +34,10 @@ export default function duplicates({ start = "0" }, { signal }) {
   };
 }
 
-function pair({ name, other, probability, shared, joined }) {
+function pair({ name, other, probability, shared, joined, name_match: names }) {
   const link = (entity) => h("a", { href: entityHref(entity), title: entity }, label(entity));
-  const note = joined ? "a fact connects them" : count(shared, "common fact");
+  const facts = joined ? "a fact connects them" : count(shared, "common fact");
+  const note = names ? `${facts}, ${names} names` : facts;
   return h("li", {}, h("span", { class: "name" }, link(name), " and ", link(other)), meter(probability),
     h("span", { class: "number", title: "probability that they are the same" }, percent(probability)),
     h("span", { class: "small muted" }, note));
