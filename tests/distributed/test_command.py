@@ -52,7 +52,7 @@ def ended(process):
 @pytest.fixture
 def data(tmp_path):
     path = tmp_path / "facts.tsv"
-    path.write_text(text(world()))
+    path.write_text(text(world()).replace("é", "ü"))  # names that differ by an accent alone get a warning
     return path
 
 
