@@ -113,4 +113,4 @@ def test_groups_say_which_roles_their_members_play_where_no_single_fact_is_typic
     for group in found:
         assert group.roles
         assert 0.1 <= group.roles[-1].share <= group.roles[0].share <= 1
-        assert str(group.roles[0]).startswith(f"{group.roles[0].role} of {group.roles[0].relation} (")
+        assert str(group.roles[0]) == f"{group.roles[0].role} of {group.roles[0].relation}"

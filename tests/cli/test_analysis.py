@@ -147,3 +147,16 @@ def test_names_can_be_left_out(capsys, data_with_a_duplicate):
         code, out, err = run(capsys, "duplicates", path, "--known", data, "--top", 1, "--json", option)
         assert code == 0, err
         assert json.loads(out)["names"] is (option == "--names")
+
+
+def test_groups_say_how_many_entities_are_in_none(capsys, tmp_path):
+    rng = np.random.default_rng(1)
+    camps = [(f"p{i}", "likes", f"p{j}") for i in range(40) for j in range(40) if i != j and (i < 15) == (j < 15)]
+    noise = [(f"p{i}", "likes", f"p{j}") for i, j in rng.integers(0, 60, (400, 2)) if i != j]
+    path = tmp_path / "m.relatent"
+    relatent.RescalALS(6, 1.0, 1.0).fit(relatent.read(sorted({*camps, *noise}))).factors_.save(path)
+    code, out, _ = run(capsys, "groups", path, "--method", "hdbscan", "--json")
+    found = json.loads(out)
+    assert found["n_without_group"] == 60 - sum(len(group["names"]) for group in found["groups"]) > 0
+    code, out, _ = run(capsys, "groups", path, "--method", "hdbscan")
+    assert (code, f"{found['n_without_group']} of 60 in no group" in " ".join(out.split())) == (0, True)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relatent import Facts, RescalALS, load_dataset, split
+from relatent import Facts, RescalALS, load_dataset, read, split
 from relatent.evaluation.training_overlap import MAX_SOURCES, n_trained_on
 
 FACTS = load_dataset("presidents")
@@ -61,3 +61,11 @@ def test_a_model_that_does_not_say_what_it_was_fitted_to_tells_nothing():
     from dataclasses import replace
 
     assert n_trained_on(replace(fitted(TRAIN), about={}), TRAIN, []) is None
+
+
+def test_entities_that_were_folded_in_do_not_hide_the_training_facts():
+    model = RescalALS(rank=5).fit(TRAIN).factors_
+    grown = model.fold_in(read([("Eve", "party", "Democratic"), ("Zoe", "party", "Whig")]))
+    assert n_trained_on(grown, TEST, [TRAIN]) == 0
+    assert n_trained_on(grown, TRAIN, []) == len(TRAIN)
+    assert n_trained_on(grown, TEST, [VALID]) is None

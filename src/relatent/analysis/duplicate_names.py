@@ -69,14 +69,18 @@ def compared_names(entities: Names) -> ComparedNames:
 def _words(name: str) -> tuple[str, ...]:
     """The words of a name, in lower case and without accents; of an IRI those of its last part.
 
-    >>> _words("VOGEL, Jürgen"), _words("http://example.org/Jurgen_Vogel")
-    (('vogel', 'jurgen'), ('jurgen', 'vogel'))
+    Umlauts are the same if they are written as two letters, and abbreviations without their points.
+
+    >>> _words("VOGEL, Jürgen K.G."), _words("http://example.org/Juergen_Vogel_KG")
+    (('vogel', 'jurgen', 'kg'), ('jurgen', 'vogel', 'kg'))
     """
     if "://" in name:
         name = re.split("[/#]", name.rstrip("/#"))[-1]
     name = name.casefold()
     if not name.isascii():
         name = "".join(letter for letter in unicodedata.normalize("NFKD", name) if not unicodedata.combining(letter))
+    name = re.sub("([aou])e", r"\1", name)
+    name = re.sub(r"\b([^\W\d_])[.]\s?(?=[^\W\d_]\b)", r"\1", name)  # k.g. and k. g.
     return tuple(re.findall(r"[^\W_]+", name))
 
 

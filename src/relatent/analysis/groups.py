@@ -60,15 +60,15 @@ class TypicalRole(NamedTuple):
     """A role that members of a group play: subject or object of a relation.
 
     >>> print(TypicalRole("born_in", "object", 0.75))
-    object of born_in (75 % of their facts)
+    object of born_in
     """
 
     relation: str
     role: str  # "subject" or "object"
-    share: float  # of the facts that the model predicts of the members
+    share: float  # of what the model predicts of the members
 
     def __str__(self) -> str:
-        return f"{self.role} of {self.relation} ({100 * self.share:.0f} % of their facts)"
+        return f"{self.role} of {self.relation}"
 
 
 class EntityGroup(NamedTuple):

@@ -51,7 +51,7 @@ def describe_probabilities(factors: Factors) -> str:
     if found is None and "rescaled" in factors.about:
         return (
             "probabilities are roughly those of unlisted cells if a tenth of the true facts is missing; fit with "
-            "--calibrate for better ones"
+            "--missing 0.1 for better ones"
         )
     if found is None:
         return "probabilities are not calibrated"

@@ -73,8 +73,9 @@ def groups(model: Path, method: str, n_groups: int | None, k: int, seed: int, as
 
     factors = load_model(model)
     found = find(factors, method, n_groups, k=k, random_state=seed)
-    document = add_labels(to_json({"method": method, "groups": found}), factors)
-    print_result(as_json, document, lambda: [tables.groups(shown(found, factors))])
+    n_left = len(factors.entities) - sum(len(group.names) for group in found)
+    document = add_labels(to_json({"method": method, "groups": found, "n_without_group": n_left}), factors)
+    print_result(as_json, document, lambda: [tables.groups(shown(found, factors), n_left)])
 
 
 @click.command()

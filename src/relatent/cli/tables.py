@@ -262,7 +262,7 @@ def learned(about: Mapping[str, Any]) -> list[Any]:
     return shown
 
 
-def groups(found: Sequence[EntityGroup]) -> Table:
+def groups(found: Sequence[EntityGroup], n_without_group: int = 0) -> Table:
     """Groups with their members and the facts typical of each."""
     rows = []
     for group in found:
@@ -277,6 +277,8 @@ def groups(found: Sequence[EntityGroup]) -> Table:
             (str(group.number), f"{len(group.names):,}", members, "\n".join([*map(str, group.roles), *typical]))
         )
     title = f"Groups ({len(found)}), most central members first"
+    if n_without_group:
+        title += f"; {n_without_group:,} of {n_without_group + sum(len(group.names) for group in found):,} in no group"
     return table(title, ("group", "size", "members", "roles and typical facts (probability)"), rows, numbers=(0, 1))
 
 

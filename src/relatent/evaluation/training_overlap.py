@@ -14,6 +14,7 @@ import numpy as np
 from ..data.cell_keys import is_in_sorted, sorted_unique
 from ..data.facts import Facts
 from ..data.facts_union import union
+from ..data.names import Names
 from ..model.factors import Factors
 
 MAX_SOURCES = 4  # of known facts of which all combinations are tried; of more, each one and all together
@@ -32,7 +33,7 @@ def n_trained_on(factors: Factors, test: Facts, known: Sequence[Facts]) -> int |
     about = factors.about.get("data", {})
     if "fingerprint" not in about:
         return None
-    names = {"entities": factors.entities, "relations": factors.relations}
+    names = {"entities": _fitted_names(factors), "relations": factors.relations}
     asked, *sources = (facts.over(**names) for facts in (test, *known))
     for chosen in _combinations(sources):
         keys = sorted_unique(np.concatenate([np.empty(0, np.int64), *(facts.keys for facts in chosen)]))
@@ -46,6 +47,14 @@ def n_trained_on(factors: Factors, test: Facts, known: Sequence[Facts]) -> int |
             if candidate.fingerprint == about["fingerprint"]:
                 return n_found
     return None
+
+
+def _fitted_names(factors: Factors) -> Names:
+    """The names that the fingerprint is of: without the new entities that were folded in, which are the last ones."""
+    folded, n = set(factors.about.get("folded_in", ())), len(factors.entities)
+    while n and factors.entities[n - 1] in folded:
+        n -= 1
+    return factors.entities if n == len(factors.entities) else Names(factors.entities[:n])
 
 
 def _combinations(sources: Sequence[Facts]) -> Iterator[tuple[Facts, ...]]:

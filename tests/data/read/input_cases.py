@@ -218,7 +218,7 @@ CASES = [
          FACTS, "read as semicolon-separated"),
     Case("the same with `sep=';'` (`--sep`)", file("f.csv", rows(FACTS, ";")), "facts", FACTS, options={"sep": ";"}),
     Case("semicolons in .csv, commas in names", file("f.csv", rows([(f"{s}, x", r, o) for s, r, o in FACTS], ";")),
-         "facts, with a warning", [(f"{s}, x", r, o) for s, r, o in FACTS], "the commas are part of names"),
+         "facts, with a warning", [(f"{s}, x", r, o) for s, r, o in FACTS], "the commas are within fields"),
     Case("spaces in .txt", file("f.txt", rows(FACTS, " ")), "refused, with the option that reads it",
          message=r"got 1; if a space separates them, pass sep=' '"),
     Case("columns chosen by name", file("f.csv", "a,b,c,d\nx,Ann,Bob,likes\n"), "facts", [("Ann", "likes", "Bob")],

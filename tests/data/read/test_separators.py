@@ -31,7 +31,7 @@ def test_semicolons_separate_names_with_commas(write, header, name, others):
         pytest.skip("three fields by either separator")
     found, said = read_with_notes(write("f.csv", header + text(facts, ";")), header=bool(header))
     assert set(found.named()) == set(facts)
-    assert "read as semicolon-separated, as the commas are part of names; sep=';' says so" in said
+    assert "read as semicolon-separated, as the commas are within fields; sep=';' says so" in said
 
 
 def test_one_comma_per_row_does_not_make_an_edge_list(write):

@@ -120,11 +120,11 @@ def _position(names: Sequence[str], column: str | int, where: str, n_columns: in
     column = str(column)
     if names.count(column) != 1:
         problem = "no column" if column not in names else "more than one column"
-        raise DataError(f"{where}: {problem} {column!r}; {_listed(names, column)}")
+        raise DataError(f"{where}: {problem} {column!r}; {listed_columns(names, column)}")
     return names.index(column)
 
 
-def _listed(names: Sequence[str], near: str | None = None) -> str:
+def listed_columns(names: Sequence[str], near: str | None = None) -> str:
     """The names of columns, or those near to the one asked for if there are many."""
     if len(names) <= MAX_SHOWN_COLUMNS:
         return f"there are {', '.join(map(_short, names))}"
@@ -290,7 +290,8 @@ def no_weights(names: Sequence[str], values: Sequence[str], where: str) -> DataE
     others = [_short(value) for value in values if not is_number(value)][:2]
     held = f"{', '.join(others)}, not numbers" if others else "no values"
     return DataError(
-        f"{where}: the fourth column is no weight: it holds {held}; columns=(0, 1, 2) leaves it out; {_listed(names)}"
+        f"{where}: the fourth column is no weight: it holds {held}; columns=(0, 1, 2) leaves it out; "
+        f"{listed_columns(names)}"
     )
 
 
@@ -322,7 +323,7 @@ def table_roles(
     if found is None:
         raise DataError(
             f"{where}: expected 3 columns, or 4 with a weight, or 2 of an edge list, got {len(names)}; choose with "
-            f"columns=(…, …, …); {_listed(names)}"
+            f"columns=(…, …, …); {listed_columns(names)}"
         )
     return as_edges(found, relation, where)
 

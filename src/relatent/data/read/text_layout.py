@@ -15,6 +15,7 @@ from .columns import (
     ColumnRoles,
     as_edges,
     chosen_roles,
+    listed_columns,
     no_weights,
     possible_roles,
     recognised_roles,
@@ -137,7 +138,7 @@ def _separator(head: TextHead, reading: Reading, file: File, quoted: bool, n_com
         return usual
     if file.format != "edges":
         name = SEPARATOR_NAMES[usual]
-        reason = f"there is no {name}" if usual not in text else f"the {name}s are part of names"
+        reason = f"there is no {name}" if usual not in text else f"the {name}s are within fields"
         reading.notes.append(f"read as {SEPARATOR_NAMES[other]}-separated, as {reason}; sep={other!r} says so")
     return other
 
@@ -236,6 +237,6 @@ def _wrong_number(first: list[str], where: str, sep: str) -> str:
         f"edge list, got {len(first)}"
     )
     if len(first) > 4:
-        return f"{message}; choose with columns=(…, …, …)"
+        return f"{message}; choose with columns=(0, 1, 2), which takes the first three; {listed_columns(first)}"
     other = next((other for other in (*OTHER_SEPARATORS, " ") if len(first[0].split(other)) > 1), None)
     return message if other is None else f"{message}; if a {SEPARATOR_NAMES[other]} separates them, pass sep={other!r}"
