@@ -79,9 +79,8 @@ def profiles(factors: Factors) -> Matrix:
     basis = profile_basis(factors)
     B = unit_rows(factors.A, basis)
     is_fitted = np.ones(len(B), bool)
-    is_fitted[
-        [factors.entities.id(name) for name in factors.about.get("folded_in", ()) if name in factors.entities]
-    ] = 0
+    folded_in = [name for name in factors.about.get("folded_in", ()) if name in factors.entities]
+    is_fitted[[factors.entities.id(name) for name in folded_in]] = False
     if not is_fitted.all() and is_fitted.any():
         lengths = np.linalg.norm(factors.A.astype(np.float64) @ basis, axis=1)
         B[~is_fitted] *= _relative_lengths(B, lengths, is_fitted)[:, None]

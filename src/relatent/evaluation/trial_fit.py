@@ -40,8 +40,8 @@ class FitTimer:
     """A progress callback that ends a fit before `ends` (seconds since the epoch), keeping the model so far.
 
     `compiled` says how many seconds were spent on compiling, which do not count; `max_steps` ends the fit after so many
-    steps. With `predict`, TooSlowError is raised if not all steps fit into the time, and `predict` more per step, which
-    follow unreported.
+    steps. With `steps_after`, TooSlowError is raised if the time does not suffice for all steps and, for each of them,
+    so many more that follow without a report.
     """
 
     def __init__(
@@ -49,12 +49,12 @@ class FitTimer:
         ends: float | None,
         *,
         max_steps: int | None = None,
-        predict: float | None = None,
+        steps_after: float | None = None,
         report: Progress = silent,
         compiled: Callable[[], float] = lambda: 0.0,
     ):
         self.compiled = compiled
-        self.ends, self.max_steps, self.predict, self.report = ends, max_steps, predict, report
+        self.ends, self.max_steps, self.steps_after, self.report = ends, max_steps, steps_after, report
         self.out_of_time, self.steps = False, 0
         self._first = 0.0
 
@@ -69,8 +69,8 @@ class FitTimer:
             return
         if self.ends is not None:
             left = self.ends + self.compiled() - now
-            if self.predict is not None and done == PROBE_STEPS:
-                step_and_more = seconds_per_step * (1 + self.predict)
+            if self.steps_after is not None and done == PROBE_STEPS:
+                step_and_more = seconds_per_step * (1 + self.steps_after)
                 if step_and_more * total - seconds_per_step * done > left:
                     raise TooSlowError(max(1, int(SHORTENING_MARGIN * left / step_and_more)))
             if seconds_per_step > left:
@@ -105,8 +105,8 @@ def fit_in_time(
     compiled: Callable[[], float] = lambda: 0.0,
 ) -> TimedFit:
     """Fit to these facts until `ends`; a schedule that is too long begins again with fewer steps, if `shorten`."""
-    predict = _unreported_share(estimator, facts) if shorten else None
-    timer = FitTimer(ends, max_steps=max_steps, predict=predict, report=report, compiled=compiled)
+    steps_after = _rescaling_steps(estimator, facts) if shorten else None
+    timer = FitTimer(ends, max_steps=max_steps, steps_after=steps_after, report=report, compiled=compiled)
     try:
         estimator.fit(facts, progress=timer)
     except TooSlowError as problem:
@@ -117,8 +117,8 @@ def fit_in_time(
     return TimedFit(timer.out_of_time, timer.out_of_time)
 
 
-def _unreported_share(estimator: Estimator, facts: Facts) -> float | None:
-    """Steps per step of the fit that rescale relations afterwards; None without a schedule of the learning rate."""
+def _rescaling_steps(estimator: Estimator, facts: Facts) -> float | None:
+    """Steps that rescale relations afterwards, per step of the fit; None without a schedule of the learning rate."""
     if not isinstance(estimator, Rescal) or (chosen := estimator.choose_settings(facts)) is None:
         return None
     settings = {**estimator.get_params(deep=False), **chosen.values}

@@ -39,9 +39,8 @@ def learn_scales(factors: Factors, facts: Facts, heldout: Facts, random_state: i
     `factors` were fitted to `facts` without `heldout`. The slopes of relations are alike, as far as they say.
     """
     relations = heldout.triples[:, 1]
-    theta = bin_centres(
-        bins_of(factors.score(*heldout.triples.T))
-    )  # as those of unlisted cells, so that equal ones are
+    # In the bins of the unlisted cells: equal scores stay equal.
+    theta = bin_centres(bins_of(factors.score(*heldout.triples.T)))
     found = [theta[relations == k] for k in range(facts.n_relations)]
     unlisted = list(binned_unlisted_scores(factors, facts, random_state))
     zeros, weights = (np.concatenate(parts) for parts in zip(*unlisted, strict=True))
