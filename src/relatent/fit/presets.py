@@ -1,8 +1,8 @@
 """Settings that rank the known benchmarks best, chosen on their validation facts; see docs/benchmarks.md for figures.
 
 `-softmax` and `-logistic` differ in the likelihood: each answer competes with all entities, or every cell counts by
-itself, as in the paper. Both have whole relation matrices; `-complex` and `-blocks` are softmax fits in batches, with a
-structure of this name. All are meant for a GPU; on a CPU they run as well, but slowly.
+itself, as in the paper. Both have whole relation matrices, but for `codex-s-logistic`; `-complex` and `-blocks` are
+softmax fits in batches, with a structure of this name. All are meant for a GPU; on a CPU they run as well, but slowly.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ def _ranking(loss: Logistic | Softmax, rank: int, dura: float, lr: float, rounds
         method="exact",
         init="small",
         device="cuda",
+        structure="full",
+        rescale_relations=False,
     )
 
 
@@ -58,7 +60,7 @@ PRESETS = {
     "codex-s-complex": _structured(
         Softmax(relation_weight=0.5, batch_size=1024, group_size=1), 2000, "complex", N3(0.02), steps=1920
     ),
-    "codex-s-logistic": _ranking(Logistic(), 128, dura=0.02, lr=0.06, rounds=125),
+    "codex-s-logistic": _ranking(Logistic(), 128, dura=0.02, lr=0.06, rounds=125).set_params(structure="complex"),
 }
 
 
