@@ -67,7 +67,7 @@ def test_memory_is_told_within_a_third(model, facts):
 
 
 def test_what_is_not_counted_is_nothing():
-    assert relatent.IRM().estimate_memory(MANY) == (0, 0)
+    assert relatent.IRM().estimate_memory(MANY) == (0, 0, 0)
 
 
 def test_attributes_count_too():

@@ -186,3 +186,36 @@ def test_directed_relations_need_a_structure_that_can_express_them() -> None:
         found[name] = model.score("n0", "next", "n1") - model.score("n1", "next", "n0")
     assert found["diagonal"] == pytest.approx(0, abs=1e-4)
     assert found["complex"] > 3
+
+
+@pytest.mark.parametrize("structure", ["complex", "diagonal", Blocks(2)], ids=repr)
+def test_structures_of_few_numbers_may_have_more_components_than_entities(structure: Any, tmp_path: Any) -> None:
+    facts = relatent.load_dataset("people")
+    wide = relatent.RescalLogit(2 * facts.n_entities, structure=structure).fit(facts).factors_
+    wide.save(tmp_path / "wide.relatent")
+    model = relatent.load(tmp_path / "wide.relatent")
+    s, k, o = (names[0] for names in (facts.entities, facts.relations, facts.entities))
+    assert model.top(subject=s, relation=k, k=3).names == wide.top(subject=s, relation=k, k=3).names
+    assert relatent.similar(model, s)
+    assert relatent.groups(model)
+    assert relatent.explain(model, s, k, o, facts)
+    assert relatent.duplicates(model, facts) is not None
+    assert len(relatent.missing(model, known=facts, k=5)) == 5
+    assert "Eve" in model.fold_in(relatent.read([("Eve", k, o)])).entities
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "rank must not exceed the 39 entities, got 78; only with structure='complex', 'diagonal'"),
+        ({"structure": "full"}, "rank must not exceed the 39 entities, got 78"),
+        ({"structure": "symmetric"}, "rank must not exceed the 39 entities, got 78"),
+        (
+            {"structure": "complex", "init": "als"},
+            "init='als' needs a rank of at most 39, .*, got 78; use init='small'",
+        ),
+    ],
+)
+def test_whole_matrices_have_no_more_components_than_entities(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(relatent.InputError, match=message):
+        relatent.RescalLogit(78, **settings).fit(relatent.load_dataset("people"))

@@ -248,7 +248,9 @@ def _fit_least_squares(factors: Factors, facts: Facts) -> Factors:
     with warnings.catch_warnings():
         for ignored in (ConvergenceWarning, PoorFitWarning):  # features, not predictions
             warnings.simplefilter("ignore", ignored)
-        return RescalALS(min(factors.rank, MAX_RANK), l2, l2, max_iter=MAX_ITER_ALS).fit(facts).factors_
+        return (
+            RescalALS(min(factors.rank, MAX_RANK, facts.n_entities), l2, l2, max_iter=MAX_ITER_ALS).fit(facts).factors_
+        )
 
 
 def entities_to_split(facts: Facts, n: int, rng: np.random.Generator, min_facts: int | None = None) -> Ids:

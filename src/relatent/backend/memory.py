@@ -15,6 +15,8 @@ from typing import NamedTuple
 from ..errors import InputError
 
 MIN_CHECKED_BYTES = 64 << 20  # smaller requests are not checked
+MAX_SCORE_BYTES = 1 << 30  # on a GPU: scores of softmax held at once
+WIDE_NUMBERS = 1 << 24  # on a GPU: numbers of a scalar product converted to float64 at once
 LIBRARY_BYTES = 192 << 20  # address space of the buffers and threads of BLAS, which hangs or aborts without them
 
 
@@ -23,6 +25,7 @@ class MemoryEstimate(NamedTuple):
 
     memory: int = 0  # peak, beyond the facts
     file: int = 0  # size of the model file
+    device: int = 0  # peak in the memory of the GPU, facts included
 
 
 def available(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup")) -> int | None:
@@ -32,12 +35,13 @@ def available(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup"))
     return min((free for free in found if free is not None), default=None)
 
 
-def check_memory(needed: int, what: str, remedy: str) -> None:
-    """Raise InputError if more bytes are needed than are free."""
-    if (free := available()) is None or (needed <= MIN_CHECKED_BYTES and free > 0):
+def check_memory(needed: int, what: str, remedy: str, *, free: int | None = None, kind: str = "memory") -> None:
+    """Raise InputError if more bytes are needed than are free; `free`: those of another kind of memory."""
+    free = available() if free is None else free
+    if free is None or (needed <= MIN_CHECKED_BYTES and free > 0):
         return
     if needed > free or free == 0:
-        raise InputError(f"{what} needs about {size(needed)} of memory, {size(free)} are free: {remedy}")
+        raise InputError(f"{what} needs about {size(needed)} of {kind}, {size(free)} are free: {remedy}")
 
 
 def check_disk(folder: Path, needed: int, what: str) -> None:

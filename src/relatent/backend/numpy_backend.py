@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from ..arrays import ROWS_PER_BLOCK, Array, Ids, Matrix, Slices, Vector, product
 from . import compact_matrices as compact
+from . import memory
 from .protocol import ADAM_EPSILON
 
 MAX_SCORES = 1 << 25  # scores held at once
@@ -66,6 +67,9 @@ class NumpyBackend:
 
     def __init__(self, dtype: DTypeLike = np.float32):
         self.dtype = np.dtype(dtype)
+
+    def free_memory(self) -> int | None:
+        return memory.available()
 
     def memory_guard(self) -> AbstractContextManager[Any]:
         """Nothing to guard: a fit that is too large for this machine is refused before it begins."""

@@ -41,6 +41,9 @@ class Backend(Protocol):
     def dtype(self) -> np.dtype[Any]:
         """The floating-point type of the arrays."""
 
+    def free_memory(self) -> int | None:
+        """Bytes that are free where the arrays are; None if the system does not tell."""
+
     def memory_guard(self) -> AbstractContextManager[Any]:
         """Within it, running out of device memory raises a FitError that says what to do."""
 

@@ -19,11 +19,10 @@ from torch import Tensor
 from ..arrays import Ids, Vector
 from ..errors import FitError, InputError
 from . import compact_matrices as compact
+from .memory import MAX_SCORE_BYTES, WIDE_NUMBERS
 from .protocol import ADAM_EPSILON
 
-MAX_SCORE_BYTES = 1 << 30  # scores held at once
 GRAM_ROWS = 1 << 18  # rows of A converted to float64 at once
-WIDE_NUMBERS = 1 << 24  # numbers of a scalar product converted to float64 at once
 COLUMN_MULTIPLE = 64  # columns of a float16 product are padded to a multiple of this
 
 
@@ -141,6 +140,11 @@ class TorchBackend:
         self.dtype = np.dtype(np.float32)
         self._unit = 2.0**15 if half else 1.0  # scale of softmax outputs: float16 keeps its precision down to p = 2e-9
 
+    def free_memory(self) -> int:
+        free, _ = torch.cuda.mem_get_info(self.device)
+        kept = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)  # for later arrays
+        return int(free + kept)
+
     @contextmanager
     def memory_guard(self) -> Iterator[None]:
         """Turn PyTorch's out-of-memory error into a FitError that says what to do."""
@@ -231,6 +235,7 @@ class TorchBackend:
             P, logs[here] = self._softmax(S, n)
             dQ[here] = product(P, keys)
             dA += product(P.T, weighted[here])
+            del S, P  # before the next scores
         unit = 1 / self._unit
         dQ, dA = dQ * unit, dA[:n] * (size * unit)
         value = self.dot(c[:, 0], logs)

@@ -35,7 +35,17 @@ from ..data.listed_cells import listed_cells
 from ..data.shard import Shard
 from ..model.entity_types import entities_in_place
 from . import logistic_gpu_kernels as kernels
-from .cell_sum import CellMemory, ModelSize, Reduction, n_listed_cells
+from .cell_sum import CellMemory, ModelSize, Reduction
+from .gpu_memory import (
+    MAX_REGISTER_RANK,
+    SLOPE_BYTES,
+    SPLIT_BYTES,
+    UNIT,
+    WORK_BYTES,
+    exact_logistic,
+    padded_rank,
+    round_up,
+)
 from .logistic_gpu_corrections import (
     CellsByObject,
     CellsByRow,
@@ -45,12 +55,7 @@ from .logistic_gpu_corrections import (
     correct_rows,
 )
 
-UNIT = 128  # rows and columns come in multiples of this, the largest block
-MAX_REGISTER_RANK = 256  # up to here the sums fit registers
-WORK_BYTES = 640 << 20  # for Q, its rounded copy and dQ
-SLOPE_BYTES = 160 << 20  # for σ of some rows, at larger ranks
 PARALLEL_PROGRAMS = 264  # that run at the same time on the GPU
-SPLIT_BYTES = 128 << 20  # for separate sums of dA
 LOG2E = 1 / math.log(2)
 MAX_BIAS = 60.0  # a larger bias is clipped: σ(±60) is 0 or 1 in any arithmetic used here
 
@@ -129,7 +134,7 @@ class GpuLogisticSum:
         self.subjects, self.objects = (
             _types(facts, column, self.rows if not column else None, typed) for column in (0, 2)
         )
-        self.height = _round_up(self.n + 1, UNIT)  # at least one row is a zero vector, which pads lists of entities
+        self.height = round_up(self.n + 1, UNIT)  # at least one row is a zero vector, which pads lists of entities
         self._plans: dict[int, list[Piece]] = {}
 
     @classmethod
@@ -140,9 +145,8 @@ class GpuLogisticSum:
 
     @classmethod
     def memory(cls, facts: Facts, size: ModelSize) -> CellMemory:
-        """Bytes on the GPU: the work space, two copies of A, dA and its parts, and the listed cells."""
-        factors = 4 * facts.n_entities * _padded_rank(size.rank)
-        return CellMemory(0, WORK_BYTES + SLOPE_BYTES + SPLIT_BYTES + 4 * factors + 28 * n_listed_cells(facts))
+        """Bytes on the GPU."""
+        return exact_logistic(facts, size)
 
     def pieces(self, rank: int) -> list[Piece]:
         """What is worked on at once, for factors of this (padded) rank."""
@@ -166,7 +170,7 @@ class GpuLogisticSum:
             yield Piece(
                 low,
                 high,
-                slice(start, start + _round_up(len(rows), UNIT)) if whole else self._padded(rows),
+                slice(start, start + round_up(len(rows), UNIT)) if whole else self._padded(rows),
                 len(rows),
                 None if J is None else self._padded(np.asarray(J)),
                 self.n if J is None else len(J),
@@ -175,7 +179,7 @@ class GpuLogisticSum:
 
     def _padded(self, entities: Ids) -> Tensor:
         """Entities on the device, padded to whole blocks with the one that is a zero vector."""
-        ids = np.full(_round_up(len(entities), UNIT), self.n)
+        ids = np.full(round_up(len(entities), UNIT), self.n)
         ids[: len(entities)] = entities
         return torch.from_numpy(ids).to(self.device)
 
@@ -185,7 +189,7 @@ class GpuLogisticSum:
         place[rows] = np.arange(len(rows))
         within = place[cells[:, 0]] >= 0
         s, k, o = cells[within].T
-        row = (k - low) * _round_up(len(rows), UNIT) + place[s]
+        row = (k - low) * round_up(len(rows), UNIT) + place[s]
         return PieceCells(row, k - low, o, w[within], high - low, self.device)
 
     def __call__(self, A: Any, R: Any, b: Any, *, value: bool = True) -> Reduction:
@@ -213,7 +217,7 @@ class _Evaluation:
     def __init__(self, plan: GpuLogisticSum, A: Tensor, R: Tensor, b: Tensor, with_value: bool):
         self.plan, self.with_value = plan, with_value
         r = A.shape[1]
-        self.rank = _padded_rank(r)
+        self.rank = padded_rank(r)
         padding = self.rank - r
         self.A = pad(A.float(), (0, padding, 0, plan.height - plan.n))
         self.R, self.padding = R.float(), (0, padding, 0, padding)
@@ -345,7 +349,7 @@ def _cuts(
         I, J = subjects[low], objects[low]
         first, last = rows if I is None else (0, len(I))
         if last > first and (J is None or len(J)):
-            groups = -(-run // max(1, limit // _round_up(last - first, UNIT)))
+            groups = -(-run // max(1, limit // round_up(last - first, UNIT)))
             edges = [low + run * group // groups for group in range(groups + 1)]
             for k_low, k_high in pairwise(edges):
                 for start in range(first, last, limit):
@@ -364,15 +368,6 @@ def _splits(length: int, rank: int) -> int:
     return max(choices, key=lambda splits: (used(splits), -splits))
 
 
-def _padded_rank(rank: int) -> int:
-    """The rank with the padding that the kernels need."""
-    return max(16, 1 << (rank - 1).bit_length()) if rank <= MAX_REGISTER_RANK else _round_up(rank, 64)
-
-
 def _power_of_two(x: Tensor) -> Tensor:
     """The power of two nearest to x."""
     return torch.exp2(torch.log2(x.clamp(1e-12, 1e12)).round())
-
-
-def _round_up(n: int, unit: int) -> int:
-    return -(-n // unit) * unit

@@ -24,13 +24,12 @@ from ..data.shard import Shard
 from ..errors import InputError
 from ..model.entity_types import EntityTypes
 from .cell_sum import CellKeys, CellMemory, ModelSize, Reduction
+from .gpu_memory import MAX_BLOCK_CELLS, MAX_PIECE, sampled_logistic
 from .logistic_sampled import MAX_ACTIVE_PER_FACT, MIN_LISTED_SCORE, RELIST_FRACTION, ZEROS_PER_FACT
 from .logistic_sampled_cell_list import ACTIVE_ZERO
 from .logistic_sampled_kernels import MIN_VARIANCE
 from .logistic_sampled_zeros import SideSizes, sizes_for
 
-MAX_PIECE = 1 << 20  # listed cells summed at once
-MAX_BLOCK_CELLS = 1 << 25  # zeros summed at once
 MAX_FOUND_PER_CALL = 1 << 20
 
 
@@ -90,8 +89,8 @@ class GpuSampledLogisticSum:
 
     @classmethod
     def memory(cls, facts: Facts, size: ModelSize) -> CellMemory:
-        """Nothing that grows with the rank in the memory of this machine."""
-        return CellMemory(0, 24 * len(facts))
+        """Bytes on the GPU."""
+        return sampled_logistic(facts, size)
 
     # --- what stays the same
 

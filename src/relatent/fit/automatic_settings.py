@@ -241,7 +241,7 @@ def _dense(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> dict
         "rank": resolve_rank(None, data.entities),
         **_l2_pair(given, l2_for(data)),
         "method": method,
-        "init": "als",
+        "init": "als" if (given["rank"] or 0) <= data.entities else "small",
         "max_iter": SAMPLED_STEPS if method == "sampled" else EXACT_STEPS,
         "bias": not loss.ranks_only and data.density < MAX_BIAS_DENSITY,
         "rescale_relations": False,
@@ -282,12 +282,18 @@ def _rounded(value: float) -> float:
     return float(f"{value:.2g}")
 
 
-def resolve_rank(rank: int | None, n_entities: int) -> int:
-    """The given rank, checked; by default 50, or the number of entities if that is less."""
+def resolve_rank(rank: int | None, n_entities: int, *, limited: bool = True) -> int:
+    """The given rank, checked; by default 50, or the number of entities if that is less.
+
+    `limited`: a rank above the number of entities is refused, since whole matrices R_k gain nothing by it.
+    """
     if rank is None:
         return min(DENSE_RANK, n_entities)
     if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or rank < 1:
         raise InputError(f"rank must be a whole number of at least 1, got {rank!r}")
-    if rank > n_entities:
-        raise InputError(f"rank must not exceed the {n_entities} entities, got {rank}")
+    if limited and rank > n_entities:
+        raise InputError(
+            f"rank must not exceed the {n_entities} entities, got {rank}; "
+            "only with structure='complex', 'diagonal' or Blocks(b) it may"
+        )
     return int(rank)

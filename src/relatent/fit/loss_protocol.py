@@ -76,8 +76,8 @@ class ResolvedLoss(Loss, Protocol):
     def facts_per_step(self, facts: Facts) -> Facts:
         """As many facts as a penalty sees in a step of a sampled fit, for estimates of memory."""
 
-    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False) -> CellMemory:
-        """The memory of the exact or the sampled sum on a CPU."""
+    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False, on_gpu: bool = False) -> CellMemory:
+        """The memory of the exact or the sampled sum on a CPU, or on a GPU if the loss runs there."""
 
 
 class ExactOnly:

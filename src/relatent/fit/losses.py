@@ -18,6 +18,7 @@ from scipy.special import expit
 from ..arrays import Vector
 from ..backend.numpy_backend import NumpyBackend
 from ..backend.protocol import Backend
+from ..cells import gpu_memory
 from ..cells.categorical import CategoricalSum
 from ..cells.cell_sum import CellMemory, CellSum, ModelSize, SampledSum
 from ..cells.cellwise_tiled import TiledCellwiseSum
@@ -84,9 +85,11 @@ class Logistic:
         """All facts: penalties are not sampled."""
         return facts
 
-    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False) -> CellMemory:
+    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False, on_gpu: bool = False) -> CellMemory:
         """That of the tiles, or of the sample."""
-        return (SampledLogisticSum if sampled else TiledLogisticSum).memory(facts, size)
+        if not on_gpu:
+            return (SampledLogisticSum if sampled else TiledLogisticSum).memory(facts, size)
+        return (gpu_memory.sampled_logistic if sampled else gpu_memory.exact_logistic)(facts, size)
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class Squared(ExactOnly):
         """A closed form, linear in the facts."""
         return SquaredSum(facts, backend.dtype)
 
-    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False) -> CellMemory:
+    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False, on_gpu: bool = False) -> CellMemory:
         """That of the closed form."""
         return SquaredSum.memory(facts, size)
 
@@ -183,7 +186,7 @@ class Categorical(ExactOnly):
         """A sum over pairs."""
         return CategoricalSum(facts, backend.dtype)
 
-    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False) -> CellMemory:
+    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False, on_gpu: bool = False) -> CellMemory:
         """That of the sum over pairs."""
         return CategoricalSum.memory(facts, size)
 
@@ -262,11 +265,13 @@ class Softmax(ExactOnly):
             random_state=random_state,
         )
 
-    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False) -> CellMemory:
+    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False, on_gpu: bool = False) -> CellMemory:
         """That of the sum over rows, of all facts or of a batch, and of the softmax over relations."""
         part = self.facts_per_step(facts) if sampled else facts
-        rows, kept = SoftmaxSum.memory(part, size), 0 if part is facts else batches_memory(facts, len(part))
+        rows = gpu_memory.softmax(part, size) if on_gpu else SoftmaxSum.memory(part, size)
+        kept = 0 if part is facts else batches_memory(facts, len(part))
         over_relations = RelationSoftmax.memory(part, size) if self.relation_weight else 0
+        over_relations += over_relations // 3 if on_gpu else 0  # vectors of facts, padded to the longest row of a block
         return CellMemory(0, rows.held + kept, max(rows.call, over_relations))
 
     def facts_per_step(self, facts: Facts) -> Facts:
@@ -312,7 +317,7 @@ class CellwiseLoss(ExactOnly):
         """NumPy tiles."""
         return TiledCellwiseSum(facts, self.loss.at, backend.dtype)
 
-    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False) -> CellMemory:
+    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False, on_gpu: bool = False) -> CellMemory:
         """That of the tiles."""
         return TiledCellwiseSum.memory(facts, size)
 

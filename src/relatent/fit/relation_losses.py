@@ -113,7 +113,7 @@ class RelationLosses(ExactOnly):
         ]
         return RelationLossSum(parts)
 
-    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False) -> CellMemory:
+    def memory(self, facts: Facts, size: ModelSize, *, sampled: bool = False, on_gpu: bool = False) -> CellMemory:
         """That of all losses, as if each had all facts."""
         found = [loss.memory(facts, size) for loss in (self.other, *self.by_name.values())]
         own = RelationLossSum.memory(facts, size)

@@ -170,7 +170,7 @@ def max_rows(n: int, rank: int) -> int:
 
 def rows_memory(facts: Facts, rank: int, itemsize: int) -> CellMemory:
     """Bytes of the rows of some facts: indices by subject and by object, and five matrices of a piece of them."""
-    rows = min(len(facts), max_rows(facts.n_entities, rank))
+    rows = min(len(facts), facts.n_entities * facts.n_relations, max_rows(facts.n_entities, rank))
     return CellMemory(0, 100 * n_listed_cells(facts), 5 * itemsize * rows * rank)
 
 

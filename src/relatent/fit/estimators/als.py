@@ -14,6 +14,8 @@ from ...backend.blas_threads import one_blas_thread
 from ...backend.device import gpu
 from ...backend.numpy_backend import NUMPY_BACKEND, NumpyBackend
 from ...backend.protocol import Backend
+from ...cells.cell_sum import ModelSize
+from ...cells.gpu_memory import least_squares
 from ...cells.sparse.layout import layout_bytes
 from ...data.facts import Facts
 from ...data.shard import Shard
@@ -142,6 +144,9 @@ class RescalALS(RescalBase):
         if self.device != "cpu":
             return max(begin, gpu_fit_memory(facts, rank, facts.n_relations * rank * rank) + attributes)
         return max(begin, layout_bytes(facts, rank, dtype) + attributes)
+
+    def _device_memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
+        return 0 if self.device == "cpu" else least_squares(facts, ModelSize.of(facts, rank, dtype))
 
     def _start(self, facts: Shard) -> tuple[Matrix, Slices | None]:
         if isinstance(self.init, Factors):

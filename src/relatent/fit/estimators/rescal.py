@@ -18,6 +18,7 @@ from ...backend.device import gpu
 from ...backend.numpy_backend import NumpyBackend
 from ...backend.protocol import Backend
 from ...cells.cell_sum import CellSum, ModelSize, Parameters
+from ...cells.gpu_memory import matrices_of_rows
 from ...cells.softmax_batches import BatchedSoftmaxSum
 from ...cells.sparse.layout import layout_bytes
 from ...data.facts import Facts
@@ -228,32 +229,55 @@ class Rescal(RescalBase):
             return super()._size(facts)
         if self.dtype not in ("float32", "tf32"):
             raise InputError(f"on a GPU dtype must be 'float32' or 'tf32', got {self.dtype!r}")
-        rank = self.init.rank if isinstance(self.init, Factors) else resolve_rank(self.rank, facts.n_entities)
-        return rank, np.dtype(np.float32)
+        return self._checked_rank(facts.n_entities), np.dtype(np.float32)
+
+    def _checked_rank(self, n_entities: int) -> int:
+        """The rank; structured R_k, where they were asked for, express more with more components than entities."""
+        if isinstance(self.init, Factors):
+            return self.init.rank
+        structure = NAMED.get(str(self.structure), self.structure)
+        was_given = "structure" not in self.settings_.values
+        return resolve_rank(
+            self.rank, n_entities, limited=not (was_given and is_compact(structure)) or structure == FULL
+        )
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         begin = 0
         if self.init in ("als", "eigen"):
             wide = rank + 1  # one direction goes with the mean
             begin = max(start.eigenvectors_memory(facts, wide), layout_bytes(facts, wide, np.float32))
+        if self.device == "cpu":
+            return max(begin, self._fit_memory(facts, rank, dtype))
+        return begin + gpu_fit_memory(facts, rank, self._relation_numbers(facts, rank))
+
+    def _device_memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
+        return 0 if self.device == "cpu" else self._fit_memory(facts, rank, dtype)
+
+    def _relation_numbers(self, facts: Facts, rank: int) -> int:
+        """The numbers of all R_k that are fitted, in both directions if there are two."""
         structure = resolve_structure(self.structure, facts.n_relations, rank)
-        loss = self._resolved_loss(facts.relations)
+        directions = 1 + self._resolved_loss(facts.relations).reciprocal
+        return math.prod(parameter_shape(structure, facts.n_relations, rank)) * directions
+
+    def _fit_memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
+        """Bytes at the peak of the fit, after its start, where its arrays are."""
+        structure = resolve_structure(self.structure, facts.n_relations, rank)
+        loss, relation_numbers = self._resolved_loss(facts.relations), self._relation_numbers(facts, rank)
         k = facts.n_relations * (1 + loss.reciprocal)
-        relation_numbers = math.prod(parameter_shape(structure, facts.n_relations, rank)) * (1 + loss.reciprocal)
-        if self.device != "cpu":
-            return begin + gpu_fit_memory(facts, rank, relation_numbers)
         compact = loss.takes_compact and is_compact(structure)
         size = ModelSize(facts.n_entities, k, rank, relation_numbers if compact else k * rank * rank, dtype.itemsize)
         optimiser, numbers = self._optimiser(self.method), facts.n_entities * rank + relation_numbers + k
         # without redraws a sum in batches has one batch of all facts
         sampled = self.method == "sampled" and (loss.can_be_sampled or getattr(optimiser, "redraws", False))
-        cells = loss.memory(facts, size, sampled=sampled)
+        on_gpu = self.device != "cpu"
+        cells = loss.memory(facts, size, sampled=sampled, on_gpu=on_gpu)
         seen = loss.facts_per_step(facts) if sampled else facts
         penalty = penalties.memory(self._penalty(), seen, rank, dtype, structure)
+        penalty += matrices_of_rows(seen, size) if on_gpu else 0
         fit = cells.held + max(cells.call, penalty)
         fit += optimisers.solver_memory(optimiser, numbers, dtype.itemsize)
         fit += 0 if compact or structure == FULL else ExpandedSum.memory(facts, size).held
-        return max(begin, cells.building, fit + AttributePrior.memory(facts, rank, dtype.itemsize))
+        return max(cells.building, fit + AttributePrior.memory(facts, rank, dtype.itemsize))
 
     def _stored_relation_numbers(self, facts: Facts, rank: int) -> int:
         structure = resolve_structure(self.structure, facts.n_relations, rank)
@@ -275,12 +299,15 @@ class Rescal(RescalBase):
             same = given.relation_matrices.structure == structure
             R = given.relation_matrices.parameters if same else nearest_parameters(structure, given.R)
             return Parameters(given.A, R, given.bias if self.bias else b)
-        rank = resolve_rank(self.rank, shard.n_entities)
+        rank = self._checked_rank(shard.n_entities)
         if self.init in ("random", "small"):
             numbers = start.normal if self.init == "random" else start.small
             return Parameters(*numbers(shard, rank, self.seed_, structure), b)
         if self.init not in ("als", "eigen"):
             raise InputError(f"init must be 'als', 'eigen', 'random', 'small' or Factors, got {self.init!r}")
+        if rank > shard.n_entities:
+            limit = f"at most {shard.n_entities}, the number of entities"
+            raise InputError(f"init={self.init!r} needs a rank of {limit}, got {rank}; use init='small'")
         sweeps = ALS_SWEEPS if self.init == "als" else 0
         means = ones / np.maximum(ones + zeros, 1) if self.bias else None
         A, R = least_squares_start(shard, rank, self.seed_, sweeps=sweeps, means=means)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from ...backend.memory import MemoryEstimate, check_memory
-from ...backend.numpy_backend import NUMPY_BACKEND
+from ...backend.numpy_backend import NUMPY_BACKEND, NumpyBackend
 from ...backend.protocol import Backend
 from ...cells.cell_sum import Parameters
 from ...data.facts import Facts
@@ -39,7 +39,8 @@ class RescalBase(Estimator):
         chosen = self._with_chosen_settings(facts)
         rank, dtype = chosen._size(facts)
         file_size = model_file_size(facts, rank, chosen._stored_relation_numbers(facts, rank), dtype)
-        return MemoryEstimate(chosen._memory(facts, rank, dtype), file_size)
+        memory, device = (memory(facts, rank, dtype) for memory in (chosen._memory, chosen._device_memory))
+        return MemoryEstimate(memory, file_size, device)
 
     def choose_settings(self, facts: Facts | Shard) -> ChosenSettings | None:
         """What a fit of these facts chooses for the settings that were not given; None if the model chooses nothing."""
@@ -64,11 +65,22 @@ class RescalBase(Estimator):
 
     def _size(self, facts: Facts) -> tuple[int, np.dtype[Any]]:
         """The rank and the floating-point type; InputError if they are not valid."""
-        rank = self.init.rank if isinstance(self.init, Factors) else resolve_rank(self.rank, facts.n_entities)
-        return rank, start.float_type(self.dtype)
+        return self._checked_rank(facts.n_entities), start.float_type(self.dtype)
+
+    def _checked_rank(self, n_entities: int) -> int:
+        """The rank; InputError if it is not valid."""
+        return self.init.rank if isinstance(self.init, Factors) else resolve_rank(self.rank, n_entities)
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         raise NotImplementedError
+
+    def _device_memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
+        """Bytes on the GPU; 0 if the fit uses none."""
+        return 0
+
+    def _backend(self, dtype: np.dtype[Any]) -> Backend:
+        """The backend that holds the arrays of the fit."""
+        return NumpyBackend(dtype)
 
     def _stored_relation_numbers(self, facts: Facts, rank: int) -> int:
         """The numbers of all R_k in a model file."""
@@ -79,7 +91,11 @@ class RescalBase(Estimator):
             rank, dtype = self._size(shard.facts)
             what = f"{type(self).__name__} of rank {rank} on {shard.n_entities:,} entities"
             remedy = "lower the rank" + (", or use dtype='float32'" if dtype == np.float64 else "")
-            check_memory(self.estimate_memory(shard.facts).memory * shard.workers.local_size, what, remedy)
+            estimate = self.estimate_memory(shard.facts)
+            check_memory(estimate.memory * shard.workers.local_size, what, remedy)
+            if estimate.device:
+                free = self._backend(dtype).free_memory()
+                check_memory(estimate.device, what, f"{remedy}, or use device='cpu'", free=free, kind="GPU memory")
 
 
 def blank(facts: Facts, rank: int, structure: Any = FULL) -> Parameters:
