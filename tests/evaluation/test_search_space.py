@@ -19,7 +19,10 @@ def test_the_defaults_of_every_model_are_among_the_first():
     assert [next(made) for _ in range(2)] == [("logit", {}), ("als", {})]
     drawn = [next(made) for _ in range(100)]
     assert [candidate.model for candidate in drawn[:4]] == ["logit", "als"] * 2
-    assert all(1 <= candidate.settings["rank"] <= 24 for candidate in drawn)
+    limits = {"complex": 48}  # more components than the 24 entities express more by complex matrices
+    ranks = [(candidate.settings["rank"], candidate.settings.get("structure")) for candidate in drawn]
+    assert all(1 <= rank <= limits.get(structure, 24) for rank, structure in ranks)
+    assert max(rank for rank, _ in ranks) > 24
     assert {candidate.settings.get("bias") for candidate in drawn} == {True, False, None}
 
 
@@ -37,7 +40,7 @@ def test_the_space_has_what_a_fit_without_options_chooses_on_any_data(facts):
         assert {type(s.get("optimiser")) for s in alike} == {type(default.get("optimiser"))}
 
 
-@pytest.mark.parametrize("facts", [DENSE, chain(600)], ids=["dense", "sparse"])
+@pytest.mark.parametrize("facts", [DENSE, chain(1200)], ids=["dense", "sparse"])
 def test_two_in_three_candidates_are_near_the_settings_of_a_fit_without_options(facts):
     default = relatent.RescalLogit().choose_settings(facts).values
     near, same, other = spaces_of("logit", DataSummary.of(facts))
@@ -49,7 +52,7 @@ def test_two_in_three_candidates_are_near_the_settings_of_a_fit_without_options(
 
 
 def test_softmax_on_sparse_data_is_searched_near_the_fit_without_options():
-    facts = chain(600)
+    facts = chain(1200)
     default = relatent.Rescal(loss="softmax").choose_settings(facts).values
     assert (default["structure"], default["method"]) == ("complex", "sampled")
     made = candidates(facts, ["softmax"], 0)
@@ -74,6 +77,7 @@ def test_on_a_gpu_softmax_begins_with_the_structures_that_are_best_on_benchmarks
     assert [candidate.model for candidate in first] == ["logit", *["softmax"] * 3]
     complex_, blocks_, full = (candidate.settings for candidate in first[1:])
     assert [s["structure"] for s in (complex_, blocks_, full)] == ["complex", relatent.Blocks(4), "full"]
+    assert complex_["rank"] > n // 3  # the rank of a fit without options
     assert [s["penalty"] for s in (blocks_, full)] == [relatent.Dura(0.04), relatent.Dura(0.12, 0.5)]
     assert blocks_["loss"].relation_weight == (4.0 if relations >= 100 else 0.5)
     assert full["loss"].reciprocal
@@ -110,3 +114,9 @@ def test_the_models_that_are_preferred_are_those_that_fold_in():
     for model, space in SPACES.items():
         estimator = Candidate(model, {**space.fixed, "rank": 2, "max_iter": 2}).estimator(0)
         assert can_fold(estimator.fit(facts).factors_) == space.folds_in
+
+
+def test_small_sparse_data_is_also_searched_with_more_components_than_a_fit_without_options_has():
+    facts = chain(600)
+    near, wide, _ = spaces_of("logit", DataSummary.of(facts))
+    assert (near.rank[1] < wide.rank[1], wide.wide, type(wide.per_fact)) == (True, True, relatent.N3)

@@ -134,12 +134,17 @@ def test_every_metric_is_compared_in_its_own_direction(metric, better):
     assert report.trials[0].score == better(last)
 
 
-def test_softmax_is_searched_with_dura():
+def test_softmax_on_small_data_is_searched_with_more_components_than_entities_and_with_whole_matrices():
     made = candidates(blocks(), ["softmax"], 0)
-    tried = [next(made) for _ in range(3)]
-    assert len({candidate.settings["penalty"].weight for candidate in tried}) == 3
-    assert all("DURA" in str(candidate) for candidate in tried)
-    task = trial_fit.TrialTask(tried[0], 0, complete=False, random_state=0, threads=1, ends=None)
+    default, *wide, whole = (next(made) for _ in range(5))
+    assert default == ("softmax", {})
+    assert len({candidate.settings["penalty"].weight for candidate in wide}) == 3
+    for candidate in wide:
+        assert candidate.settings["rank"] > blocks().n_entities
+        assert ("N3" in str(candidate), candidate.settings["structure"]) == (True, "complex")
+    assert "DURA" in str(whole)
+    assert whole.settings["rank"] <= blocks().n_entities
+    task = trial_fit.TrialTask(wide[0], 0, complete=False, random_state=0, threads=1, ends=None)
     _, _, outcome = trial_fit.run_trial(0, task, Judge.of(SMALL, "mrr", None, 0))
     assert (outcome.score.value > 0.2, outcome.note) == (True, "")
 
@@ -523,6 +528,12 @@ def test_the_more_settings_were_compared_the_clearer_one_must_be():
     assert compared(0.008, 0.01, n_others=100).chosen_candidate.settings == {}
 
 
+def test_given_validation_data_is_taken_at_its_word():
+    report = replace(compared(0.008, 0.01, n_others=100), by_validation=True)
+    assert report.chosen_candidate.settings == {"rank": 5}
+    assert replace(compared(0.002, 0.01), by_validation=True).chosen_candidate.settings == {}
+
+
 def test_a_gain_is_compared_in_the_direction_of_the_metric():
     assert compared(0.1, 0.01, metric="log_loss").chosen_candidate.settings == {}
     assert compared(-0.1, 0.01, metric="log_loss").chosen_candidate.settings == {"rank": 5}
@@ -600,3 +611,14 @@ def test_trials_become_rows_of_a_data_frame():
     assert table.score.tolist() == [trial.score for trial in report.trials]
     assert table.folds.tolist() == [5, 5]
     assert report.to_dict()["trials"][0]["parts"] == 5  # the old name of folds
+
+
+def test_known_facts_do_not_compete_with_held_out_ones():
+    train, rest = relatent.split(blocks(12), test_size=0.3, random_state=0)
+    valid, test = relatent.split(rest, test_size=0.5, random_state=0)
+    model = relatent.RescalALS(8).fit(train).factors_
+    alone, filtered = (Judge.of(train, "mrr", valid, 0, known).score(model, 0).value for known in ([], [test]))
+    assert filtered == pytest.approx(relatent.evaluate(model, valid, known=[train, test]).mrr)
+    assert filtered > alone
+    report = search(train, trials=2, models=["als"], metric="mrr", validation=valid, known=test, n_jobs=1)
+    assert report.protocol == "measured on validation data, without other known facts as rivals"

@@ -61,6 +61,13 @@ MAX_TRIALS = 15  # shown in the table; --json has all
     help="Validation facts to choose by.  [default: the validation split of a benchmark, otherwise tenths of the "
     "cells]",
 )
+@click.option(
+    "--known",
+    multiple=True,
+    metavar="DATA",
+    help="True facts, such as test facts, that are neither learned from nor chosen by; in mrr they do not compete with "
+    "held-out facts (repeatable).  [default: the test split of a benchmark]",
+)
 @seed_option
 @json_option
 def tune(
@@ -72,6 +79,7 @@ def tune(
     models: Sequence[str],
     device: str,
     validation: str | None,
+    known: Sequence[str],
     seed: int,
     as_json: bool,
 ) -> None:
@@ -92,6 +100,7 @@ def tune(
     check_target(output)
     facts = annotate(open_facts(data, split="train"))
     heldout = _validation(data, validation, facts)
+    others = [open_facts(source) for source in known or _test_split(data, validation)]
     with bar("searching", at_most=True, note="starting") as progress:
         found = search(
             facts,
@@ -99,6 +108,7 @@ def tune(
             metric=metric,
             models=models or None,
             validation=heldout,
+            known=others,
             trials=trials,
             random_state=seed,
             progress=progress,
@@ -117,13 +127,27 @@ def tune(
 
 def _validation(data: Sequence[str], validation: str | None, facts: Facts) -> Facts | None:
     """The given validation facts, or the validation split of a benchmark whose training split is fitted."""
-    from ..data.catalog import datasets
     from .data_argument import open_facts, with_names_of
 
-    name, _, split = data[0].partition(":")
-    if validation is None and len(data) == 1 and not Path(data[0]).exists() and split in ("", "train"):
-        validation = next((f"{name}:valid" for entry in datasets() if entry.name == name and entry.splits), None)
+    if validation is None and (benchmark := _benchmark(data)):
+        validation = f"{benchmark}:valid"
     return None if validation is None else with_names_of(open_facts(validation, split="valid"), facts)
+
+
+def _test_split(data: Sequence[str], validation: str | None) -> list[str]:
+    """The test split of a benchmark whose validation split is chosen by: its facts do not compete in the ranking."""
+    benchmark = _benchmark(data) if validation is None else None
+    return [f"{benchmark}:test"] if benchmark else []
+
+
+def _benchmark(data: Sequence[str]) -> str | None:
+    """The name of the benchmark whose training split is given, if it is one with splits."""
+    from ..data.catalog import datasets
+
+    name, _, split = data[0].partition(":")
+    if len(data) > 1 or Path(data[0]).exists() or split not in ("", "train"):
+        return None
+    return next((entry.name for entry in datasets() if entry.name == name and entry.splits), None)
 
 
 def _tables(data: str, output: Path, found: Tuned) -> list[Any]:

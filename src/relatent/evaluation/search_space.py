@@ -47,6 +47,7 @@ class SearchSpace:
     fixed: Mapping[str, Any] = field(default_factory=dict)  # settings that are not searched
     first_round_steps: int = 40  # iterations of the fits in the first round
     ranking_only: bool = False  # the model gives no probabilities
+    wide: bool = False  # the rank may exceed the number of entities
 
     @property
     def folds_in(self) -> bool:
@@ -56,7 +57,7 @@ class SearchSpace:
     def settings(self, point: Sequence[float], n_entities: int) -> dict[str, Any]:
         """The settings at a point of the unit cube."""
         u_rank, u_penalty, u_other = point
-        max_rank = min(self.rank[1], n_entities)
+        max_rank = self.rank[1] if self.wide else min(self.rank[1], n_entities)
         rank = round(_log_interpolate(min(self.rank[0], max_rank), max_rank, u_rank))
         multiple = rank_multiple(self.fixed.get("structure", "full"))
         rank = max(rank - rank % multiple, multiple if multiple <= n_entities else 1)
@@ -83,6 +84,11 @@ class SearchSpace:
 
 RELATION_WEIGHTS = (0.0, 0.5, 4.0)  # of the softmax over relations; the last one where there are many of them
 MANY_RELATIONS = 100
+SMALL_RELATION_WEIGHTS = (0.1, 2.0, 0.4)  # of small data; the last one is tried first
+SMALL_ENTITIES = 1000  # with no more, complex matrices express more by more components than entities
+MEDIUM_ENTITIES, MEDIUM_EPOCHS = 5000, 60  # with no more, complex matrices rank best after more passes (CoDEx-S)
+SMALL_BATCHES = 20  # per pass over the facts of small data
+MIN_SMALL_BATCH = 64  # facts
 RANK_FACTOR, WEIGHT_FACTOR = 2, 6  # between the choice of a fit without options and the ends of the space around it
 SPACES = {
     "logit": SearchSpace("logistic", (0.02, 12.0)),
@@ -187,16 +193,22 @@ def _halton_sequence(
 
 
 def _first_settings(model: str, data: DataSummary, device: str) -> list[dict[str, Any]]:
-    """The defaults of a model; for softmax on a GPU all settings that are best on one benchmark or another."""
-    if model != "softmax" or not (spaces := softmax_spaces(data, device)):
+    """The defaults of a model; for softmax also settings that are best on one benchmark or another."""
+    if model != "softmax":
         return [dict(SPACES[model].fixed)]
+    spaces = softmax_spaces(data, device)
+    if data.entities <= SMALL_ENTITIES:
+        return [{}, spaces[0].centre(data.entities)]
     return [{}] if device == "cpu" else [space.centre(data.entities) for space in spaces]
 
 
 def spaces_of(model: str, data: DataSummary, device: str = "cpu") -> list[SearchSpace]:
-    """The spaces of a model, in turn: for logit two near the choice of a fit without options, one of the other kind."""
+    """The spaces of a model, in turn: for logit two near the choice of a fit without options, one of the other kind.
+
+    For small data with complex matrices, one of the two has more components, and N3.
+    """
     if model == "softmax":
-        return softmax_spaces(data, device) or [SPACES[model]]
+        return softmax_spaces(data, device)
     if model != "logit":
         return [SPACES[model]]
     given = RescalLogit(device=device).get_params(deep=False)
@@ -207,15 +219,20 @@ def spaces_of(model: str, data: DataSummary, device: str = "cpu") -> list[Search
     near = replace(near, per_fact=chosen.get("penalty"))
     if is_complex:
         near = replace(near, fixed={**near.fixed, "max_iter": chosen["max_iter"]})
+    if is_complex and data.entities <= SMALL_ENTITIES:
+        ranks = max(2, data.entities // 2), min(2 * data.entities, COMPLEX_LOGIT.rank[1])
+        return [near, replace(COMPLEX_LOGIT, rank=ranks, penalty=(0.002, 0.05), rate=(0.03, 0.1), wide=True), other]
     return [near, near, other]
 
 
 def softmax_spaces(data: DataSummary, device: str) -> list[SearchSpace]:
-    """Softmax on sparse data: near the fit without options, and on a GPU other structures; none if data is dense."""
+    """Softmax on sparse data: near the fit without options, and on a GPU other structures; on small data a wide one."""
+    if data.entities <= SMALL_ENTITIES:
+        return [_small_softmax_space(data), _small_softmax_space(data), SPACES["softmax"]]
     given = Rescal(loss="softmax", device=device).get_params(deep=False)
     chosen = for_likelihood(given, data, resolve("softmax")).values
     if chosen["structure"] != "complex":
-        return []
+        return [SPACES["softmax"]]
     on_gpu = device != "cpu"
     batch = 4096 if on_gpu and data.facts >= LARGE_DATA else Softmax().batch_size
     fit = GPU_BATCHES if on_gpu else CPU_BATCHES
@@ -226,7 +243,29 @@ def softmax_spaces(data: DataSummary, device: str) -> list[SearchSpace]:
     one_way = tuple(Softmax(relation_weight=weight, batch_size=batch, group_size=group) for weight in weights)
     near = replace(SPACES["softmax"], per_fact=N3(), rank=(32, 2048), losses=one_way, fixed=fixed)
     near = near.around(chosen["rank"], chosen["penalty"].weight)
-    return [near, *_gpu_spaces(near)] if on_gpu else [near]
+    if not on_gpu:
+        return [near]
+    if data.entities <= MEDIUM_ENTITIES:
+        rounds = GPU_BATCHES._replace(epochs=MEDIUM_EPOCHS).rounds(data.facts, batch)
+        wide = replace(near, rank=(1024, 2048), wide=True, fixed={**fixed, "max_iter": rounds})
+        return [wide, *_gpu_spaces(near)]
+    return [near, *_gpu_spaces(near)]
+
+
+def _small_softmax_space(data: DataSummary) -> SearchSpace:
+    """Complex matrices of a large rank, in small batches: best on UMLS, Kinships and Nations; docs/design.md."""
+    batch = int(np.clip(data.facts // SMALL_BATCHES, MIN_SMALL_BATCH, Softmax().batch_size))
+    losses = tuple(Softmax(relation_weight=w, batch_size=batch, group_size=1) for w in SMALL_RELATION_WEIGHTS)
+    fixed = {"structure": "complex", "optimiser": Adam(0.02), "init": "small", "method": "sampled", "bias": False}
+    return replace(
+        SPACES["softmax"],
+        per_fact=N3(),
+        rank=(256, 2048),
+        penalty=(0.002, 0.08),
+        losses=losses,
+        fixed=fixed | {"max_iter": 150},
+        wide=True,
+    )
 
 
 def _gpu_spaces(near: SearchSpace) -> list[SearchSpace]:

@@ -59,6 +59,7 @@ def tune(
     metric: str | None = None,
     models: Sequence[str] | None = None,
     validation: Facts | HeldOut | None = None,
+    known: Facts | Sequence[Facts] = (),
     trials: int | None = None,
     random_state: RandomState = 0,
     n_jobs: int | None = None,
@@ -81,6 +82,8 @@ def tune(
     validation : facts or cells to measure on, over the same vocabulary; None: tenths of the cells, masked in the fit
         (mirrored cells of symmetric relations together; facts and sampled zeros where there are very many cells; for
         "mrr" the facts alone, which then count as false, as in the usual benchmarks)
+    known : true facts, such as test facts, that are neither learned from nor measured on: with "mrr" they do not
+        compete with held-out facts, as in the usual benchmarks
     trials : the number of settings to begin with; there is then no time limit, and the seed determines the result
     n_jobs : processes; None chooses
     progress : True for a bar, or a function called with (done, total, note)
@@ -96,7 +99,8 @@ def tune(
     facts = read_if_table(facts)
     chosen_models = models_to_try(facts, time, metric, models, trials, device)
     metric = metric or default_metric(facts)
-    judge = Judge.of(facts, metric, validation, seed)
+    others = [known] if isinstance(known, Facts) else list(known)
+    judge = Judge.of(facts, metric, validation, seed, others)
     sequence = candidates(facts, chosen_models, seed, device)
     started = [Trial(candidate) for candidate in itertools.islice(sequence, trials or MAX_TRIALS)]
     one_process = device != "cpu" or (n_jobs is None and not trials and time < MIN_SECONDS_PROCESSES)
@@ -214,6 +218,8 @@ class _TuningSearch:
         if window < 1.2 * comparison or window <= 0:
             return []
         shares = [now + round_.time_share * window for round_ in ROUNDS]
+        if self.judge.is_validation:  # there is one fold, so the second round is the last
+            shares[1] = now + window
         shares[0] = min(shares[0], now + window - 1.1 * comparison)
         shares[1] = max(shares[1], shares[0] + 1.1 * comparison)
         return [min(end, now + window) for end in shares]
@@ -300,7 +306,14 @@ class _TuningSearch:
         protocol = self.judge.protocol(max(len(trial.scores) for trial in self.trials))
         seconds = clock.monotonic() - self.began
         found = Tuned(
-            self.ranked(), self.judge.metric, protocol, self.random_state, seconds, self.stopped, default=self.default
+            self.ranked(),
+            self.judge.metric,
+            protocol,
+            self.random_state,
+            seconds,
+            self.stopped,
+            default=self.default,
+            by_validation=self.judge.is_validation,
         )
         if fit:
             self._fit_choice(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -38,14 +39,23 @@ class Judge:
     metric: str
     folds: tuple[HeldOut, ...]
     is_validation: bool  # the user's validation data, which is not among the facts
+    known: tuple[Facts, ...] = ()  # true facts that do not compete with held-out ones, beside those to learn from
 
     @classmethod
-    def of(cls, facts: Facts, metric: str, validation: Facts | HeldOut | None, random_state: int) -> Judge:
+    def of(
+        cls,
+        facts: Facts,
+        metric: str,
+        validation: Facts | HeldOut | None,
+        random_state: int,
+        known: Sequence[Facts] = (),
+    ) -> Judge:
         """A judge by validation data, or by tenths of the cells; for "mrr" by tenths of the facts."""
         if validation is not None:
-            return cls(facts, metric, (HeldOut.of(validation, facts, random_state),), is_validation=True)
+            heldout = HeldOut.of(validation, facts, random_state)
+            return cls(facts, metric, (heldout,), is_validation=True, known=tuple(known))
         folds = stratified_folds(facts, N_FOLDS, random_state, facts_only=metric == "mrr")
-        return cls(facts, metric, tuple(folds), is_validation=False)
+        return cls(facts, metric, tuple(folds), is_validation=False, known=tuple(known))
 
     @property
     def n_folds(self) -> int:
@@ -59,7 +69,8 @@ class Judge:
         if not n_used:
             return NOT_TRIED
         if self.is_validation:
-            return "measured on validation data"
+            filtered = ", without other known facts as rivals" if self.known and self.metric == "mrr" else ""
+            return f"measured on validation data{filtered}"
         prefix = f"{'up to ' if n_used > 1 else ''}{n_used} of {self.n_folds} folds of the"
         if self.metric == "mrr":
             return f"{prefix} facts held out"
@@ -80,7 +91,7 @@ class Judge:
             test = heldout.facts(self.facts)
             if not len(test):
                 return Score(float("nan"), ())
-            reciprocal = (1 / evaluate(factors, test, known=[self.facts, test]).ranks).mean(axis=1)
+            reciprocal = (1 / evaluate(factors, test, known=[self.facts, test, *self.known]).ranks).mean(axis=1)
             return Score(
                 float(reciprocal.mean()), tuple(float(reciprocal[i::N_PARTS].mean()) for i in _places(len(test)))
             )

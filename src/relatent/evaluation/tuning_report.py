@@ -130,6 +130,7 @@ class Tuned(Result):
     estimator_: Estimator | None = None  # fitted to all facts
     default: Trial | None = None  # the settings of a fit without options
     fallback: str = ""  # why the defaults are chosen although another trial is better
+    by_validation: bool = False  # measured on the user's own validation data
 
     @property
     def chosen_trial(self) -> Trial:
@@ -151,10 +152,14 @@ class Tuned(Result):
         return next(near, first)
 
     def _beats(self, trial: Trial, default: Trial) -> bool:
-        """Whether a trial is better than complete fits of the defaults, however many trials there were."""
+        """Whether a trial is better than complete fits of the defaults, however many trials there were.
+
+        Validation data that the user gave is taken at its word: the number of trials does not count.
+        """
         if trial.round < 2 or default.round < 2 or default.steps is not None:
             return False
-        quantile = NormalDist().inv_cdf(1 - ERROR_RATE / max(1, len(self.judged)))
+        n_compared = 1 if self.by_validation else max(1, len(self.judged))
+        quantile = NormalDist().inv_cdf(1 - ERROR_RATE / n_compared)
         return sign_of(self.metric) * trial.advantage(default) > quantile * trial.standard_error(default)
 
     @property
