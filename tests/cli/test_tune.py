@@ -8,7 +8,7 @@ import pytest
 import relatent
 from commands import press_ctrl_c_in_step, run
 from relatent.cli.data_argument import open_facts
-from relatent.cli.tune import _tables, _validation
+from relatent.cli.tune import _tables, _test_split, _validation
 from relatent.errors import InputError
 from relatent.evaluation.search_space import Candidate
 from relatent.evaluation.tuning_report import Trial, Tuned
@@ -123,6 +123,9 @@ def test_validation_facts_can_be_given(capsys, family, tmp_path):
     arguments = ("tune", family, "-o", tmp_path / "m.relatent", "--trials", 1, "--json")
     _, out, _ = run(capsys, *arguments, "--validation", tmp_path / "valid.tsv")
     assert json.loads(out)["protocol"] == "measured on validation data"
+    known = ("--metric", "mrr", "--model", "als", "--known", family)
+    _, out, _ = run(capsys, *arguments, "--validation", tmp_path / "valid.tsv", *known)
+    assert json.loads(out)["protocol"] == "measured on validation data, without other known facts as rivals"
 
 
 def test_the_validation_split_of_a_benchmark_is_the_default(monkeypatch):
@@ -133,6 +136,8 @@ def test_the_validation_split_of_a_benchmark_is_the_default(monkeypatch):
     assert _validation(["codex-s:train"], None, facts) is not None
     assert _validation(["codex-s:all"], None, facts) is None
     assert _validation(["presidents"], None, facts) is None
+    assert _test_split(["codex-s"], None) == ["codex-s:test"]
+    assert _test_split(["codex-s"], "mine.tsv") == _test_split(["presidents"], None) == []
     assert asked == ["codex-s:valid", "codex-s:valid"]
 
 

@@ -245,12 +245,11 @@ def _fit_least_squares(factors: Factors, facts: Facts) -> Factors:
     """A fit with the rank and, if it was fitted by least squares, the penalty of a model."""
     penalty = factors.penalty if _is_least_squares(factors) else None
     l2 = DEFAULT_L2 if penalty is None else float(penalty.parameters["entities"])
+    rank = min(factors.rank, MAX_RANK, facts.n_entities)
     with warnings.catch_warnings():
         for ignored in (ConvergenceWarning, PoorFitWarning):  # features, not predictions
             warnings.simplefilter("ignore", ignored)
-        return (
-            RescalALS(min(factors.rank, MAX_RANK, facts.n_entities), l2, l2, max_iter=MAX_ITER_ALS).fit(facts).factors_
-        )
+        return RescalALS(rank, l2, l2, max_iter=MAX_ITER_ALS).fit(facts).factors_
 
 
 def entities_to_split(facts: Facts, n: int, rng: np.random.Generator, min_facts: int | None = None) -> Ids:

@@ -99,8 +99,8 @@ def tune(
     facts = read_if_table(facts)
     chosen_models = models_to_try(facts, time, metric, models, trials, device)
     metric = metric or default_metric(facts)
-    others = [known] if isinstance(known, Facts) else list(known)
-    judge = Judge.of(facts, metric, validation, seed, others)
+    known = read_if_table(known)
+    judge = Judge.of(facts, metric, validation, seed, [known] if isinstance(known, Facts) else known)
     sequence = candidates(facts, chosen_models, seed, device)
     started = [Trial(candidate) for candidate in itertools.islice(sequence, trials or MAX_TRIALS)]
     one_process = device != "cpu" or (n_jobs is None and not trials and time < MIN_SECONDS_PROCESSES)
