@@ -116,3 +116,13 @@ def test_a_file_of_missing_facts_has_reasons_if_they_are_asked_for(capsys, tmp_p
         header, first = path.read_text().splitlines()[:2]
         assert header.endswith(",reason") == has_reasons
         assert not first.endswith(",")
+
+
+def test_missing_warns_that_scores_of_different_questions_cannot_be_compared(capsys, family, tmp_path):
+    model = tmp_path / "s.relatent"
+    settings = ("--model", "rescal", "--loss", "softmax", "--l2-entities", 0.1, "--l2-relations", 0.1)
+    assert run(capsys, "fit", family, "-o", model, *settings, "--no-calibrate")[0] == 0
+    code, _, err = run(capsys, "missing", model, "--known", family, "--top", 2)
+    assert code == 0
+    assert "warning: scores of a softmax model rank answers but are not probabilities; fit it with --calibrate" in err
+    assert "scores of different questions cannot be compared, so the order of this list means little" in err

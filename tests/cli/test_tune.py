@@ -72,7 +72,7 @@ def test_the_table_shows_the_chosen_settings_if_only_others_were_judged():
     rows = list(zip(*(map(str, column.cells) for column in table.columns), strict=True))
     assert [(row[0], row[-1]) for row in rows] == [
         ("logit, default settings", "chosen"),
-        ("categorical, default settings", ""),
+        ("categorical, default settings", "short fit"),
     ]
 
 

@@ -534,6 +534,27 @@ def test_given_validation_data_is_taken_at_its_word():
     assert replace(compared(0.002, 0.01), by_validation=True).chosen_candidate.settings == {}
 
 
+def test_on_validation_data_a_model_that_folds_in_is_chosen_within_the_standard_error():
+    def chosen(gain):
+        default, logit, softmax = (Trial(Candidate(model, {})) for model in ("als", "logit", "softmax"))
+        for trial, score in ((default, 0.3), (logit, 0.5), (softmax, 0.5 + gain)):
+            trial.record(2, 0, score, tuple(score + 0.03 * (trial is softmax) * (-1) ** part for part in range(10)))
+        return Tuned([softmax, logit, default], "mrr", "", 0, 1.0, default=default, by_validation=True)
+
+    assert chosen(0.005).chosen_candidate.model == "logit"
+    assert "within the standard error of softmax" in chosen(0.005).sentence
+    assert chosen(0.02).chosen_candidate.model == "softmax"
+
+
+def test_a_search_without_time_for_other_settings_says_so():
+    default = Trial(Candidate("logit", {}), round=3, scores={0: 0.5}, steps=12)
+    text = Tuned([default], "mrr", "", 0, 1.0, default=default, by_validation=True).sentence
+    assert text == (
+        "Chosen: logit, default settings, because there was no time to compare other settings; its filtered MRR on "
+        "held-out data after 12 steps, for which there was time, is 0.5000."
+    )
+
+
 def test_a_gain_is_compared_in_the_direction_of_the_metric():
     assert compared(0.1, 0.01, metric="log_loss").chosen_candidate.settings == {}
     assert compared(-0.1, 0.01, metric="log_loss").chosen_candidate.settings == {"rank": 5}

@@ -108,7 +108,11 @@ def missing(
         progress=True,
     )
     note = describe_probabilities(factors)
-    if not factors.has_probabilities or "calibration" in factors.about:
+    if not factors.has_probabilities:
+        say(
+            f"warning: {note}; scores of different questions cannot be compared, so the order of this list means little"
+        )
+    elif "calibration" in factors.about:
         say(f"note: {note}")
     if types is None and found.candidates in WHY:
         say(f"note: {WHY[found.candidates]}")

@@ -17,7 +17,7 @@ from .shared_options import json_option, model_output_option, seed_option
 
 if TYPE_CHECKING:
     from ..data.facts import Facts
-    from ..evaluation.tuning_report import Tuned
+    from ..evaluation.tuning_report import Trial, Tuned
 
 MIN_SECONDS = 1e-3  # left for the search if reading took all the time
 MAX_TRIALS = 15  # shown in the table; --json has all
@@ -150,6 +150,13 @@ def _benchmark(data: Sequence[str]) -> str | None:
     return next((entry.name for entry in datasets() if entry.name == name and entry.splits), None)
 
 
+def _note(trial: Trial, found: Tuned) -> str:
+    """What to know of a trial: that it is chosen, what went wrong, or that its fits had few steps."""
+    if trial is found.chosen_trial and (trial.judged or not trial.round):
+        return "chosen"
+    return trial.note or ("short fit" if trial.round == 1 else "")
+
+
 def _tables(data: str, output: Path, found: Tuned) -> list[Any]:
     from ..evaluation.tuning_report import METRICS
     from . import tables
@@ -167,11 +174,13 @@ def _tables(data: str, output: Path, found: Tuned) -> list[Any]:
             tables.figure(trial.score, 4),
             tables.figure(trial.spread, 4),
             f"{trial.seconds:.1f}",
-            "chosen" if trial is found.chosen_trial and (trial.judged or not trial.round) else trial.note,
+            _note(trial, found),
         )
         for trial in shown
     ]
-    title = f"{len(tried)} setting{'s' if len(tried) > 1 else ''} tried on {data}, best first"
+    short = any(trial.round == 1 for trial in shown)
+    order = "complete fits first, each kind best first" if short else "best first"
+    title = f"{len(tried)} setting{'s' if len(tried) > 1 else ''} tried on {data}, {order}"
     title += f" ({len(rows)} shown, all with --json)" if len(rows) < len(tried) else ""
     columns = ("settings", "held-out parts", METRICS[found.metric], "spread", "seconds", "note")
     trials = [tables.table(title, columns, rows, numbers=(1, 2, 3, 4))] if rows else []

@@ -136,7 +136,8 @@ class Tuned(Result):
     def chosen_trial(self) -> Trial:
         """The best trial if it is better than the defaults by more than noise; otherwise the defaults.
 
-        A trial within the best one's fold-to-fold spread is preferred if it can fold in and the best cannot.
+        A trial within the best one's fold-to-fold spread, or the standard error on a single fold, is preferred if it
+        can fold in and the best cannot.
         """
         default = self.default
         if default is None or default.note:
@@ -203,13 +204,20 @@ class Tuned(Result):
         best, chosen = self.judged[0], self.chosen_trial
         if chosen is self.default and chosen is not self._best_trial:
             return self._why_default()
+        if len(self.judged) == 1 and chosen is self.default:
+            steps = "" if chosen.steps is None else f" after {chosen.steps} steps, for which there was time,"
+            metric = METRICS[self.metric]
+            return (
+                f"Chosen: {chosen.candidate}, because there was no time to compare other settings; its {metric} on "
+                f"held-out data{steps} is {chosen.score:.4f}."
+            )
         score = f"{chosen.score:.4f}"
         if not np.isnan(chosen.spread):
             score += f" ± {chosen.spread:.4f}"
         text = f"Chosen: {chosen.candidate}, because its {METRICS[self.metric]} on held-out data, {score}, is "
         if chosen is not best:
             return (
-                f"{text}within the fold-to-fold spread of {best.candidate} with {best.score:.4f}, the best of "
+                f"{text}within {self._noise_name} of {best.candidate} with {best.score:.4f}, the best of "
                 f"{self._n_compared()}, and {chosen.candidate.model} can explain predictions and fold in new entities, "
                 f"which {best.candidate.model} cannot."
             )
@@ -217,7 +225,7 @@ class Tuned(Result):
         rivals = [trial for trial in self.judged[1:] if trial.round == best.round]
         if rivals:
             text += f"; next is {rivals[0].candidate} with {rivals[0].score:.4f}"
-            text += ", within the fold-to-fold spread" if self._is_near(rivals[0]) else ""
+            text += f", within {self._noise_name}" if self._is_near(rivals[0]) else ""
         return text + "."
 
     def _why_default(self) -> str:
@@ -249,8 +257,12 @@ class Tuned(Result):
             f"{self.chosen_candidate.model} cannot explain predictions or fold in new entities; to do so use {options}"
         )
 
+    @property
+    def _noise_name(self) -> str:
+        return "the standard error" if np.isnan(self.judged[0].spread) else "the fold-to-fold spread"
+
     def _is_near(self, trial: Trial) -> bool:
-        """Whether a trial is within the best trial's spread, on the folds that both have."""
+        """Whether a trial is within the best trial's spread, on the folds that both have, or the standard error."""
         best = self.judged[0]
         if trial.round < min(2, best.round):  # a fit of few steps is not compared with complete ones
             return False
@@ -259,7 +271,8 @@ class Tuned(Result):
             for fold in best.scores.keys() & trial.scores.keys()
         ]
         finite = [value for value in behind if not np.isnan(value)]
-        return bool(finite) and float(np.mean(finite)) <= np.nan_to_num(best.spread)
+        noise = best.standard_error(trial) if np.isnan(best.spread) else best.spread
+        return bool(finite) and float(np.mean(finite)) <= np.nan_to_num(noise)
 
     def _n_compared(self) -> str:
         """How many settings have a score, and how many were tried that have none."""

@@ -293,7 +293,7 @@ def resolve_rank(rank: int | None, n_entities: int, *, limited: bool = True) -> 
         raise InputError(f"rank must be a whole number of at least 1, got {rank!r}")
     if limited and rank > n_entities:
         raise InputError(
-            f"rank must not exceed the {n_entities} entities, got {rank}; "
-            "only with structure='complex', 'diagonal' or Blocks(b) it may"
+            f"rank must not exceed the {n_entities} entities, got {rank}, "
+            "unless a structure is given that is complex, diagonal or of blocks"
         )
     return int(rank)
