@@ -213,3 +213,11 @@ def test_the_last_part_of_an_iri_is_suggested() -> None:
     names = Names(["http://example.org/v#nationality", "http://example.org/v#born"])
     with pytest.raises(UnknownNameError, match=r"did you mean 'http.*#nationality'"):
         names.id("nationality")
+
+
+def test_a_number_that_is_a_name_is_no_id():
+    names = Names(["1003", "1004"])
+    with pytest.raises(
+        UnknownNameError, match="unknown entity id 1003: ids run from 0 to 1; write '1003' for the entity"
+    ):
+        names.ids(1003)

@@ -238,7 +238,8 @@ class Names(Sequence[str]):
     def _check_range(self, ids: Ids) -> None:
         if ids.size and (ids.min() < 0 or ids.max() >= len(self)):
             wrong = ids.min() if ids.min() < 0 else ids.max()
-            raise UnknownNameError(f"unknown {self.what} id {wrong}: ids run from 0 to {len(self) - 1}")
+            hint = f"; write '{wrong}' for the {self.what} of that name" if str(wrong) in self else ""
+            raise UnknownNameError(f"unknown {self.what} id {wrong}: ids run from 0 to {len(self) - 1}{hint}")
 
     def digest(self) -> str:
         """A hash of all names."""

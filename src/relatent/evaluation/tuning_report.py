@@ -142,7 +142,7 @@ class Tuned(Result):
         default = self.default
         if default is None or default.note:
             return self._best_trial
-        return default if self.fallback or not self._beats(self._best_trial, default) else self._best_trial
+        return default if self.fallback or not self._beats(self.trials[0], default) else self._best_trial
 
     @property
     def _best_trial(self) -> Trial:
@@ -202,7 +202,7 @@ class Tuned(Result):
         if not self.judged:
             return f"Chosen: {self.chosen_candidate}, because {self._why_no_score()}."
         best, chosen = self.judged[0], self.chosen_trial
-        if chosen is self.default and chosen is not self._best_trial:
+        if chosen is self.default and chosen is not self.trials[0]:
             return self._why_default()
         if len(self.judged) == 1 and chosen is self.default:
             steps = "" if chosen.steps is None else f" after {chosen.steps} steps, for which there was time,"
@@ -230,7 +230,7 @@ class Tuned(Result):
 
     def _why_default(self) -> str:
         """Why the defaults are chosen although another trial is better."""
-        best, chosen, metric = self._best_trial, self.chosen_trial, METRICS[self.metric]
+        best, chosen, metric = self.trials[0], self.chosen_trial, METRICS[self.metric]
         text = f"Chosen: {chosen.candidate}, because "
         if self.fallback:
             return f"{text}{self.fallback}."
