@@ -25,6 +25,7 @@ from relatent.fit.solvers.lbfgs import LbfgsSearch
 from small_graphs import random_facts, random_parameters, relative_error
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+RELATIONS = [(0, 0, 40), (2, 40, 75)]  # of the rows below: relation, first row, end
 TOLERANCE = {True: 1e-3, False: 1e-5 if DEVICE == "cpu" else 1e-3}
 FACTS = random_facts(40, 5, 300, unobserved=200, weighted=True)
 
@@ -41,7 +42,7 @@ def test_softmax_gives_the_reference_sum(n, k, r, half, relation_weight):
     backend, parameters = TorchBackend(DEVICE, half=half), random_parameters(facts, r)
     got = SoftmaxSum(facts, backend, relation_weight=relation_weight)(*tensors(backend, *parameters))
     wanted = plain.softmax(facts, *parameters, relation_weight)
-    assert got.value == pytest.approx(wanted.value, rel=1e-5, abs=1e-3)
+    assert float(got.value) == pytest.approx(wanted.value, rel=1e-5, abs=1e-3)
     for name in ("dA", "dR"):
         error = np.abs(backend.to_numpy(getattr(got, name)) - getattr(wanted, name)).max()
         assert error <= TOLERANCE[half] * max(1, np.abs(getattr(wanted, name)).max()), name
@@ -63,7 +64,7 @@ def test_penalties_are_those_of_the_host(penalty):
     wanted = penalty.bound(FACTS, host)(A, R, dA, dR)
     slopes = tensors(backend, dA * 0, dR * 0)
     got = penalty.bound(FACTS, backend)(*tensors(backend, A, R), *slopes)
-    assert got == pytest.approx(wanted, rel=1e-5)
+    assert float(got) == pytest.approx(wanted, rel=1e-5)
     assert relative_error(backend.to_numpy(slopes[0]), dA) <= 1e-5
     assert relative_error(backend.to_numpy(slopes[1]), dR) <= 1e-5
 
@@ -169,19 +170,21 @@ def in_other_order(array):
 
 @pytest.mark.parametrize("placed", [place, in_other_order])
 @pytest.mark.parametrize("turned", [False, True])
-def test_rows_times_their_relation(rows, turned, placed):
+@pytest.mark.parametrize("height", kernels.TILES)
+def test_rows_times_their_relation(rows, turned, placed, height):
     _, X, _, R = rows
-    tiles = [(0, 0, 32), (0, 32, 40), (2, 40, 72), (2, 72, 75)]
-    got = kernels.times(placed(X), placed(R), torch.tensor(tiles, device=DEVICE), turned)
+    tiles = [(k, low, min(low + height, stop)) for k, start, stop in RELATIONS for low in range(start, stop, height)]
+    got = kernels.times(placed(X), placed(R), torch.tensor(tiles, device=DEVICE), turned, height)
     wanted = np.concatenate([X[:40] @ (R[0].T if turned else R[0]), X[40:] @ (R[2].T if turned else R[2])])
     np.testing.assert_allclose(fetch(got), wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("placed", [place, in_other_order])
-def test_outer_products_are_added_by_relation(rows, placed):
+@pytest.mark.parametrize("height", [10, 37, 2048])
+def test_outer_products_are_added_by_relation(rows, placed, height):
     bounds, X, Y, R = rows
-    got = place(R.copy())
-    kernels.add_outer(placed(X), placed(Y), place(bounds), got)
+    got, pieces = place(R.copy()), kernels.OuterPieces.of(bounds, torch.device(DEVICE), height)
+    kernels.add_outer(placed(X), placed(Y), pieces, got)
     wanted = R + np.stack([X[:40].T @ Y[:40], 0 * R[1], X[40:].T @ Y[40:]])
     np.testing.assert_allclose(fetch(got), wanted, rtol=1e-4, atol=1e-4)
 
@@ -194,6 +197,19 @@ def test_sums_by_segments_of_an_index(rows):
     products = weights[:, None] * X[index]
     wanted = np.stack([products[:20].sum(0), 0 * X[0], products[20:].sum(0)])
     np.testing.assert_allclose(fetch(got), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_sums_are_added_to_rows_and_empty_segments_leave_them(rows):
+    _, X, _, _ = rows
+    starts, index = np.array([0, 20, 20, 60]), np.random.default_rng(1).integers(0, 75, 60)
+    got, weights = place(X[:3].copy()), place(np.ones(60, np.float32))
+    kernels.add_sums(got, place(X), place(starts), place(index), weights, -2.0)
+    wanted = X[:3] - 2 * np.stack([X[index[:20]].sum(0), 0 * X[0], X[index[20:]].sum(0)])
+    np.testing.assert_allclose(fetch(got), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_relations_with_many_rows_get_higher_tiles():
+    assert [kernels.tile_rows(np.array([0, n, 2 * n])) for n in (0, 100, 5000)] == [32, 32, 128]
 
 
 def test_the_softmax_of_a_row_leaves_hidden_cells_and_filling_out():

@@ -11,11 +11,13 @@ Products cost what the parameters cost: nothing of size K·r² is held, and no z
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 MAX_NUMBERS = 1 << 26  # of products of rows that are held at once
+MAX_ROW_NUMBERS = 1 << 25  # of rows whose cubes are held at once
 
 
 def expanded(P: Any, zeros: Any = None) -> Any:
@@ -106,3 +108,27 @@ def row_products(X: Any, Y: Any, like: Any) -> Any:
     out[:, :d] = a * u + b * v
     out[:, d:] = a * v - b * u
     return out
+
+
+def squared_moduli(X: Any) -> Any:
+    """|x|² of the complex numbers whose real and imaginary parts are the halves of each row."""
+    d = X.shape[1] // 2
+    return X[:, :d] ** 2 + X[:, d:] ** 2
+
+
+def add_cubes(x: Any, counts: Any, weight: float, dx: Any, dot: Callable[[Any, Any], Any], *, paired: bool) -> Any:
+    """Add the derivatives of weight Σ count |x|³ to dx, and return the sum; see `Backend.add_cubes`."""
+    total, step = 0.0, max(1, MAX_ROW_NUMBERS // x.shape[1])
+    for here in (slice(low, low + step) for low in range(0, len(x), step)):
+        size = _moduli(x[here]) if paired else abs(x[here])
+        slope = 3 * weight * counts[here] * x[here] * size
+        dx[here] += slope
+        total += dot(x[here], slope) / 3
+    return total
+
+
+def _moduli(X: Any) -> Any:
+    """|x| of the complex numbers of each row, in both halves of it."""
+    squared, d = 0 * X, X.shape[1] // 2
+    squared[:, :d] = squared[:, d:] = squared_moduli(X)
+    return squared**0.5

@@ -61,9 +61,14 @@ class NumpySegmentSums:
         _add_sums(X, self.starts, self.index, self.weights if weights is None else weights, out)
         return out
 
+    def add_to(self, out: Matrix, X: Matrix, scale: float = 1.0) -> None:
+        out += self(X) if scale == 1 else scale * self(X)
+
 
 class NumpyBackend:
     """NumPy and Numba. `Backend` documents the methods."""
+
+    column_multiple = 1
 
     def __init__(self, dtype: DTypeLike = np.float32):
         self.dtype = np.dtype(dtype)
@@ -108,6 +113,18 @@ class NumpyBackend:
     def dot(self, a: Array, b: Array) -> float:
         return dot(a, b)
 
+    def deferred_dot(self, a: Array, b: Array) -> float:
+        return dot(a, b)
+
+    def rows_times(self, X: Matrix, P: Slices, *, back: bool = False) -> Array:
+        return np.asarray(compact.rows_times(X, P, back=back))
+
+    def row_products(self, X: Matrix, Y: Matrix, like: Array) -> Array:
+        return np.asarray(compact.row_products(X, Y, like))
+
+    def add_cubes(self, x: Matrix, counts: Matrix, weight: float, dx: Matrix, *, paired: bool) -> float:
+        return float(compact.add_cubes(x, counts, weight, dx, dot, paired=paired))
+
     def matmul(self, x: Matrix, y: Matrix) -> Matrix:
         return x @ y
 
@@ -129,7 +146,9 @@ class NumpyBackend:
         S /= sums[..., None].astype(S.dtype)
         return S, most[..., 0] + np.log(sums)
 
-    def softmax_sums(self, Q: Matrix, A: Matrix, c: Matrix, excluded: tuple[Ids, Ids]) -> tuple[float, Matrix, Matrix]:
+    def softmax_sums(
+        self, Q: Matrix, A: Matrix, c: Matrix, excluded: tuple[Ids, Ids], *, accurate: bool = True
+    ) -> tuple[float, Matrix, Matrix]:
         logs, dQ, dA = np.empty(len(Q)), np.empty_like(Q), np.zeros_like(A)
         step = max(1, MAX_SCORES // len(A))
         for low in range(0, len(Q), step):

@@ -33,6 +33,9 @@ class SegmentSums(Protocol):
     def __call__(self, X: Matrix, weights: Vector | None = None) -> Matrix:
         """Σ w x over each segment, (g, r); `weights` replaces the stored weights."""
 
+    def add_to(self, out: Matrix, X: Matrix, scale: float = 1.0) -> None:
+        """Add scale · Σ w x of each segment to a row of `out`."""
+
 
 class Backend(Protocol):
     """Array operations in one floating-point type."""
@@ -40,6 +43,10 @@ class Backend(Protocol):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The floating-point type of the arrays."""
+
+    @property
+    def column_multiple(self) -> int:
+        """Products are fast if the number of columns is a multiple of this."""
 
     def free_memory(self) -> int | None:
         """Bytes that are free where the arrays are; None if the system does not tell."""
@@ -80,6 +87,21 @@ class Backend(Protocol):
     def dot(self, a: Array, b: Array) -> float:
         """a · b of two arrays of one shape, in float64."""
 
+    def deferred_dot(self, a: Array, b: Array) -> Any:
+        """`dot`, as a number that a GPU may not have computed yet: float() waits for it."""
+
+    def rows_times(self, X: Matrix, P: Slices, *, back: bool = False) -> Matrix:
+        """Each row times a compact matrix of its own, or the transpose; P has the parameters of each row."""
+
+    def row_products(self, X: Matrix, Y: Matrix, like: Array) -> Slices:
+        """φ(x, y) of each pair of rows: xᵀ R_k y = φ · p for compact parameters p, in the shape of `like`, per row."""
+
+    def add_cubes(self, x: Matrix, counts: Matrix, weight: float, dx: Matrix, *, paired: bool) -> Any:
+        """Add the derivatives of weight Σ count |x|³ to dx, and return the sum, as `deferred_dot` does.
+
+        counts (m, 1) has a number per row. `paired`: of complex numbers, whose parts are the halves of each row.
+        """
+
     def matmul(self, x: Matrix, y: Matrix) -> Matrix:
         """x y, at the precision of scores."""
 
@@ -92,8 +114,13 @@ class Backend(Protocol):
     def softmax(self, S: Matrix) -> tuple[Matrix, Vector]:
         """Softmax along the last axis, and log Σ exp along it in float64. May overwrite S."""
 
-    def softmax_sums(self, Q: Matrix, A: Matrix, c: Matrix, excluded: tuple[Ids, Ids]) -> tuple[float, Matrix, Matrix]:
-        """With P = softmax(Q Aᵀ) along rows without the excluded (row, column): Σ c log Σ exp, P A and Pᵀ diag(c) Q."""
+    def softmax_sums(
+        self, Q: Matrix, A: Matrix, c: Matrix, excluded: tuple[Ids, Ids], *, accurate: bool = True
+    ) -> tuple[Any, Matrix, Matrix]:
+        """With P = softmax(Q Aᵀ) along rows without the excluded (row, column): Σ c log Σ exp, P A and Pᵀ diag(c) Q.
+
+        The first is a number as `deferred_dot` gives it; with `accurate` it is that of unrounded factors.
+        """
 
     def lbfgs_direction(self, S: Matrix, Y: Matrix, curvature: Vector, newest_first: Ids, q: Vector) -> None:
         """Turn the gradient q into the L-BFGS direction in place (Nocedal & Wright, algorithm 7.4)."""

@@ -49,16 +49,17 @@ class TorchRelationProducts:
         self._pairs = list(pairwise(bounds.tolist()))
         self._starts = np.asarray(bounds, np.int64)
         self._bounds = torch.from_numpy(self._starts).to(device)
-        self._pieces: dict[int, list[tuple[slice, slice, TorchSegmentSums]]] = {}  # by the rows of a piece
+        self._pieces: dict[int, list[tuple[slice, slice, TorchSegmentSums]]] = {}  # by the rows of a piece; on a CPU
         self._relation = torch.repeat_interleave(torch.arange(len(bounds) - 1, device=device), self._bounds.diff())
         self._tiles: Tensor | None = None
         if device.type == "cuda":
-            from .triton_kernels import TILE
+            from .triton_kernels import OuterPieces, tile_rows
 
+            self._tile_rows, self._outer_pieces = tile_rows(self._starts), OuterPieces.of(self._starts, device)
             tiles = [
-                (k, low, min(low + TILE, stop))
+                (k, low, min(low + self._tile_rows, stop))
                 for k, (start, stop) in enumerate(self._pairs)
-                for low in range(start, stop, TILE)
+                for low in range(start, stop, self._tile_rows)
             ]
             self._tiles = torch.tensor(tiles, dtype=torch.int64, device=device).reshape(-1, 3)
 
@@ -68,7 +69,7 @@ class TorchRelationProducts:
         if self._tiles is not None:
             from . import triton_kernels as kernels
 
-            return kernels.times(X, R, self._tiles, transposed)
+            return kernels.times(X, R, self._tiles, transposed, self._tile_rows)
         out = torch.empty_like(X)
         for k, (low, high) in enumerate(self._pairs):
             out[low:high] = X[low:high] @ (R[k].T if transposed else R[k])
@@ -80,11 +81,15 @@ class TorchRelationProducts:
         if self._tiles is not None:
             from . import triton_kernels as kernels
 
-            return kernels.add_outer(X, Y, self._bounds, dR)
+            return kernels.add_outer(X, Y, self._outer_pieces, dR)
         for k, (low, high) in enumerate(self._pairs):
             dR[k] += X[low:high].T @ Y[low:high]
 
     def _times_compact(self, X: Tensor, R: Tensor, transposed: bool) -> Tensor:
+        if X.is_cuda:
+            from . import compact_kernels
+
+            return compact_kernels.rows_times(X, R, self._relation, back=transposed)
         out, step = torch.empty_like(X), max(1, compact.MAX_NUMBERS // R[0].numel())
         for low in range(0, len(X), step):
             rows = slice(low, low + step)
@@ -93,6 +98,10 @@ class TorchRelationProducts:
 
     def _add_compact_outer(self, X: Tensor, Y: Tensor, dR: Tensor) -> None:
         """In pieces of so many rows that their products fit the memory; sums in a fixed order."""
+        if X.is_cuda:
+            from . import compact_kernels
+
+            return compact_kernels.add_outer(X, Y, self._bounds, dR)
         step = max(1, compact.MAX_NUMBERS // dR[0].numel())
         if step not in self._pieces:
             self._pieces[step] = [self._piece(low, step) for low in range(0, len(X), step)]
@@ -128,12 +137,22 @@ class TorchSegmentSums:
         out = X.new_zeros(len(self.starts) - 1, X.shape[1])
         return out.index_add_(0, segment, weights[:, None] * X[self.index])
 
+    def add_to(self, out: Tensor, X: Tensor, scale: float = 1.0) -> None:
+        if X.is_cuda and out.is_contiguous():
+            from . import triton_kernels as kernels
+
+            kernels.add_sums(out, X, self.starts, self.index, self.weights, scale)
+        else:
+            out.add_(self(X), alpha=scale)
+
 
 class TorchBackend:
     """PyTorch: float32 arrays; products of scores in float16 with float32 sums, or in TF32.
 
     `Backend` documents the methods.
     """
+
+    column_multiple = 8
 
     def __init__(self, name: str = "cuda", *, half: bool = True):
         self.device, self.half = torch.device(name), half
@@ -180,8 +199,36 @@ class TorchBackend:
         return TorchSegmentSums(starts, index, weights, self.device)
 
     def dot(self, a: Tensor, b: Tensor) -> float:
+        return float(self.deferred_dot(a, b))
+
+    def deferred_dot(self, a: Tensor, b: Tensor) -> Tensor:
+        if a.is_cuda:
+            from . import triton_kernels as kernels
+
+            return kernels.dot(a, b)
         parts = zip(a.reshape(-1).split(WIDE_NUMBERS), b.reshape(-1).split(WIDE_NUMBERS), strict=True)
-        return float(sum(torch.dot(x.double(), y.double()) for x, y in parts))
+        return sum((torch.dot(x.double(), y.double()) for x, y in parts), torch.zeros((), dtype=torch.float64))
+
+    def rows_times(self, X: Tensor, P: Tensor, *, back: bool = False) -> Tensor:
+        if X.is_cuda:
+            from . import compact_kernels
+
+            return compact_kernels.rows_times(X, P, None, back=back)
+        return compact.rows_times(X, P, back=back)
+
+    def row_products(self, X: Tensor, Y: Tensor, like: Tensor) -> Tensor:
+        if X.is_cuda and like.ndim == 1:
+            from . import compact_kernels
+
+            return compact_kernels.complex_products(X, Y)
+        return compact.row_products(X, Y, like)
+
+    def add_cubes(self, x: Tensor, counts: Tensor, weight: float, dx: Tensor, *, paired: bool) -> Tensor:
+        if x.is_cuda:
+            from . import triton_kernels as kernels
+
+            return kernels.add_cubes(x, counts, weight, dx, paired)
+        return compact.add_cubes(x, counts, weight, dx, self.deferred_dot, paired=paired)
 
     def matmul(self, x: Tensor, y: Tensor) -> Tensor:
         """x y in TF32."""
@@ -211,14 +258,15 @@ class TorchBackend:
         return torch.softmax(S, -1), torch.logsumexp(S, -1).double()
 
     def softmax_sums(
-        self, Q: Tensor, A: Tensor, c: Tensor, excluded: tuple[Tensor, Tensor]
-    ) -> tuple[float, Tensor, Tensor]:
+        self, Q: Tensor, A: Tensor, c: Tensor, excluded: tuple[Tensor, Tensor], *, accurate: bool = True
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """`Backend.softmax_sums`; in float16 the value is corrected for rounded inputs to first order."""
         n, r = A.shape
         if not len(Q):
-            return 0.0, torch.empty_like(Q), torch.zeros_like(A)
+            return Q.new_zeros(()), torch.empty_like(Q), torch.zeros_like(A)
         width = -(-n // COLUMN_MULTIPLE) * COLUMN_MULTIPLE
-        keys = self._to_half(torch.nn.functional.pad(A, (0, 0, 0, width - n)))
+        keys = A.new_zeros((width, r), dtype=torch.float16 if self.half else A.dtype)
+        keys[:n] = A
         queries, weighted = self._to_half(Q), c * Q
         # Dividing by a power of two keeps the products inside float16's range.
         size = torch.exp2(torch.log2(weighted.abs().amax().clamp(min=1e-30) / 256).ceil()).clamp(min=1)
@@ -237,10 +285,11 @@ class TorchBackend:
             dA += product(P.T, weighted[here])
             del S, P  # before the next scores
         unit = 1 / self._unit
-        dQ, dA = dQ * unit, dA[:n] * (size * unit)
-        value = self.dot(c[:, 0], logs)
-        if self.half:
-            value -= self.dot(c * dQ, queries.float() - Q) + self.dot(dA, keys[:n].float() - A)
+        dQ, dA = dQ.mul_(unit), dA[:n].mul_(size * unit)
+        value = self.deferred_dot(c[:, 0], logs)
+        if self.half and accurate:
+            value = value - self.deferred_dot(c * dQ, queries.float() - Q)
+            value = value - self.deferred_dot(dA, keys[:n].float() - A)
         return value, dQ, dA
 
     def _to_half(self, x: Tensor) -> Tensor:
@@ -270,6 +319,10 @@ class TorchBackend:
     def adam_step(
         self, x: Tensor, mean: Tensor, square: Tensor, g: Tensor, rate: float, betas: tuple[float, float]
     ) -> None:
+        if x.is_cuda:
+            from . import triton_kernels as kernels
+
+            return kernels.adam_step(x, mean, square, g, rate, betas, ADAM_EPSILON)
         mean.lerp_(g, 1 - betas[0])
         square.mul_(betas[1]).addcmul_(g, g, value=1 - betas[1])
         x.addcdiv_(mean, square.sqrt().add_(ADAM_EPSILON), value=-rate)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
+from numpy.typing import NDArray
 from torch import Tensor
 
-TILE = 32  # rows of one relation per program
+TILES = (32, 128)  # rows of one relation per program, of relations with few rows and with many
+MANY_ROWS = 1024  # per relation
+OUTER_ROWS = 2048  # of one relation per sum of outer products
+NUMBERS = 1024  # per program and turn, of operations on single numbers
+TURNS = 8  # of a program that sums products
 
 
 @triton.jit
@@ -34,20 +42,26 @@ def _times(X, R, out, tiles, r, TRANSPOSED: tl.constexpr, BM: tl.constexpr, BN: 
     tl.store(out + rows[:, None] * r + columns[None, :], acc, here[:, None] & known[None, :])
 
 
-def times(X: Tensor, R: Tensor, tiles: Tensor, transposed: bool) -> Tensor:
-    """Each row times the R_k, or the R_kᵀ, of its tile (k, start, stop)."""
+def tile_rows(bounds: NDArray[np.int64]) -> int:
+    """The rows of a tile: more where relations have many, so that R_k is read less often."""
+    return TILES[int(bounds[-1]) >= MANY_ROWS * (len(bounds) - 1)]
+
+
+def times(X: Tensor, R: Tensor, tiles: Tensor, transposed: bool, rows: int = TILES[0]) -> Tensor:
+    """Each row times the R_k, or the R_kᵀ, of its tile (k, start, stop) of at most so many rows."""
     X, R = X.contiguous(), R.contiguous()  # as the kernel reads them
     r, out = X.shape[1], torch.empty_like(X)
     if len(tiles):
-        _times[(len(tiles), triton.cdiv(r, 64))](X, R, out, tiles, r, TRANSPOSED=transposed, BM=TILE, BN=64, BK=64)
+        grid, warps = (len(tiles), triton.cdiv(r, 64)), 8 if rows > TILES[0] else 4
+        _times[grid](X, R, out, tiles, r, TRANSPOSED=transposed, BM=rows, BN=64, BK=64 // (warps // 4), num_warps=warps)
     return out
 
 
 @triton.jit
-def _add_outer(X, Y, out, bounds, r, B: tl.constexpr, BK: tl.constexpr):
-    """A block of Σ x yᵀ over the rows of one relation, added."""
-    k = tl.program_id(0).to(tl.int64)
-    start, stop = tl.load(bounds + k), tl.load(bounds + k + 1)
+def _outer(X, Y, dR, sums, pieces, r, B: tl.constexpr, BK: tl.constexpr):
+    """A block of Σ x yᵀ over a piece of one relation's rows: added to dR_k if it has no place in `sums`."""
+    piece = pieces + 4 * tl.program_id(0)
+    k, start, stop, place = tl.load(piece), tl.load(piece + 1), tl.load(piece + 2), tl.load(piece + 3)
     p, q = tl.program_id(1) * B + tl.arange(0, B), tl.program_id(2) * B + tl.arange(0, B)
     acc = tl.zeros([B, B], tl.float32)
     for low in range(start, stop, BK):
@@ -56,22 +70,55 @@ def _add_outer(X, Y, out, bounds, r, B: tl.constexpr, BK: tl.constexpr):
         x = tl.load(X + rows[:, None] * r + p[None, :], here[:, None] & (p < r)[None, :], 0.0)
         y = tl.load(Y + rows[:, None] * r + q[None, :], here[:, None] & (q < r)[None, :], 0.0)
         acc = tl.dot(x.T, y, acc, input_precision="tf32x3")
-    at = out + k * r * r + p[:, None] * r + q[None, :]
     inside = (p < r)[:, None] & (q < r)[None, :]
-    tl.store(at, tl.load(at, inside, 0.0) + acc, inside)
+    at = p[:, None] * r + q[None, :]
+    if place < 0:
+        tl.store(dR + k * r * r + at, tl.load(dR + k * r * r + at, inside, 0.0) + acc, inside)
+    else:
+        tl.store(sums + place * r * r + at, acc, inside)
 
 
-def add_outer(X: Tensor, Y: Tensor, bounds: Tensor, dR: Tensor) -> None:
-    """Add Σ x yᵀ over the rows of each relation to dR_k."""
+class OuterPieces(NamedTuple):
+    """Rows sorted by relation, cut into pieces; the sums of relations with several pieces are added afterwards."""
+
+    pieces: Tensor  # (relation, start, stop, place among the sums or −1) of each
+    starts: Tensor  # (K + 1,) the first sum of each relation
+    index: Tensor  # 0 … the number of sums − 1
+    ones: Tensor
+
+    @classmethod
+    def of(cls, bounds: NDArray[np.int64], device: torch.device, rows: int = OUTER_ROWS) -> OuterPieces:
+        """Pieces of at most so many rows."""
+        pieces, starts, place = [], [0], 0
+        for k, (first, end) in enumerate(pairwise(bounds.tolist())):
+            is_cut = end - first > rows
+            for low in range(first, end, rows):
+                pieces.append((k, low, min(low + rows, end), place if is_cut else -1))
+                place += is_cut
+            starts.append(place)
+        put = partial(torch.tensor, dtype=torch.int64, device=device)
+        return cls(
+            put(pieces).reshape(-1, 4),
+            put(starts),
+            torch.arange(place, device=device),
+            torch.ones(place, device=device),
+        )
+
+
+def add_outer(X: Tensor, Y: Tensor, rows: OuterPieces, dR: Tensor) -> None:
+    """Add Σ x yᵀ over the rows of each relation to contiguous dR_k; in a fixed order."""
     X, Y = X.contiguous(), Y.contiguous()
-    r = X.shape[1]
-    blocks = triton.cdiv(r, 64)
-    _add_outer[(len(dR), blocks, blocks)](X, Y, dR, bounds, r, B=64, BK=32)
+    r, blocks = X.shape[1], triton.cdiv(X.shape[1], 64)
+    sums = X.new_empty(len(rows.index), r * r)
+    if len(rows.pieces):
+        _outer[(len(rows.pieces), blocks, blocks)](X, Y, dR, sums, rows.pieces, r, B=64, BK=32)
+    if len(sums):
+        add_sums(dR.view(len(dR), -1), sums, rows.starts, rows.index, rows.ones, 1.0)
 
 
 @triton.jit
-def _sums(X, starts, index, weights, out, r, LANES: tl.constexpr, BF: tl.constexpr):
-    """Σ w x over one segment, in a fixed order, so that results are reproducible."""
+def _sums(X, starts, index, weights, out, r, scale, ADD: tl.constexpr, LANES: tl.constexpr, BF: tl.constexpr):
+    """scale Σ w x over one segment, in a fixed order, so that results are reproducible; written, or added."""
     g = tl.program_id(0).to(tl.int64)
     start, stop = tl.load(starts + g), tl.load(starts + g + 1)
     at = tl.program_id(1) * LANES + tl.arange(0, LANES)
@@ -84,18 +131,33 @@ def _sums(X, starts, index, weights, out, r, LANES: tl.constexpr, BF: tl.constex
         w = tl.load(weights + f, here, 0.0)
         x = tl.load(X + row[:, None] * r + at[None, :], here[:, None] & known[None, :], 0.0)
         acc += tl.sum(w[:, None] * x, 0)
-    tl.store(out + g * r + at, acc, known)
+    if ADD:
+        if stop > start:
+            tl.store(out + g * r + at, tl.load(out + g * r + at, known, 0.0) + scale * acc, known)
+    else:
+        tl.store(out + g * r + at, acc, known)
 
 
 def sums(X: Tensor, starts: Tensor, index: Tensor, weights: Tensor) -> Tensor:
     """Σ w x over each segment of the index."""
-    X = X.contiguous()
-    r = X.shape[1]
-    out = torch.empty(len(starts) - 1, r, device=X.device)
+    out = torch.empty(len(starts) - 1, X.shape[1], device=X.device)
+    _launch_sums(out, X, starts, index, weights, 1.0, add=False)
+    return out
+
+
+def add_sums(out: Tensor, X: Tensor, starts: Tensor, index: Tensor, weights: Tensor, scale: float) -> None:
+    """Add scale Σ w x over each segment of the index to a row of contiguous `out`."""
+    _launch_sums(out, X, starts, index, weights, scale, add=True)
+
+
+def _launch_sums(
+    out: Tensor, X: Tensor, starts: Tensor, index: Tensor, weights: Tensor, scale: float, *, add: bool
+) -> None:
+    X, r = X.contiguous(), X.shape[1]
     lanes = min(128, triton.next_power_of_2(r))
     if len(out):
-        _sums[(len(out), triton.cdiv(r, lanes))](X, starts, index, weights, out, r, LANES=lanes, BF=16, num_warps=2)
-    return out
+        grid = (len(out), triton.cdiv(r, lanes))
+        _sums[grid](X, starts, index, weights, out, r, scale, ADD=add, LANES=lanes, BF=16, num_warps=2)
 
 
 @triton.jit
@@ -125,3 +187,77 @@ def softmax(S: Tensor, n: int, scale: float, dtype: Any) -> tuple[Tensor, Tensor
     P, logs = torch.empty_like(S, dtype=dtype), S.new_empty(len(S))
     _softmax[(len(S),)](S, P, logs, n, S.shape[1], scale, BLOCK=2048, num_warps=8)
     return P, logs
+
+
+@triton.jit
+def _dot(a, b, out, n, BLOCK: tl.constexpr, TURNS: tl.constexpr):
+    """Σ of the products of some numbers, in float64."""
+    low = tl.program_id(0).to(tl.int64) * BLOCK * TURNS
+    acc = tl.zeros([BLOCK], tl.float64)
+    for turn in range(TURNS):
+        at = low + turn * BLOCK + tl.arange(0, BLOCK)
+        x, y = tl.load(a + at, at < n, 0.0), tl.load(b + at, at < n, 0.0)
+        acc += x.to(tl.float64) * y.to(tl.float64)
+    tl.store(out + tl.program_id(0), tl.sum(acc, 0))
+
+
+def dot(a: Tensor, b: Tensor) -> Tensor:
+    """a · b in float64, as an array of one number; in a fixed order."""
+    a, b = a.reshape(-1), b.reshape(-1)
+    sums = a.new_zeros(max(1, triton.cdiv(len(a), NUMBERS * TURNS)), dtype=torch.float64)
+    if len(a):
+        _dot[(len(sums),)](a, b, sums, len(a), BLOCK=NUMBERS, TURNS=TURNS)
+    return sums.sum()
+
+
+@triton.jit
+def _adam_step(x, mean, square, g, n, rate, beta1, beta2, epsilon, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    here = at < n
+    slope = tl.load(g + at, here, 0.0)
+    first = beta1 * tl.load(mean + at, here, 0.0) + (1 - beta1) * slope
+    second = beta2 * tl.load(square + at, here, 0.0) + (1 - beta2) * slope * slope
+    tl.store(mean + at, first, here)
+    tl.store(square + at, second, here)
+    tl.store(x + at, tl.load(x + at, here, 0.0) - rate * first / (tl.sqrt(second) + epsilon), here)
+
+
+def adam_step(
+    x: Tensor, mean: Tensor, square: Tensor, g: Tensor, rate: float, betas: tuple[float, float], epsilon: float
+) -> None:
+    """One step of Adam, of contiguous vectors in place."""
+    if len(x):
+        _adam_step[(triton.cdiv(len(x), NUMBERS),)](
+            x, mean, square, g.contiguous(), len(x), rate, *betas, epsilon, BLOCK=NUMBERS
+        )
+
+
+@triton.jit
+def _add_cubes(x, dx, counts, sums, m, d, weight, PAIRED: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    """weight Σ count |x|³ of some rows and columns, its derivatives added; `PAIRED`: of complex numbers."""
+    rows = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)
+    here = rows < m
+    inside = here[:, None] & (columns < d)[None, :]
+    at = rows[:, None] * (2 * d if PAIRED else d) + columns[None, :]
+    factor = weight * tl.load(counts + rows, here, 0.0)[:, None]
+    a = tl.load(x + at, inside, 0.0)
+    if PAIRED:
+        b = tl.load(x + at + d, inside, 0.0)
+        size = tl.sqrt(a * a + b * b)
+        tl.store(dx + at + d, tl.load(dx + at + d, inside, 0.0) + 3 * factor * size * b, inside)
+    else:
+        size = tl.abs(a)
+    tl.store(dx + at, tl.load(dx + at, inside, 0.0) + 3 * factor * size * a, inside)
+    place = tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
+    tl.store(sums + place, tl.sum(tl.sum((factor * size * size * size).to(tl.float64), 1), 0))
+
+
+def add_cubes(x: Tensor, counts: Tensor, weight: float, dx: Tensor, paired: bool) -> Tensor:
+    """Add the derivatives of weight Σ count |x|³ to contiguous dx (m, r), and return the sum, in float64."""
+    x, m, d = x.contiguous(), len(x), x.shape[1] // (2 if paired else 1)
+    grid = (triton.cdiv(m, 8), triton.cdiv(d, 128))
+    sums = x.new_zeros(max(1, grid[0] * grid[1]), dtype=torch.float64)
+    if m and d:
+        _add_cubes[grid](x, dx, counts.contiguous(), sums, m, d, weight, PAIRED=paired, BM=8, BN=128)
+    return sums.sum()

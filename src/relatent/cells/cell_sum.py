@@ -26,7 +26,7 @@ class Parameters(NamedTuple):
 class Reduction(NamedTuple):
     """A sum over cells and its derivatives."""
 
-    value: float
+    value: float  # on a GPU it may be a tensor of one number: float() waits for it
     dA: Matrix  # noqa: N815  (N, r)
     dR: Slices  # noqa: N815  (K, r, r)
     db: Vector  # (K,)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..backend.compact_matrices import MAX_NUMBERS
-from ..backend.memory import MAX_SCORE_BYTES, WIDE_NUMBERS
+from ..backend.memory import MAX_SCORE_BYTES
 from ..data.facts import Facts
 from .cell_sum import CellMemory, ModelSize, n_listed_cells
 from .logistic_sampled import ZEROS_PER_FACT, default_batches
@@ -55,24 +54,16 @@ def sampled_logistic(facts: Facts, size: ModelSize) -> CellMemory:
 
 
 def softmax(facts: Facts, size: ModelSize) -> CellMemory:
-    """Indices of rows, and a gradient; rows in two precisions, scores, compact matrices of rows in a call.
+    """Indices of rows, and a gradient; rows in two precisions and scores in a call.
 
     `facts` are those of one step.
     """
     rows = _rows_at_once(facts, size)
     A, Q = 4 * size.entities * size.rank, 4 * rows * size.rank
     scores = min(MAX_SCORE_BYTES, 4 * rows * round_up(size.entities, 64)) * 3 // 2  # float32, then float16
-    wide = 16 * min(WIDE_NUMBERS, max(rows, size.entities) * size.rank)
     held = 130 * n_listed_cells(facts) + 32 * size.entities + LIBRARY_BYTES
-    call = 2 * Q + max(4 * Q + max(scores, 2 * Q + wide) + 4 * A, 2 * Q + matrices_of_rows(facts, size) + 2 * A)
+    call = 6 * Q + max(scores, 2 * Q) + 4 * A
     return CellMemory(0, held + size.gradient, call)
-
-
-def matrices_of_rows(facts: Facts, size: ModelSize) -> int:
-    """Bytes of the compact matrices of some rows, and of their products with the rows."""
-    per_relation = size.relation_numbers // max(1, size.relations)
-    is_whole = per_relation == size.rank**2
-    return 0 if is_whole else 2 * 4 * min(MAX_NUMBERS, _rows_at_once(facts, size) * per_relation)
 
 
 def _rows_at_once(facts: Facts, size: ModelSize) -> int:

@@ -9,12 +9,11 @@ on in blocks; within a block all subjects are padded to as many facts as the one
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import Array, Ids, Matrix, Slices, Triples, Vector
-from ..backend.compact_matrices import row_products, rows_times
 from ..backend.protocol import Backend, SegmentSums
 from ..data.facts import Facts
 from .cell_sum import ModelSize
@@ -67,8 +66,8 @@ class RelationSoftmax:
         rows = min(n_facts, max(1, MAX_NUMBERS // (4 * per_relation)))
         return size.itemsize * rows * (3 * per_relation + 4 * size.rank + 2 * size.relations)
 
-    def add(self, A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> float:
-        """Add the derivatives to dA and dR, and return the value."""
+    def add(self, A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> Any:
+        """Add the derivatives to dA and dR, and return the value, as `Backend.deferred_dot` does."""
         if R.ndim != 3:
             return self._add_compact(A, R, dA, dR)
         (k, r), total = R.shape[:2], 0.0
@@ -87,39 +86,54 @@ class RelationSoftmax:
             true = S[places]
             P, logs = self.backend.softmax(S)
             w = self.weight * block.weights
-            total += float((w * (logs - true)).sum())
+            total += (w * (logs - true)).sum()
             P[places] -= 1
             P *= w[:, :, None]
             dZ = product(P.swapaxes(1, 2), a).reshape(m, k * r)
             dA[block.subjects] += product(dZ, flat.T)  # each subject is in one block
-            dA += block.sum_by_object(product(P, Z).reshape(m * d, r))
+            block.sum_by_object.add_to(dA, product(P, Z).reshape(m * d, r))
             dR += product(X.T, dZ).reshape(r, k, r).swapaxes(0, 1)
         return total
 
-    def _add_compact(self, A: Matrix, P: Slices, dA: Matrix, dP: Slices) -> float:
-        """Facts in pieces; each has one product with the parameters of all relations."""
-        flat, total, product = P.reshape(len(P), -1), 0.0, self.backend.matmul
+    def _add_compact(self, A: Matrix, P: Slices, dA: Matrix, dP: Slices) -> Any:
+        """Facts in pieces; each has one product with the parameters of all relations.
+
+        The relations are padded to a number that products are fast with; those do not compete.
+        """
+        k, total, product = len(P), 0.0, self.backend.matmul
+        flat = self._padded(P.reshape(k, -1))
         size = flat.shape[1]
         if size not in self.pieces:
             self.pieces = {size: _pieces(self.facts, max(1, MAX_NUMBERS // (4 * size)), self.backend)}
         for piece in self.pieces[size]:
             X, Y = A[piece.subjects], A[piece.objects]
-            phi = row_products(X, Y, P[0]).reshape(-1, size)
-            S = product(phi, flat.T)  # (m, K)
+            phi = self.backend.row_products(X, Y, P[0]).reshape(-1, size)
+            S = product(phi, flat.T)  # (m, K and padding)
+            S[:, k:] = -np.inf
             if len(piece.unobserved[0]):
                 S[piece.unobserved] = -np.inf
             places = (piece.rows, piece.relations)
             true = S[places]
             D, logs = self.backend.softmax(S)
             w = self.weight * piece.weights
-            total += float((w * (logs - true)).sum())
+            total += (w * (logs - true)).sum()
             D[places] -= 1
             D *= w[:, None]
-            dP += product(D.T, phi).reshape(dP.shape)
+            dP += product(D.T, phi)[:k].reshape(dP.shape)
             slopes = product(D, flat).reshape(-1, *P.shape[1:])  # Σ_k of the slope times p_k, per fact
-            dA += piece.sum_by_subject(rows_times(Y, slopes, back=True))
-            dA += piece.sum_by_object(rows_times(X, slopes))
+            piece.sum_by_subject.add_to(dA, self.backend.rows_times(Y, slopes, back=True))
+            piece.sum_by_object.add_to(dA, self.backend.rows_times(X, slopes))
         return total
+
+    def _padded(self, flat: Matrix) -> Matrix:
+        """Parameters (K, p) with rows of zeros up to a multiple that makes products fast."""
+        k, size = flat.shape
+        rows = -(-k // self.backend.column_multiple) * self.backend.column_multiple
+        if rows == k:
+            return flat
+        padded = self.backend.zeros((rows, size), flat)
+        padded[:k] = flat
+        return padded
 
 
 def _pieces(facts: Facts, max_facts: int, backend: Backend) -> list[FactPiece]:

@@ -11,6 +11,8 @@ relation would cancel in the first two terms, and no term has it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..arrays import Array, Matrix, Slices, Vector
@@ -49,8 +51,13 @@ class SoftmaxSum:
         relation_weight: float = 0.0,
         answer_weights: tuple[Vector, Vector] | None = None,
         only_objects: bool = False,
+        accurate: bool = True,
     ):
-        """`answer_weights`: of each entity as an object and as a subject. `only_objects`: without the second term."""
+        """`answer_weights`: of each entity as an object and as a subject. `only_objects`: without the second term.
+
+        Without `accurate`, a GPU does not correct the value for the rounding of factors.
+        """
+        self._accurate = accurate
         self.shard, self.backend = Shard.of(facts), backend
         self._answer_weights, self._only_objects = answer_weights, only_objects
         self._pieces: dict[int, list[tuple[RelationRows, tuple[Array, Array]]]] = {}  # by rank
@@ -81,19 +88,20 @@ class SoftmaxSum:
         dA: Matrix,
         dR: Slices,
         value: bool,
-    ) -> float:
+    ) -> Any:
         """The terms of some rows; a function of its own, which releases its matrices before the next rows."""
         X = side.own(A)
         Q = side.times(X, R)
-        among_all, dQ, dA_side = self.backend.softmax_sums(Q, A, side.totals, unobserved)
+        accurate = value and self._accurate
+        among_all, dQ, dA_side = self.backend.softmax_sums(Q, A, side.totals, unobserved, accurate=accurate)
         true = side.gathered(A)  # (m, r): Σ w a over the facts of each row
-        total = among_all - self.backend.dot(Q, true) if value else 0.0
+        total = among_all - self.backend.deferred_dot(Q, true) if value else 0.0
         dQ *= side.totals
         dQ -= true
         side.add_outer(X, dQ, dR)
-        dA_side -= side.scattered(Q)
+        side.add_scattered(dA_side, Q, -1.0)
         del X, Q, true
-        dA_side += side.spread(side.times(dQ, R, back=True))
+        side.add_spread(dA_side, side.times(dQ, R, back=True))
         dA += dA_side
         return total
 

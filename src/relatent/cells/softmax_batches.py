@@ -103,6 +103,7 @@ class BatchedSoftmaxSum:
                 relation_weight=self.relation_weight,
                 answer_weights=self._answer_weights,
                 only_objects=self.only_objects,
+                accurate=False,  # an estimate is less accurate than rounded factors
             )
         total, dA, dR, db = self._sums[self.batch](A, R, b, value=value)
         count = self.n_batches
@@ -118,12 +119,12 @@ class BatchedSoftmaxSum:
         of_part = getattr(scaled, "bound_to_part", lambda part, whole, backend: scaled.bound(part, backend))
         bounds: dict[int, Any] = {}
 
-        def add(A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> float:
+        def add(A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> Any:
             if self.batch not in bounds:
                 if len(bounds) >= self._max_kept:
                     bounds.clear()
                 bounds[self.batch] = of_part(self.batches[self.batch], self.shard, self.backend)
-            return float(bounds[self.batch](A, R, dA, dR))
+            return bounds[self.batch](A, R, dA, dR)
 
         return add
 

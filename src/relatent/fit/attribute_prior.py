@@ -7,6 +7,8 @@ W has a closed form, so this is a function of A alone, and works with every loss
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..arrays import Matrix
@@ -31,8 +33,8 @@ class AttributePrior:
             return 0
         return 2 * (8 + itemsize) * facts.attributes.size + 2 * itemsize * facts.n_entities * rank
 
-    def __call__(self, A: Matrix, dA: Matrix) -> float:
-        """The term; adds its derivative to dA."""
+    def __call__(self, A: Matrix, dA: Matrix) -> Any:
+        """The term, as `Backend.deferred_dot` gives it; adds its derivative to dA."""
         residuals = self.has_any * A - self.X @ (self.inverse @ (self.X.T @ A))
         self.backend.add_scaled(dA, 2 * self.weight, residuals)
-        return self.weight * self.backend.dot(A, residuals)
+        return self.weight * self.backend.deferred_dot(A, residuals)

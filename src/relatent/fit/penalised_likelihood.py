@@ -98,6 +98,7 @@ class PenalisedLikelihood:
         part = self._own_part(x, value)
         dA, dR = (self.workers.sum(self._contiguous(array)) for array in (part.dA, part.dR))
         total, db = self._sum_numbers(part)
+        total = float(total)
         gradient = self.backend.zeros(x.shape, x)
         for view, derivative in zip(self.layout.views(gradient), (dA, dR, db), strict=True):
             view[:] = derivative
@@ -105,6 +106,8 @@ class PenalisedLikelihood:
 
     def own_rows(self, x: Vector, *, value: bool = True) -> Reduction:
         """The objective and its derivatives, valid until the next call; dA has only the rows of `own_entities`.
+
+        The objective may be a number that a GPU has not computed yet (`Backend.deferred_dot`).
 
         Compared with a call, this takes no vector of its own, and half of what several workers send.
         """
@@ -132,5 +135,5 @@ class PenalisedLikelihood:
         """The objective and db of all workers."""
         if self.workers.size == 1:
             return part.value, part.db
-        total, *db = self.workers.sum(np.array([part.value, *part.db.tolist()], np.float64)).tolist()
+        total, *db = self.workers.sum(np.array([float(part.value), *part.db.tolist()], np.float64)).tolist()
         return total, self.backend.from_numpy(np.array(db))

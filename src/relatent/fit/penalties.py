@@ -16,15 +16,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..arrays import Matrix, Slices
+from ..backend.compact_matrices import MAX_ROW_NUMBERS, squared_moduli
 from ..backend.protocol import Backend
-from ..cells.sparse.by_row import MAX_ROW_NUMBERS, RelationRows, rows_memory
+from ..cells.sparse.by_row import RelationRows, rows_memory
 from ..data.facts import Facts
 from ..data.shard import Shard
 from ..errors import InputError
 from ..model.structure import COMPLEX, FULL, is_compact, parameter_shape
 from .estimators.base import check_penalty
 
-BoundPenalty = Callable[[Matrix, Slices, Matrix, Slices], float]  # A, R, dA, dR → value
+# A, R, dA, dR → value, which may be a number that a GPU has not computed yet (`Backend.deferred_dot`)
+BoundPenalty = Callable[[Matrix, Slices, Matrix, Slices], Any]
 
 
 class Penalty(Protocol):
@@ -56,11 +58,11 @@ class L2:
     def bound(self, facts: Facts | Shard, backend: Backend) -> BoundPenalty:
         """The penalty, which does not depend on the facts."""
 
-        def add(A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> float:
+        def add(A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> Any:
             backend.add_scaled(dA, 2 * self.entities, A)
             relations = self.relations * (2 if R.ndim == 2 else 1)  # a complex R_k holds each parameter twice
             backend.add_scaled(dR, 2 * relations, R)
-            return self.entities * backend.dot(A, A) + relations * backend.dot(R, R)
+            return self.entities * backend.deferred_dot(A, A) + relations * backend.deferred_dot(R, R)
 
         return add
 
@@ -92,20 +94,6 @@ def _counts_by_role(facts: Facts | Shard) -> list[sp.csr_matrix]:
     return counts
 
 
-def _squared_moduli(X: Matrix) -> Matrix:
-    """|x|² of the complex numbers whose real and imaginary parts are the halves of each row."""
-    d = X.shape[1] // 2
-    return X[:, :d] ** 2 + X[:, d:] ** 2
-
-
-def _moduli(X: Matrix) -> Matrix:
-    """|x| of those complex numbers, in both halves of each row."""
-    squared = 0 * X
-    d = X.shape[1] // 2
-    squared[:, :d] = squared[:, d:] = _squared_moduli(X)
-    return squared**0.5
-
-
 @dataclass(frozen=True)
 class Dura:
     """weight · Σ over facts |a_s|² + |a_o|² + |a_s R_k|² + |R_k a_o|² (Zhang, Cai & Wang 2020).
@@ -133,24 +121,24 @@ class Dura:
         rows = cache(partial(self._counted_rows, part, whole, backend))
         counts = cache(partial(RelationEntities, part, whole, self.frequency_power, backend))
 
-        def add(A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> float:
+        def add(A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> Any:
             if R.ndim == 2:
                 return self._add_complex(counts(), A, R, dA, dR)
             return sum(self._add_rows(*counted, A, R, dA, dR) for counted in rows(A.shape[1]))
 
         return add
 
-    def _add_rows(self, side: RelationRows, count: Matrix, A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> float:
+    def _add_rows(self, side: RelationRows, count: Matrix, A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> Any:
         """The terms of some rows; a function of its own, which releases its matrices before the next rows."""
         X = side.own(A)
         Q = side.times(X, R)
         weighted = 2 * self.weight * count
         dX, dQ = weighted * X, weighted * Q
-        total = (side.backend.dot(X, dX) + side.backend.dot(Q, dQ)) / 2
+        total = (side.backend.deferred_dot(X, dX) + side.backend.deferred_dot(Q, dQ)) / 2
         side.add_outer(X, dQ, dR)
         del X, Q
         dX += side.times(dQ, R, back=True)
-        dA += side.spread(dX)
+        side.add_spread(dA, dX)
         return total
 
     def _counted_rows(
@@ -168,15 +156,15 @@ class Dura:
             counted.append((piece, piece.totals * every.totals[place] ** (self.frequency_power - 1)))
         return counted
 
-    def _add_complex(self, counts: RelationEntities, A: Matrix, P: Matrix, dA: Matrix, dP: Matrix) -> float:
+    def _add_complex(self, counts: RelationEntities, A: Matrix, P: Matrix, dA: Matrix, dP: Matrix) -> Any:
         """|a p|² = Σ_d |a_d|² |p_d|²: a sum over the entities of each relation, whatever the number of its facts."""
-        a, p = _squared_moduli(A), _squared_moduli(P)
+        a, p = squared_moduli(A), squared_moduli(P)
         of_entities, of_relations = counts.by_entity(p + 1), counts.by_relation(a)  # (N, r/2), (K, r/2)
         d = a.shape[1]
         for x, dx, slope in ((A, dA, of_entities), (P, dP, of_relations)):
             dx[:, :d] += 2 * self.weight * slope * x[:, :d]
             dx[:, d:] += 2 * self.weight * slope * x[:, d:]
-        return self.weight * counts.backend.dot(of_entities, a)
+        return self.weight * counts.backend.deferred_dot(of_entities, a)
 
     def memory(self, facts: Facts, rank: int, dtype: np.dtype[Any], structure: Any = FULL) -> int:
         """Bytes of the rows that occur in facts, or of the entities of each relation."""
@@ -210,17 +198,10 @@ class N3:
         of_entities = backend.from_numpy(degree[:, None])
         of_relations = backend.from_numpy(np.bincount(k, w, facts.n_relations)[:, None])
 
-        def add(A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> float:
-            total, is_complex = 0.0, R.ndim == 2
-            k = len(R)
-            for x, dx, count in ((A, dA, of_entities), (R.reshape(k, -1), dR.reshape(k, -1), of_relations)):
-                step = max(1, MAX_ROW_NUMBERS // x.shape[1])
-                for here in (slice(low, low + step) for low in range(0, len(x), step)):
-                    size = _moduli(x[here]) if is_complex else abs(x[here])
-                    slope = 3 * self.weight * count[here] * x[here] * size
-                    dx[here] += slope
-                    total += backend.dot(x[here], slope) / 3
-            return total
+        def add(A: Matrix, R: Slices, dA: Matrix, dR: Slices) -> Any:
+            k, paired = len(R), R.ndim == 2
+            parts = ((A, of_entities, dA), (R.reshape(k, -1), of_relations, dR.reshape(k, -1)))
+            return sum(backend.add_cubes(x, count, self.weight, dx, paired=paired) for x, count, dx in parts)
 
         return add
 

@@ -137,9 +137,13 @@ class RelationRows:
         """Σ w a over the cells of each row, (m, r); `values`, in the order of the index, replaces w."""
         return self._by_row(A, values)
 
-    def scattered(self, Q: Matrix) -> Matrix:
-        """Σ w q over the cells whose other entity is i, for each i, (N, r)."""
-        return self._by_target(Q)
+    def add_scattered(self, out: Matrix, Q: Matrix, scale: float) -> None:
+        """Add scale · Σ w q over the cells whose other entity is i to each row i of `out` (N, r)."""
+        self._by_target.add_to(out, Q, scale)
+
+    def add_spread(self, out: Matrix, X: Matrix) -> None:
+        """Add the sum of each entity's rows to `out` (N, r)."""
+        self._by_entity.add_to(out, X)
 
     def spread(self, X: Matrix) -> Matrix:
         """The sum of each entity's rows, (N, r)."""

@@ -18,7 +18,6 @@ from ...backend.device import gpu
 from ...backend.numpy_backend import NumpyBackend
 from ...backend.protocol import Backend
 from ...cells.cell_sum import CellSum, ModelSize, Parameters
-from ...cells.gpu_memory import matrices_of_rows
 from ...cells.softmax_batches import BatchedSoftmaxSum
 from ...cells.sparse.layout import layout_bytes
 from ...data.facts import Facts
@@ -273,7 +272,6 @@ class Rescal(RescalBase):
         cells = loss.memory(facts, size, sampled=sampled, on_gpu=on_gpu)
         seen = loss.facts_per_step(facts) if sampled else facts
         penalty = penalties.memory(self._penalty(), seen, rank, dtype, structure)
-        penalty += matrices_of_rows(seen, size) if on_gpu else 0
         fit = cells.held + max(cells.call, penalty)
         fit += optimisers.solver_memory(optimiser, numbers, dtype.itemsize)
         fit += 0 if compact or structure == FULL else ExpandedSum.memory(facts, size).held
@@ -365,7 +363,7 @@ class Rescal(RescalBase):
         def validation_loss(state: Any) -> float:
             x: Vector = state.x
             if cells is not None:
-                return cells(*layout.parameters(x)).value
+                return float(cells(*layout.parameters(x)).value)
             A, P, b = layout.views(backend.to_numpy(x))
             R = RelationMatrices.of_parameters(layout.structure, P, layout.k, layout.r)
             return heldout.log_loss(Factors(A, R, b, shard.entities, shard.relations, loss.link, loss=term))

@@ -89,7 +89,7 @@ class AdamSearch:
                 sample.draw(t)
             value = self._descend(x, state, rates, t, value=sample is not None or t % STEPS_PER_ROUND == 0)
             values.append(value)
-        objective = values[-1] if sample is None else float(np.mean(values))
+        objective = float(values[-1] if sample is None else sum(values) / len(values))
         zeros = (state.listed, state.found) if sample is None else sample.update(*self.layout.parameters(x))
         return state._replace(x=x, objective=objective, listed=zeros[0], found=zeros[1], rounds=state.rounds + 1)
 
