@@ -14,9 +14,13 @@ import relatent
 from relatent.errors import FitError, InputError
 from relatent.evaluation import folds as folds_module
 from relatent.evaluation import trial_fit, tuning
+from relatent.evaluation.neighbours import resolved
+from relatent.evaluation.refinement import LocalSearch
 from relatent.evaluation.search_space import SPACES, Candidate, candidates
 from relatent.evaluation.tuning_judge import Judge
 from relatent.evaluation.tuning_report import METRICS, Trial, Tuned
+from relatent.evaluation.tuning_rounds import round_ends
+from relatent.fit.optimisers import Adam
 from relatent.fit.solvers.adam import AdamSearch
 from relatent.fit.solvers.als import Als
 from relatent.progress import silent
@@ -154,8 +158,204 @@ def test_validation_facts_replace_held_out_cells():
     report = search(train, trials=4, models=["als"], validation=valid, n_jobs=1)
     assert report.protocol == "measured on validation data"
     assert [len(trial.scores) for trial in report.judged] == [1] * len(report.judged)
-    assert report.trials[0].round == 2
+    assert sum(trial.round >= 2 for trial in report.trials) == 2 + 4
     assert np.isnan(report.trials[0].spread)
+
+
+# --- the local search on validation data
+
+FAMILIES = relatent.split(cliques(300, 75), test_size=0.2)  # sparse, of rank 75
+
+
+def refined(facts_and_validation=FAMILIES, *arguments, **options):
+    train, valid = facts_and_validation
+    return relatent.tune(
+        train, *arguments, **{"models": ["als"], "metric": "mrr", "validation": valid, "n_jobs": 1, **options}
+    )
+
+
+@pytest.fixture(scope="module")
+def families():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", relatent.RelatentWarning)
+        return refined(trials=2)
+
+
+def test_settings_near_the_best_are_chosen_if_they_are_better(families):
+    assert (families.default.round, families.chosen_trial.round) == (2, 3)
+    assert families.chosen_trial is families.trials[0]
+    assert families.chosen_trial.score > 2 * families.default.score
+    assert families.factors_.rank == families.chosen_candidate.settings["rank"] == 100
+    assert families.estimator_.max_iter == 500  # a complete fit
+    assert [trial["round"] for trial in families.to_dict()["trials"]].count(3) == 4
+
+
+def test_complete_fits_of_both_rounds_are_ranked_together_by_score(families):
+    complete = [trial for trial in families.trials if trial.round > 1]
+    assert [trial.score for trial in complete] == sorted((trial.score for trial in complete), reverse=True)
+    assert [trial.round for trial in complete] != sorted((trial.round for trial in complete), reverse=True)
+    assert f"next is {complete[1].candidate} with" in families.sentence
+
+
+def test_the_local_search_is_reproducible_whatever_the_number_of_processes(families):
+    assert choices(refined(trials=2)) == choices(families)
+    assert choices(refined(trials=2, n_jobs=2)) == choices(families)
+
+
+def test_no_setting_is_tried_twice(families):
+    tried = [resolved(trial.candidate, FAMILIES[0]) for trial in families.trials]
+    assert all(tried.count(candidate) == 1 for candidate in tried)
+
+
+def test_progress_counts_up_to_the_last_fit_around_the_best():
+    reports = []
+    refined(trials=4, fit=False, progress=lambda *report: reports.append(report))
+    assert [done for done, _, _ in reports] == list(range(1, len(reports) + 1))
+    assert reports[-1][0] == reports[-1][1] == 3 + 2 + 4
+
+
+def test_one_trial_is_a_fit_of_the_defaults():
+    assert [trial.round for trial in refined(trials=1).trials] == [2]
+
+
+@pytest.mark.parametrize("seconds", [150.0, 400.0, 1000.0])
+def test_the_local_search_keeps_the_time(now, seconds):
+    report = refined(FAMILIES, seconds)
+    assert now[0] <= seconds + 1  # one step
+    assert any(trial.round == 3 and trial is not report.default for trial in report.trials)
+    assert report.estimator_.rank == report.chosen_candidate.settings["rank"]
+    assert not report.fallback
+
+
+def test_complete_fits_have_half_of_the_time_and_those_around_the_best_the_rest(now):
+    began = {1: [], 2: [], 3: []}
+
+    def recorded(state, trial, number, fold, outcome, record=tuning._TuningSearch._record):
+        began[number].append(now[0] - outcome.seconds)
+        record(state, trial, number, fold, outcome)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuning._TuningSearch, "_record", recorded)
+        refined(FAMILIES, 2000.0)
+    default_fit = began[3].pop(0)
+    assert default_fit == 0.0
+    assert max(began[1]) <= 0.3 * 2000
+    assert 0.2 * 2000 <= min(began[2]) <= max(began[2]) <= 0.55 * 2000
+    assert max(began[2]) < min(began[3])
+    assert len(began[3]) > 3
+
+
+def test_a_fit_that_is_slower_than_predicted_is_planned_anew_or_given_up(now):
+    train, valid = relatent.split(chain(200), test_size=0.1)
+    judge = Judge.of(train, "mrr", valid, 0)
+    settings = {"structure": "complex", "rank": 8, "optimiser": Adam(0.1), "max_iter": 50, "rescale_relations": False}
+    task = trial_fit.TrialTask(Candidate("logit", settings), 0, True, 0, threads=1, ends=45.0, min_share=0.6)
+    _, _, outcome = trial_fit.run_trial(0, task, judge)
+    assert (outcome.max_iter, outcome.steps) == (34, None)  # .85 of the 41 s that are left after four steps
+    assert outcome.estimator.n_iter_ == 34
+    assert now[0] == 4 + 34
+    now[0] = 20.0
+    assert trial_fit.run_trial(0, task, judge)[2] is None
+    assert now[0] == 24.0
+    assert trial_fit.run_trial(0, task._replace(ends=200.0), judge)[2].max_iter is None
+
+
+def test_a_trial_has_the_steps_that_it_was_planned_anew_with(now):
+    trials = [Trial(Candidate("logit", {})), Trial(Candidate("logit", {"max_iter": 50}))]
+    state = tuning._TuningSearch(
+        Judge.of(FAMILIES[0], "mrr", FAMILIES[1], 0), trials, 0, 1, 0.0, 9.0, silent, refits=True
+    )
+    state._record(trials[1], 1, 0, trial_fit.TrialOutcome(trial_fit.Score(0.4, ()), 1.0, steps=7))
+    assert trials[1].steps == 7
+    state._record(trials[1], 2, 0, trial_fit.TrialOutcome(trial_fit.Score(0.5, ()), 1.0, max_iter=39))
+    assert (trials[1].candidate.settings["max_iter"], trials[1].steps) == (39, None)
+
+
+def test_ctrl_c_in_the_local_search_keeps_the_best_so_far(monkeypatch):
+    fits, fit = [], relatent.RescalALS.fit
+
+    def pressed(self, *arguments, **options):
+        fits.append(self)
+        if len(fits) == 1 + 2 + 3:  # one short, two complete, the third around the best
+            signal.raise_signal(signal.SIGINT)
+        return fit(self, *arguments, **options)
+
+    monkeypatch.setattr(relatent.RescalALS, "fit", pressed)
+    report = refined(trials=2)
+    assert report.stopped
+    assert sum(trial.round == 3 for trial in report.trials) == 2
+    assert report.chosen_trial.round == 3
+    assert report.estimator_ in fits[3:5]
+
+
+def test_the_model_of_a_choice_that_folds_in_is_kept():
+    default, logit, softmax, other = (Trial(Candidate(model, {})) for model in ("als", "logit", "softmax", "softmax"))
+    train, valid = FAMILIES
+    judge = Judge.of(train, "mrr", valid, 0)
+    state = tuning._TuningSearch(judge, [default, logit, softmax, other], 0, 1, 0.0, 9.0, silent, refits=True)
+    for trial, score in ((default, 0.3), (other, 0.45), (logit, 0.5), (softmax, 0.51)):
+        outcome = trial_fit.TrialOutcome(trial_fit.Score(score, (score, score)), 1.0, estimator=object())
+        state._record(trial, 2, 0, outcome)
+    assert state.models.keys() == {id(default), id(logit), id(softmax)}
+
+
+def test_where_nothing_is_left_to_try_the_best_of_another_kind_is_refined(monkeypatch):
+    monkeypatch.setattr(LocalSearch, "proposals", lambda *_: [])
+    centres, around = [], LocalSearch.around
+    monkeypatch.setattr(LocalSearch, "around", lambda *given: centres.append(given[1]) or around(*given))
+    trials = [
+        Trial(Candidate(model, settings))
+        for model, settings in (("als", {}), ("als", {"rank": 6}), ("logit", {}), ("logit", {"structure": "diagonal"}))
+    ]
+    judge = Judge.of(FAMILIES[0], "mrr", FAMILIES[1], 0)
+    state = tuning._TuningSearch(judge, trials, 0, 1, 0.0, None, silent, refits=True)
+    for trial, score in zip(trials, (0.3, 0.2, 0.4, 0.1), strict=True):
+        trial.record(2, 0, score, ())
+    state._refine(None)
+    assert centres == [trials[i].candidate for i in (2, 0, 3)]
+
+
+def search_on_validation(*trials, seconds):
+    judge = Judge.of(FAMILIES[0], "mrr", FAMILIES[1], 0)
+    return tuning._TuningSearch(judge, list(trials), 0, 1, 0.0, seconds, silent, refits=True)
+
+
+def test_short_fits_like_slow_defaults_come_last(now):
+    default, like, other = (
+        Trial(Candidate(model, {"rank": r})) for model, r in (("logit", 1), ("logit", 2), ("als", 3))
+    )
+    state = search_on_validation(default, like, other, seconds=100.0)
+    assert state._entered(1, 25.0) == [like, other]
+    state.whole_seconds = 30.0
+    assert state._entered(1, 25.0) == [other, like]
+
+
+def test_a_fit_that_would_outlast_the_second_round_gives_its_place_to_the_next(now):
+    default = Trial(Candidate("logit", {}))
+    slow, quick, poor = (
+        Trial(Candidate("softmax", {"max_iter": 400, "rank": rank, "device": "cuda"})) for rank in (2, 4, 6)
+    )
+    for trial, score, seconds in ((slow, 0.5, 8.0), (quick, 0.4, 5.0), (poor, 0.3, 1.0)):
+        trial.record(1, 0, score, ())
+        trial.longest = seconds
+    state = search_on_validation(default, slow, quick, poor, seconds=100.0)
+    assert slow.complete_seconds == 32.0
+    assert state._entered(2, 50.0) == [default, slow]
+    assert state._entered(2, 25.0) == [default, quick]
+    assert state._entered(2, 3.0) == [default, slow], "the best if there is no time for any"
+
+
+def test_rounds_end_in_order_and_leave_time_to_compare_complete_fits():
+    assert round_ends(10.0, 110.0, 5.0, validation=True) == [35.0, 60.0, 110.0]
+    assert round_ends(10.0, 110.0, 5.0, validation=False) == [45.0, 85.0, 110.0]
+    first, second, third = round_ends(0.0, 50.0, 40.0, validation=True)
+    assert (first, second, third) == pytest.approx((6.0, 50.0, 50.0))
+    assert round_ends(0.0, 40.0, 40.0, validation=True) == []
+
+
+def test_held_out_tenths_are_not_refined():
+    report = search(FAMILIES[0], trials=2, models=["als"], metric="mrr", n_jobs=1)
+    assert len(report.trials) == 2
 
 
 # --- little data, little time, failures
@@ -322,7 +522,7 @@ def test_on_validation_data_an_unfinished_fit_is_used_if_it_is_best(now, monkeyp
     _, _, outcome = trial_fit.run_trial(0, task, judge)
     assert (outcome.steps, outcome.estimator.n_iter_, outcome.note) == (3, 3, "")
     assert outcome.score.value > 0.5
-    assert trial_fit.run_trial(0, task._replace(min_seconds=1.0), judge)[2] is None  # the time is over
+    assert trial_fit.run_trial(0, task._replace(ends=9.0, last_start=3.0), judge)[2] is None  # too late
 
 
 def test_models_fitted_for_validation_data_are_not_fitted_again(monkeypatch):
@@ -331,7 +531,7 @@ def test_models_fitted_for_validation_data_are_not_fitted_again(monkeypatch):
     monkeypatch.setattr(relatent.RescalALS, "fit", lambda self, *a, **o: fits.append(self) or fit(self, *a, **o))
     report = relatent.tune(train, trials=4, models=["als"], validation=valid, n_jobs=1)
     assert report.estimator_ in fits
-    assert len(fits) == 3 + 2  # three short ones; the defaults and the best complete
+    assert len(fits) == 3 + 2 + 4  # three short ones; the defaults and the best complete; those around the best
 
 
 def test_a_constant_is_not_chosen_for_its_ties(monkeypatch):

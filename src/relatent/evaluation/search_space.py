@@ -135,6 +135,10 @@ class Candidate(NamedTuple):
         made.set_params(random_state=random_state, **self.settings)
         return made
 
+    def changed(self, **settings: Any) -> Candidate:
+        """The same candidate with other values of some settings."""
+        return self._replace(settings={**self.settings, **settings})
+
     @property
     def folds_in(self) -> bool:
         """Whether the model explains predictions and folds in new entities."""
@@ -154,11 +158,16 @@ class Candidate(NamedTuple):
         labels = {"l2_entities": "λ", "rank": "rank", "penalty": type(penalty).__name__.upper()}
         values = {**self.settings, "penalty": getattr(penalty, "weight", None)}
         parts = [f"{label} {values[name]:g}" for name, label in labels.items() if values.get(name) is not None]
-        if "structure" in self.settings:
-            parts.append(f"{self.settings['structure']}, Adam {self.settings['optimiser'].lr:g}")
+        if (power := getattr(penalty, "frequency_power", 1.0)) != 1:
+            parts.append(f"frequency power {power:g}")
+        structure, rate = self.settings.get("structure"), getattr(self.settings.get("optimiser"), "lr", None)
+        if structure is not None and (rate is not None or structure != "full"):
+            parts.append(str(structure))
+        if rate is not None:
+            parts += [f"Adam {rate:g}", f"{self.settings['max_iter']} steps"]
         if "loss" in self.settings:
             parts += _changes(self.settings["loss"])
-        if "bias" in self.settings and "structure" not in self.settings:
+        if "bias" in self.settings and rate is None:
             parts.append("bias" if self.settings["bias"] else "no bias")
         return ", ".join([self.model, *(parts or ["default settings"])])
 

@@ -29,11 +29,11 @@ SHORTENING_MARGIN = 0.85  # share of the time left that a shortened fit is plann
 
 
 class TooSlowError(Exception):
-    """Raised after the first steps of a fit that cannot end in time; `steps`: how many can."""
+    """Raised after the first steps of a fit that cannot end in time; `steps`: how many of its `total` can."""
 
-    def __init__(self, steps: int):
-        super().__init__(steps)
-        self.steps = steps
+    def __init__(self, steps: int, total: int):
+        super().__init__(steps, total)
+        self.steps, self.total = steps, total
 
 
 class FitTimer:
@@ -72,7 +72,7 @@ class FitTimer:
             if self.steps_after is not None and done == PROBE_STEPS:
                 step_and_more = seconds_per_step * (1 + self.steps_after)
                 if step_and_more * total - seconds_per_step * done > left:
-                    raise TooSlowError(max(1, int(SHORTENING_MARGIN * left / step_and_more)))
+                    raise TooSlowError(max(1, int(SHORTENING_MARGIN * left / step_and_more)), total)
             if seconds_per_step > left:
                 self.out_of_time = True
                 raise StopFitError(OUT_OF_TIME)
@@ -92,6 +92,7 @@ class TimedFit(NamedTuple):
 
     shortened: bool  # it was planned with fewer steps, or stopped
     out_of_time: bool  # it was stopped
+    max_iter: int | None = None  # the steps that it was planned anew with
 
 
 def fit_in_time(
@@ -102,18 +103,24 @@ def fit_in_time(
     *,
     max_steps: int | None = None,
     shorten: bool = True,
+    min_share: float = 0.0,
     compiled: Callable[[], float] = lambda: 0.0,
 ) -> TimedFit:
-    """Fit to these facts until `ends`; a schedule that is too long begins again with fewer steps, if `shorten`."""
+    """Fit to these facts until `ends`; a schedule that is too long begins again with fewer steps, if `shorten`.
+
+    TooSlowError is raised if that would be a smaller share of its steps than `min_share`.
+    """
     steps_after = _rescaling_steps(estimator, facts) if shorten else None
     timer = FitTimer(ends, max_steps=max_steps, steps_after=steps_after, report=report, compiled=compiled)
     try:
         estimator.fit(facts, progress=timer)
     except TooSlowError as problem:
+        if problem.steps < min_share * problem.total:
+            raise
         estimator.set_params(max_iter=problem.steps)
         timer = FitTimer(ends, report=report, compiled=compiled)
         estimator.fit(facts, progress=timer)
-        return TimedFit(True, timer.out_of_time)
+        return TimedFit(True, timer.out_of_time, problem.steps)
     return TimedFit(timer.out_of_time, timer.out_of_time)
 
 
@@ -136,6 +143,7 @@ class TrialOutcome(NamedTuple):
     note: str = ""  # what went wrong
     steps: int | None = None  # after which the time was over; None: the fit ended by itself
     estimator: Estimator | None = None  # fitted to all facts
+    max_iter: int | None = None  # the steps of a schedule that was shortened for lack of time
 
 
 class TrialTask(NamedTuple):
@@ -147,7 +155,8 @@ class TrialTask(NamedTuple):
     random_state: int
     threads: int | None
     ends: float | None  # seconds since the epoch
-    min_seconds: float = 0.0  # with less time left the fit is not started
+    last_start: float | None = None  # after which the fit is not started
+    min_share: float | None = None  # a schedule is shortened to end in time, but not to a smaller share of its steps
 
 
 def run_trial(place: int, task: TrialTask, judge: Judge) -> tuple[int, int, TrialOutcome | None]:
@@ -155,20 +164,31 @@ def run_trial(place: int, task: TrialTask, judge: Judge) -> tuple[int, int, Tria
     if multiprocessing.parent_process() is not None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the process that started this one
     started = clock.monotonic()
-    if task.ends is not None and started + task.min_seconds >= task.ends:
+    limits = [limit for limit in (task.ends, task.last_start) if limit is not None]
+    if limits and started >= min(limits):
         return place, task.fold, None
-    candidate, timer = task.candidate, FitTimer(task.ends)
-    estimator = candidate.estimator(task.random_state)
+    estimator, fitted = task.candidate.estimator(task.random_state), None
     if not task.complete:
-        estimator.set_params(max_iter=candidate.first_round_steps)
+        estimator.set_params(max_iter=task.candidate.first_round_steps)
     try:
         with captured_warnings() as categories, fit_threads(task.threads):
-            estimator.fit(judge.training(task.fold), progress=timer)
+            fitted = fit_in_time(
+                estimator,
+                judge.training(task.fold),
+                task.ends,
+                silent,
+                shorten=task.min_share is not None,
+                min_share=task.min_share or 0.0,
+            )
             score, note = judge.score(estimator.factors_, task.fold), ""
         if judge.metric != "log_loss" and any(issubclass(category, VanishedWarning) for category in categories):
             score, note = Score(float("nan"), ()), VANISHED  # a constant, whose ties the trapezoid would reward
+    except TooSlowError:
+        return place, task.fold, None
     except (FitError, InputError, MemoryError) as problem:  # these settings do not work; others may
         score, note = Score(float("nan"), ()), " ".join(str(problem).split())
     of_all_facts = estimator if judge.is_validation and task.complete and not note else None
-    steps_done = timer.steps if timer.out_of_time else None
-    return place, task.fold, TrialOutcome(score, clock.monotonic() - started, note, steps_done, of_all_facts)
+    steps_done = estimator.n_iter_ if fitted and fitted.out_of_time else None
+    max_iter = fitted.max_iter if fitted else None
+    seconds = clock.monotonic() - started
+    return place, task.fold, TrialOutcome(score, seconds, note, steps_done, of_all_facts, max_iter)

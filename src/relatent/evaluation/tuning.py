@@ -5,6 +5,9 @@ third goes on to complete fits on two folds, the best third of those to five. Th
 in every round of complete fits, and are replaced only by settings that are better by more than noise. Candidates follow
 a Halton sequence, so they cover the space evenly however many there is time for.
 
+On validation data, which is a single fold, the third round is a local search: complete fits around the best one, each
+with one change, and on from there if it is better (`refinement`).
+
 With a time limit the fit without options to all facts comes first: it is the result unless the search finds better
 settings in time, and it tells how long complete fits take. With `trials` there is no time limit, and the seed alone
 determines the result.
@@ -14,42 +17,33 @@ from __future__ import annotations
 
 import itertools
 import time as clock
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import partial
 
 import numpy as np
 
 from ..data.facts import Facts
 from ..data.heldout import HeldOut
 from ..data.read.read import read_if_table
-from ..errors import InputError
-from ..fit.automatic_settings import DataSummary
 from ..fit.estimators.base import Estimator
 from ..progress import Progress, reporting
 from ..random_state import RandomState, to_seed
+from .neighbours import Neighbour, kind_of
 from .parallel import n_processes, run_tasks, threads_for
-from .search_space import SPACES, candidates, why_unsuitable
+from .refinement import FITS_AT_ONCE, MIN_SCHEDULE_SHARE, Judged, LocalSearch, climb, n_refined
+from .search_space import candidates
 from .trial_fit import TrialOutcome, TrialTask, compile_time, fit_in_time, run_trial
+from .tuning_arguments import default_metric, models_to_try
 from .tuning_judge import Judge
-from .tuning_report import METRICS, Trial, Tuned, sign_of
+from .tuning_report import Trial, Tuned, sign_of
+from .tuning_rounds import ROUNDS, Round, max_fits, n_entering, round_ends
 
 MAX_TRIALS = 300  # candidates of the first round: more would only select for luck
-REDUCTION_FACTOR = 3  # one candidate in 3 goes on to the next round
 MIN_SECONDS_PROCESSES = 60.0  # a shorter search runs in one process: to start others takes several seconds
 REFIT_MARGIN = 1.25  # seconds reserved for the last fit, relative to those of the fit without options
 MIN_COMPLETE_SHARE = 0.6  # of the seconds of a complete fit that must be left to start one
-
-
-class Round(NamedTuple):
-    """One round of successive halving."""
-
-    folds: int  # held out one after the other
-    complete: bool  # fits run until they converge
-    time_share: float  # the fraction of the search time by which the round ends
-
-
-ROUNDS = (Round(1, False, 0.35), Round(2, True, 0.75), Round(5, True, 1.0))
+SLOW_SHARE = 0.1  # of the time, from which on the fit without options is slow
 
 
 def tune(
@@ -81,10 +75,12 @@ def tune(
         all that suit the facts and the metric, "softmax" only if "mrr" is given
     validation : facts or cells to measure on, over the same vocabulary; None: tenths of the cells, masked in the fit
         (mirrored cells of symmetric relations together; facts and sampled zeros where there are very many cells; for
-        "mrr" the facts alone, which then count as false, as in the usual benchmarks)
+        "mrr" the facts alone, which then count as false, as in the usual benchmarks). With validation data the last
+        half of the time is for fits near the best settings
     known : true facts, such as test facts, that are neither learned from nor measured on: with "mrr" they do not
         compete with held-out facts, as in the usual benchmarks
-    trials : the number of settings to begin with; there is then no time limit, and the seed determines the result
+    trials : the number of settings to begin with; there is then no time limit, and the seed determines the result. With
+        validation data a quarter as many fits near the best settings follow, at least 4 (none if `trials` is 1)
     n_jobs : processes; None chooses
     progress : True for a bar, or a function called with (done, total, note)
     fit : False leaves out the fit to all facts, which `Tuned.fit` then does
@@ -116,41 +112,6 @@ def tune(
         return search.result(fit=fit)
 
 
-def default_metric(facts: Facts) -> str:
-    """The metric that users compare: of sparse data the rank of the right answer, of dense data all cells."""
-    return "mrr" if DataSummary.of(facts).is_sparse else "auc_pr"
-
-
-def models_to_try(
-    facts: Facts,
-    time: float,
-    metric: str | None,
-    models: Sequence[str] | None,
-    trials: int | None,
-    device: str = "cpu",
-) -> list[str]:
-    """Check the arguments of `tune` and return the models to try."""
-    if not isinstance(facts, Facts):
-        raise InputError(f"tune takes Facts, got {type(facts).__name__}; see relatent.read and Facts.from_arrays")
-    if not len(facts):
-        raise InputError("there are no facts to learn from")
-    if metric is not None and metric not in METRICS:
-        raise InputError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}")
-    if isinstance(time, bool) or not isinstance(time, (int, float)) or not time > 0:
-        raise InputError(f"time must be a number of seconds above 0, got {time!r}")
-    if trials is not None and (isinstance(trials, bool) or not isinstance(trials, int) or trials < 1):
-        raise InputError(f"trials must be a whole number of at least 1, got {trials!r}")
-    for model in models or ():
-        if model not in SPACES:
-            raise InputError(f"models must be among {', '.join(SPACES)}, got {model!r}")
-        if reason := why_unsuitable(model, facts, metric or default_metric(facts), requested=True, device=device):
-            raise InputError(f"{model} cannot be tried: {reason}")
-    suitable = [
-        model for model in SPACES if not why_unsuitable(model, facts, metric or "", requested=False, device=device)
-    ]
-    return list(dict.fromkeys(models or suitable))
-
-
 @dataclass
 class _TuningSearch:
     """All trials and models, the clock and the progress callback."""
@@ -165,8 +126,12 @@ class _TuningSearch:
     refits: bool  # the choice is fitted to all facts in the end
     stopped: bool = False
     n_fits: int = 0
+    n_started: int = 0  # candidates of the first round
     whole_seconds: float = 0.0  # of the fit without options to all facts
     models: dict[int, Estimator] = field(default_factory=dict)  # fitted to all facts, by the identity of their trial
+
+    def __post_init__(self) -> None:
+        self.n_started = len(self.trials)
 
     @property
     def default(self) -> Trial:
@@ -202,45 +167,31 @@ class _TuningSearch:
         if not self.judge.n_folds:
             return
         limits = self._round_limits()
-        for number, round_ends in enumerate(limits, start=1):
-            if number < 3 or self.judge.n_folds > ROUNDS[1].folds:
-                self._run_round(number, round_ends)
+        for number, limit in enumerate(limits, start=1):
+            if number == 3 and self.judge.is_validation:
+                self._refine(limit)
+            elif number < 3 or self.judge.n_folds > ROUNDS[1].folds:
+                self._run_round(number, limit)
 
     def _round_limits(self) -> list[float | None]:
         """When each round ends; none if there is no time to compare complete fits and to fit the best."""
         if self.ends is None:
             return [None] * len(ROUNDS)
-        now, reserved = clock.monotonic(), 0.0
-        if self.refits and not self.judge.is_validation:
-            reserved = REFIT_MARGIN * self.whole_seconds
-        window = self.ends - reserved - now
+        reserved = REFIT_MARGIN * self.whole_seconds if self.refits and not self.judge.is_validation else 0.0
         comparison = self.whole_seconds * (1 if self.judge.is_validation else 2)
-        if window < 1.2 * comparison or window <= 0:
-            return []
-        shares = [now + round_.time_share * window for round_ in ROUNDS]
-        if self.judge.is_validation:  # there is one fold, so the second round is the last
-            shares[1] = now + window
-        shares[0] = min(shares[0], now + window - 1.1 * comparison)
-        shares[1] = max(shares[1], shares[0] + 1.1 * comparison)
-        return [min(end, now + window) for end in shares]
+        return [*round_ends(clock.monotonic(), self.ends - reserved, comparison, validation=self.judge.is_validation)]
 
     def _run_round(self, number: int, ends: float | None) -> None:
         """Fit the candidates that reached this round on the held-out folds that they have no score for."""
         round_ = ROUNDS[number - 1]
-        trials = self._entered(number)
+        trials = self._entered(number, ends)
         if number == 3 and ends is not None and self.refits and not self.judge.is_validation:
             longest = max(trial.longest for trial in trials) if trials else 0.0
             ends = min(ends, self.began + (self.time or 0.0) - REFIT_MARGIN * longest)  # the best may take longest
         n_folds = min(round_.folds, self.judge.n_folds)
-        min_seconds = MIN_COMPLETE_SHARE * self.whole_seconds if round_.complete else 0.0
         # One fold after the other: if time runs out, trials have scores on the same folds.
         tasks = [
-            (
-                place,
-                TrialTask(
-                    trial.candidate, fold, round_.complete, self.random_state, self._threads(), ends, min_seconds
-                ),
-            )
+            (place, self._task(trial, fold, round_, ends))
             for fold in range(n_folds)
             for place, trial in enumerate(trials)
             if trial.round < 2 or fold not in trial.scores
@@ -250,14 +201,75 @@ class _TuningSearch:
             if outcome is not None:
                 self._record(trials[place], number, fold, outcome)
 
-    def _entered(self, number: int) -> list[Trial]:
-        """The trials of a round: the best of the last one, and from the second on the defaults."""
+    def _task(self, trial: Trial, fold: int, round_: Round, ends: float | None) -> TrialTask:
+        """A fit of a round that ends then; on validation data a complete fit that began in time may end later."""
+        task = TrialTask(trial.candidate, fold, round_.complete, self.random_state, self._threads(), ends)
+        if ends is None or not round_.complete:
+            return task
+        task = task._replace(last_start=ends - MIN_COMPLETE_SHARE * self.whole_seconds)
+        if not self.judge.is_validation or trial is self.default:
+            return task
+        return task._replace(ends=self.ends, min_share=MIN_SCHEDULE_SHARE)
+
+    def _entered(self, number: int, ends: float | None) -> list[Trial]:
+        """The trials of a round: the best of the last one, and from the second on the defaults.
+
+        On validation data, where a round is short, slow fits do not take the time of others: in the first round those
+        like the defaults come last if these are slow, and in the second a fit that would outlast the round is left out.
+        """
         others = [trial for trial in self.ranked() if trial is not self.default and trial.round == number - 1]
+        short = self.judge.is_validation and ends is not None
         if number == 1:
-            return others
+            is_slow = short and self.whole_seconds > SLOW_SHARE * (self.time or 0.0)
+            model = self.default.candidate.model
+            return sorted(others, key=lambda trial: trial.candidate.model == model) if is_slow else others
         judged = [trial for trial in others if trial.judged]
+        n_entered = n_entering(len(judged))
+        if short and ends is not None:
+            left = ends - clock.monotonic()
+            judged = [trial for trial in judged if trial.complete_seconds <= left] or judged[:1]
         first = [] if self.default.note else [self.default]
-        return first + judged[: -(-len(judged) // REDUCTION_FACTOR)]
+        return first + judged[:n_entered]
+
+    # --- the third round on validation data
+
+    def _refine(self, ends: float | None) -> None:
+        """Complete fits around the best one; where nothing is left to try, around the best of another kind."""
+        at_once, n_fits = (FITS_AT_ONCE, n_refined(self.n_started)) if ends is None else (self.jobs, MAX_TRIALS)
+        kinds: set[Hashable] = set()
+        while n_fits > 0 and (start := self._next_centre(kinds)):
+            kinds.add(kind_of(start.candidate, self.judge.facts))
+            tried = [trial.candidate for trial in self.trials if trial.round]
+            value, seconds = sign_of(self.judge.metric) * start.score, self._seconds_of(start)
+            search = LocalSearch.around(self.judge.facts, start.candidate, value, seconds, tried)
+            n_fits -= climb(search, partial(self._judge_neighbours, ends=ends), at_once, n_fits, ends)
+
+    def _next_centre(self, kinds: set[Hashable]) -> Trial | None:
+        """The best complete trial of a kind that was not refined yet."""
+        complete = (trial for trial in self.ranked() if trial.judged and trial.round > 1 and trial.steps is None)
+        return next((trial for trial in complete if kind_of(trial.candidate, self.judge.facts) not in kinds), None)
+
+    def _seconds_of(self, trial: Trial) -> float:
+        """Of a fit in one of the processes; the fit without options to all facts had all cores."""
+        is_whole = trial is self.default and self.whole_seconds > 0
+        return self.jobs * self.whole_seconds if is_whole else trial.longest
+
+    def _judge_neighbours(self, batch: list[Neighbour], ends: float | None) -> list[Judged]:
+        """Fit some neighbours of the best settings; they become trials of the third round."""
+        trials = [Trial(neighbour.candidate) for neighbour in batch]
+        tasks = [self._task(trial, 0, ROUNDS[2], ends)._replace(last_start=None) for trial in trials]
+        calls = [(place, task, self.judge) for place, task in enumerate(tasks)]
+        judged = []
+        for place, fold, outcome in run_tasks(run_trial, calls, min(self.jobs, len(calls)), in_order=True):
+            if outcome is not None:
+                trial = trials[place]
+                self.trials.append(trial)
+                self._record(trial, 3, fold, outcome)
+                value = sign_of(self.judge.metric) * trial.score
+                judged.append(Judged(batch[place]._replace(candidate=trial.candidate), value, outcome.seconds))
+        return judged
+
+    # --- scores
 
     def _threads(self) -> int | None:
         """The threads of a fit: one, so that the number of processes does not matter; a short search uses all."""
@@ -267,34 +279,46 @@ class _TuningSearch:
         trial.seconds += outcome.seconds
         if outcome.steps is not None and (trial is self.default or trial.round >= 2):
             return  # an unfinished fit is worth less than the complete ones that it would be averaged with
+        if trial.round == 1:
+            trial.steps = None  # those of a short fit
         trial.record(number, fold, *outcome.score)
         trial.longest = max(trial.longest, outcome.seconds)
         trial.note = outcome.note or trial.note
         trial.steps = outcome.steps or trial.steps
+        if outcome.max_iter is not None:
+            trial.candidate = trial.candidate.changed(max_iter=outcome.max_iter)
         if outcome.estimator is not None:
             self.models[id(trial)] = outcome.estimator
-            kept = {id(self.default), id(self.ranked()[0])}
-            self.models = {key: model for key, model in self.models.items() if key in kept}
+            self._forget_models()
         self.n_fits += 1
         best = self.ranked()[0]
         note = f"{self.n_fits} fits" + (f", best {best.candidate}: {best.score:.4f}" if best.judged else "")
         if self.time is None:
-            self.progress(self.n_fits, _max_fits(len(self.trials)), note)
+            self.progress(self.n_fits, max_fits(self.n_started, validation=self.judge.is_validation), note)
         else:
             self._report_seconds(note)
+
+    def _forget_models(self) -> None:
+        """Keep the models that may be chosen: the defaults, the best, and the best that folds in."""
+        best = self.ranked()
+        folding = next((trial for trial in best if trial.judged and trial.candidate.folds_in), self.default)
+        kept = {id(trial) for trial in (self.default, best[0], folding)}
+        self.models = {key: model for key, model in self.models.items() if key in kept}
 
     def ranked(self) -> list[Trial]:
         """The last round first, then the best score; trials without a score last, in the order of the candidates.
 
-        The defaults, which are in every round, count as of the last round that another trial has a score of.
+        The defaults, which are in every round, count as of the last round that another trial has a score of. On
+        validation data all complete fits have the same fold, so they count as of one round.
         """
         judged = [trial for trial in self.trials if trial.judged]
-        last = max((trial.round for trial in judged if trial is not self.default), default=0)
+        most = 2 if self.judge.is_validation else 3
+        last = max((min(trial.round, most) for trial in judged if trial is not self.default), default=0)
         sign = sign_of(self.judge.metric)
 
         def order(trial: Trial) -> tuple[float, float]:
             advantage = trial.advantage(self.default)  # on common folds
-            round_ = last if trial is self.default else trial.round
+            round_ = last if trial is self.default else min(trial.round, most)
             return -round_, -sign * (trial.score if np.isnan(advantage) else advantage)
 
         return sorted(judged, key=order) + [trial for trial in self.trials if not trial.judged]
@@ -352,10 +376,3 @@ class _TuningSearch:
     def _report_seconds(self, note: str) -> None:
         total = int(self.time or 0)
         self.progress(min(int(clock.monotonic() - self.began), total), max(1, total), note)
-
-
-def _max_fits(n: int) -> int:
-    """The number of fits that n candidates lead to, at most."""
-    second = -(-(n - 1) // REDUCTION_FACTOR)
-    third = -(-second // REDUCTION_FACTOR)
-    return n - 1 + (second + 1) * ROUNDS[1].folds + (third + 1) * (ROUNDS[2].folds - ROUNDS[1].folds)

@@ -43,7 +43,7 @@ class Trial(Result):
     """
 
     candidate: Candidate
-    round: int = 0  # the last round it completed, from 1; 0: none, for lack of time
+    round: int = 0  # the last round it completed, from 1 (from 2 on by complete fits); 0: none, for lack of time
     scores: dict[int, float] = field(default_factory=dict)  # fold → score, in that round
     seconds: float = 0.0  # of all its fits
     longest: float = 0.0  # seconds of its longest fit
@@ -60,6 +60,12 @@ class Trial(Result):
     def spread(self) -> float:
         """The standard deviation over folds; NaN if there is only one."""
         return float(np.std(self._finite_scores)) if len(self._finite_scores) > 1 else float("nan")
+
+    @property
+    def complete_seconds(self) -> float:
+        """The seconds that a complete fit would take, from those of a short one."""
+        complete = self.candidate.settings.get("max_iter")
+        return self.longest * (complete / self.candidate.first_round_steps if complete and self.round == 1 else 1.0)
 
     @property
     def judged(self) -> bool:
@@ -222,7 +228,7 @@ class Tuned(Result):
                 f"which {best.candidate.model} cannot."
             )
         text += f"the best of {self._n_compared()}"
-        rivals = [trial for trial in self.judged[1:] if trial.round == best.round]
+        rivals = [trial for trial in self.judged[1:] if self._same_fits(trial, best)]
         if rivals:
             text += f"; next is {rivals[0].candidate} with {rivals[0].score:.4f}"
             text += f", within {self._noise_name}" if self._is_near(rivals[0]) else ""
@@ -260,6 +266,10 @@ class Tuned(Result):
     @property
     def _noise_name(self) -> str:
         return "the standard error" if np.isnan(self.judged[0].spread) else "the fold-to-fold spread"
+
+    def _same_fits(self, trial: Trial, best: Trial) -> bool:
+        """Whether two trials were fitted alike: in the same round, or on validation data both completely."""
+        return trial.round == best.round or (self.by_validation and min(trial.round, best.round) > 1)
 
     def _is_near(self, trial: Trial) -> bool:
         """Whether a trial is within the best trial's spread, on the folds that both have, or the standard error."""
