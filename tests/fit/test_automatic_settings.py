@@ -42,7 +42,8 @@ def test_the_penalty_depends_on_the_facts_per_entity_and_the_number_of_relations
         return for_likelihood(given, data, resolve_loss("logistic")).values["penalty"]  # type: ignore[no-any-return]
 
     assert penalty(2034, 42, 32_888) == Dura(0.037, frequency_power=0.75)
-    assert penalty(14_541, 237, 272_115) == Dura(0.12, frequency_power=0.5)
+    assert penalty(14_541, 237, 272_115) == Dura(0.08, frequency_power=0.75)
+    assert penalty(123_000, 37, 1_080_000) == Dura(0.1, frequency_power=0.75), "the largest under which few vanish"
     assert penalty(2034, 8, 32_888) == penalty(2034, 19, 32_888) == Dura(0.025)
     assert penalty(2034, 42, 8_000) == penalty(2034, 8, 8_000) == N3(0.089)
     assert penalty(40_559, 11, 86_835) == N3(0.15)  # the largest weight

@@ -45,7 +45,9 @@ DURA_PER_DEGREE, LARGE_DURA_PER_DEGREE = 0.8, 1.5  # likewise of DURA
 DURA_LIMITS = (0.005, 0.1)
 LARGE_DATA = 100_000  # facts
 HIGH_DEGREE = 16  # facts per entity, from which on DURA is better than N3
-TEMPERED_DURA, LARGE_TEMPERED_DURA = (1.5, 0.75), (3.0, 0.5)  # times the weight, and the power of frequencies
+TEMPERED_DURA, LARGE_TEMPERED_DURA = 1.5, 2.0  # times the weight, with frequencies to the power of .75
+FREQUENCY_POWER = 0.75
+MAX_TEMPERED_DURA = 0.1  # beyond, factors of some graphs vanish
 COMPLEX_RATE, LARGE_RATE, FULL_RATE = 0.1, 0.05, 0.05  # learning rates of Adam; at rank 512, .1 diverges
 RESCALED_FACTS = (30, 10_000_000)  # of fewer, three or less are held out; with more, a second fit takes too long
 MIN_RANKED_FACTS = 500  # with fewer, softmax fits whole matrices to dense data; others were not compared
@@ -113,6 +115,11 @@ class ChosenSettings:
     def __str__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self.values.items())
         return f"{shown} ({self.reason})" if self.values else "all settings were given"
+
+    def with_penalty(self, penalty: object) -> ChosenSettings:
+        """The same settings with a weaker penalty, and why."""
+        why = f"with {self.values['penalty']!r} all factors of a short fit shrank to zero"
+        return ChosenSettings({**self.values, "penalty": penalty}, f"{self.reason}; {why}")
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -207,8 +214,8 @@ def _sparse_penalty(data: DataSummary, structure: Any, loss: ResolvedLoss) -> N3
     is_large = data.facts >= LARGE_DATA
     weight = np.clip((LARGE_DURA_PER_DEGREE if is_large else DURA_PER_DEGREE) / data.degree, *DURA_LIMITS)
     if data.degree >= HIGH_DEGREE and data.relations >= MIN_DENSE_RELATIONS and loss.can_be_sampled:
-        factor, power = LARGE_TEMPERED_DURA if is_large else TEMPERED_DURA
-        return Dura(_rounded(factor * weight), frequency_power=power)
+        weight = min(weight * (LARGE_TEMPERED_DURA if is_large else TEMPERED_DURA), MAX_TEMPERED_DURA)
+        return Dura(_rounded(weight), frequency_power=FREQUENCY_POWER)
     return Dura(_rounded(weight))
 
 

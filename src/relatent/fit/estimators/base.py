@@ -190,8 +190,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         if trace.stopped:
             raise KeyboardInterrupt(trace.verdict)
 
-    def _warn_if_vanished(self, A: Matrix, R: Slices) -> None:
-        if float(np.abs(A).max()) ** 2 * float(np.abs(R).max()) < VANISHED_SCORE:
+    def _warn_if_vanished(self, A: Matrix, R: Slices, *, flat: bool = False) -> None:
+        """`flat`: no fact has a score of its own, although some factors are not zero."""
+        if flat or float(np.abs(A).max()) ** 2 * float(np.abs(R).max()) < VANISHED_SCORE:
             message = f"all factors have shrunk to zero: {VanishedWarning.REMEDY}"
             warnings.warn(message, VanishedWarning, stacklevel=4)
 

@@ -36,7 +36,7 @@ from ...progress import silent
 from ...random_state import RandomState
 from .. import automatic_settings as automatic
 from .. import init as start
-from .. import optimisers, penalties, relation_losses
+from .. import optimisers, penalties, relation_losses, vanishing
 from ..attribute_prior import AttributePrior
 from ..automatic_settings import ChosenSettings, DataSummary, resolve_rank
 from ..early_stopping import Watch
@@ -107,6 +107,8 @@ class Rescal(RescalBase):
         return automatic.for_likelihood(self.get_params(deep=False), data, self._resolved_loss())
 
     def _fit(self, arguments: FitArguments) -> None:
+        if self._chose_strong_penalty(arguments.shard):
+            self._weaken_penalty(arguments.shard)
         self._fit_factors(arguments)
         if self.rescale_relations:
             self._rescale(arguments)
@@ -150,11 +152,31 @@ class Rescal(RescalBase):
         A, R, b = (np.array(part) for part in layout.views(backend.to_numpy(state.x)))
         if loss.reciprocal:
             R, b = (R[:k] + transposed(R[k:])) / 2, b[:k]
-        self._warn_if_vanished(A, R)
         matrices = RelationMatrices.of_parameters(structure, R, k, rank)
         term = relation_losses.describe(self.loss, self.relation_weights)
         penalty = ObjectiveTerm.of(self._penalty(), penalties.PENALTIES)
         self._finish(given, A, matrices, b, loss.link, trace, loss=term, penalty=penalty, method=self.method_)
+        self._warn_if_vanished(A, R, flat=vanishing.mean_score(self.factors_, given) < vanishing.VANISHED_MEAN)
+
+    def _chose_strong_penalty(self, shard: Shard) -> bool:
+        """Whether a penalty was chosen under which factors may vanish: that of large data is near that limit."""
+        chosen = "settings_" in vars(self) and "penalty" in self.settings_.values
+        from_small = self.init == "small" and self._resolved_loss(shard.relations).can_be_sampled
+        return chosen and from_small and shard.n_facts >= automatic.LARGE_DATA
+
+    def _weaken_penalty(self, shard: Shard) -> None:
+        """Lower the weight of the chosen penalty until the factors of a short fit of few components do not vanish."""
+
+        def short_fit(penalty: Penalty) -> Factors:
+            trial = copy(self)
+            trial.rank = vanishing.trial_rank(self._size(shard.facts)[0], self.structure)
+            trial.max_iter, trial.penalty = vanishing.TRIAL_ROUNDS, penalty
+            trial._fit_factors(FitArguments(shard, None, silent, None))
+            return trial.factors_
+
+        penalty = vanishing.lasting_penalty(short_fit, self._penalty(), shard)
+        if penalty != self.penalty:
+            self.penalty, self.settings_ = penalty, self.settings_.with_penalty(penalty)
 
     def _rescale(self, arguments: FitArguments) -> None:
         """Scale the scores of each relation by held-out facts; several workers each do all of it."""
