@@ -48,7 +48,8 @@ def test_data_without_structure_ends_the_trials():
 
 
 @pytest.mark.parametrize(
-    ("rank", "structure", "wanted"), [(20, "complex", 20), (512, "complex", 64), (513, relatent.Blocks(27), 54)]
+    ("rank", "structure", "wanted"),
+    [(6, "complex", 6), (20, "complex", 8), (130, "complex", 32), (512, "complex", 64), (513, relatent.Blocks(27), 54)],
 )
 def test_a_trial_has_few_components(rank, structure, wanted):
     assert vanishing.trial_rank(rank, structure) == wanted

@@ -16,6 +16,7 @@ from torch import Tensor
 TILES = (32, 128)  # rows of one relation per program, of relations with few rows and with many
 MANY_ROWS = 1024  # per relation
 OUTER_ROWS = 2048  # of one relation per sum of outer products
+WIDE_ROW = 1 << 22  # numbers of a row beyond which 128 per program make more programs than a GPU's grid has
 NUMBERS = 1024  # per program and turn, of operations on single numbers
 TURNS = 8  # of a program that sums products
 
@@ -154,7 +155,7 @@ def _launch_sums(
     out: Tensor, X: Tensor, starts: Tensor, index: Tensor, weights: Tensor, scale: float, *, add: bool
 ) -> None:
     X, r = X.contiguous(), X.shape[1]
-    lanes = min(128, triton.next_power_of_2(r))
+    lanes = min(128 if r < WIDE_ROW else 1024, triton.next_power_of_2(r))
     if len(out):
         grid = (len(out), triton.cdiv(r, lanes))
         _sums[grid](X, starts, index, weights, out, r, scale, ADD=add, LANES=lanes, BF=16, num_warps=2)

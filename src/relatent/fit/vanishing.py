@@ -15,7 +15,8 @@ from ..model.factors import Factors
 from ..model.structure import rank_multiple
 
 N_SCORED = 2000  # facts of a worker
-TRIAL_RANK, TRIAL_ROUNDS = 64, 40  # of a fit that tells whether factors vanish; a larger rank hardly matters
+TRIAL_RANKS = (8, 64)  # least and most components of a fit that tells whether factors vanish: more hardly matter
+TRIAL_ROUNDS = 40
 MIN_TRIAL_SCORE = 0.05  # of facts on average, above the bias; a short fit that stays below is on its way to zero
 VANISHED_MEAN = 1e-3  # likewise, of a complete fit
 WEAKENING, MAX_WEAKENINGS = 0.7, 6  # of a penalty under which factors vanish
@@ -43,6 +44,7 @@ def lasting_penalty(fit: Callable[[Any], Factors], penalty: Any, shard: Shard) -
 
 
 def trial_rank(rank: int, structure: object) -> int:
-    """The rank of a fit that tells whether factors vanish."""
+    """The rank of a fit that tells whether factors vanish: a quarter, within limits."""
     multiple = rank_multiple(structure)
-    return rank if rank <= TRIAL_RANK else max(TRIAL_RANK // multiple, 1) * multiple
+    few = int(np.clip(rank // 4, *TRIAL_RANKS))
+    return min(rank, max(few // multiple, 1) * multiple)

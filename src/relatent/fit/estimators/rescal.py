@@ -162,7 +162,7 @@ class Rescal(RescalBase):
         """Whether a penalty was chosen under which factors may vanish: that of large data is near that limit."""
         chosen = "settings_" in vars(self) and "penalty" in self.settings_.values
         from_small = self.init == "small" and self._resolved_loss(shard.relations).can_be_sampled
-        return chosen and from_small and shard.n_facts >= automatic.LARGE_DATA
+        return chosen and from_small and automatic.LARGE_DATA <= shard.n_facts <= automatic.RESCALED_FACTS[1]
 
     def _weaken_penalty(self, shard: Shard) -> None:
         """Lower the weight of the chosen penalty until the factors of a short fit of few components do not vanish."""
