@@ -753,6 +753,9 @@ def test_a_search_without_time_for_other_settings_says_so():
         "Chosen: logit, default settings, because there was no time to compare other settings; its filtered MRR on "
         "held-out data after 12 steps, for which there was time, is 0.5000."
     )
+    default.steps, default.longest = None, 20.0
+    text = Tuned([default], "mrr", "", 0, 1.0, default=default, by_validation=True).sentence
+    assert "no time to compare other settings (about 100 s would be enough); its filtered MRR" in text
 
 
 def test_a_gain_is_compared_in_the_direction_of_the_metric():

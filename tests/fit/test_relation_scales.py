@@ -124,3 +124,12 @@ def test_planted_slopes_are_found_and_few_facts_get_the_common_ones():
     assert np.allclose(scales.slope[:2], slopes[:2], rtol=0.1)
     assert np.allclose(scales.intercept[:2], -3, atol=0.2)
     assert 0.5 < scales.slope[2] < 2
+
+
+def test_large_data_learns_scales_from_as_many_rounds_as_small_data(monkeypatch, shopping):
+    """With a tenth of the rounds, scores had not grown yet, and slopes of 20 made unlikely facts certain."""
+    monkeypatch.setattr("relatent.fit.automatic_settings.LARGE_DATA", len(shopping[0]))
+    model = RescalLogit(16, max_iter=40).fit(shopping[0])
+    record = model.factors_.about["rescaled"]
+    assert record["steps"] == 20
+    assert max(record["slopes"]) < 2

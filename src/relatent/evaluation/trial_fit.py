@@ -13,7 +13,7 @@ from numba.core.event import TimingListener, install_listener
 
 from ..data.facts import Facts
 from ..errors import FitError, InputError, StopFitError, VanishedWarning
-from ..fit.automatic_settings import rescaling_share
+from ..fit.automatic_settings import RESCALING_SHARE
 from ..fit.estimators.base import Estimator
 from ..fit.estimators.rescal import Rescal
 from ..fit.optimisers import SAMPLED_ADAM, Adam
@@ -132,7 +132,7 @@ def _rescaling_steps(estimator: Estimator, facts: Facts) -> float | None:
     optimiser = settings["optimiser"] or (SAMPLED_ADAM if settings["method"] == "sampled" else None)
     if not isinstance(optimiser, Adam):
         return None
-    return rescaling_share(len(facts)) if settings["rescale_relations"] else 0.0
+    return RESCALING_SHARE if settings["rescale_relations"] else 0.0
 
 
 class TrialOutcome(NamedTuple):

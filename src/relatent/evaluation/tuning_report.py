@@ -214,8 +214,8 @@ class Tuned(Result):
             steps = "" if chosen.steps is None else f" after {chosen.steps} steps, for which there was time,"
             metric = METRICS[self.metric]
             return (
-                f"Chosen: {chosen.candidate}, because there was no time to compare other settings; its {metric} on "
-                f"held-out data{steps} is {chosen.score:.4f}."
+                f"Chosen: {chosen.candidate}, because there was no time to compare other settings"
+                f"{self._enough_time()}; its {metric} on held-out data{steps} is {chosen.score:.4f}."
             )
         score = f"{chosen.score:.4f}"
         if not np.isnan(chosen.spread):
@@ -233,6 +233,12 @@ class Tuned(Result):
             text += f"; next is {rivals[0].candidate} with {rivals[0].score:.4f}"
             text += f", within {self._noise_name}" if self._is_near(rivals[0]) else ""
         return text + "."
+
+    def _enough_time(self) -> str:
+        """How many seconds would be enough, if the fit without options was complete."""
+        chosen = self.chosen_trial
+        seconds = 0 if chosen.steps is not None else math.ceil(FITS_TO_COMPARE * chosen.longest)
+        return f" (about {seconds} s would be enough)" if seconds else ""
 
     def _why_default(self) -> str:
         """Why the defaults are chosen although another trial is better."""

@@ -49,6 +49,7 @@ TEMPERED_DURA, LARGE_TEMPERED_DURA = 1.5, 2.0  # times the weight, with frequenc
 FREQUENCY_POWER = 0.75
 MAX_TEMPERED_DURA = 0.1  # beyond, factors of some graphs vanish
 COMPLEX_RATE, LARGE_RATE, FULL_RATE = 0.1, 0.05, 0.05  # learning rates of Adam; at rank 512, .1 diverges
+RESCALING_SHARE = 0.5  # rounds of the fit that learns the scales of relations, per round of the fit: scores grow late
 RESCALED_FACTS = (30, 10_000_000)  # of fewer, three or less are held out; with more, a further fit takes too long
 MIN_RANKED_FACTS = 500  # with fewer, softmax fits whole matrices to dense data; others were not compared
 MAX_ENTITY_NUMBERS = 4e7  # of A
@@ -268,11 +269,6 @@ def for_least_squares(given: dict[str, Any], data: DataSummary) -> ChosenSetting
         network_rank = max(data.entities // NETWORK_ENTITIES_PER_COMPONENT, MIN_NETWORK_RANK)
         rank, why = min(rank, network_rank), f"{why}, few relations ({data.relations})"
     return ChosenSettings(_not_given(given, {"rank": rank, **_l2_pair(given, l2)}), why)
-
-
-def rescaling_share(n_facts: int) -> float:
-    """Rounds of the fit that learns the scales of relations per round of the fit itself: early slopes last."""
-    return 0.5 if n_facts < LARGE_DATA else 0.1
 
 
 def method_for(data: DataSummary, given: dict[str, Any], loss: ResolvedLoss) -> str:

@@ -190,7 +190,7 @@ class Rescal(RescalBase):
                 max(self.max_iter, automatic.SPARSE_ROUNDS),
             )
         if adam:
-            trial.max_iter = math.ceil(trial.max_iter * automatic.rescaling_share(len(facts)))
+            trial.max_iter = math.ceil(trial.max_iter * automatic.RESCALING_SHARE)
         arguments.progress(self.n_iter_, self.n_iter_, "learning the scales of the relations")
         trial._fit_factors(FitArguments(Shard.of(rest), None, silent, None))
         with one_blas_thread():
