@@ -152,20 +152,25 @@ class _BestSoFar:
         return link.probability(theta.astype(np.float64), relations, np.full(len(theta), region.answered))
 
     def _limit(self, region: Region) -> float:
-        """A score below which no cell of the region is as good as the k-th best so far."""
+        """A score below which no cell of the region is as good as the k-th best so far; infinite if none can be."""
         if len(self.scores) < self.k:
             return -np.inf
         kind = (region.relation, region.answered)
         if kind not in self._limits:
-            worst, worst_score = float(self.probabilities[-1]), float(self.scores[-1])
-            low, high = -LIMIT, LIMIT
-            for _ in range(REFINEMENTS):
-                theta = np.linspace(low, high, GRID)
-                p = self._probabilities(theta, region)
-                first = int(np.argmax((p > worst) | ((p == worst) & (theta >= worst_score))))  # the last one always is
-                low, high = float(theta[max(first - 1, 0)]), float(theta[first])
-            self._limits[kind] = low
+            self._limits[kind] = self._least_score(region, float(self.probabilities[-1]), float(self.scores[-1]))
         return self._limits[kind]
+
+    def _least_score(self, region: Region, worst: float, worst_score: float) -> float:
+        low, high = -LIMIT, LIMIT
+        for _ in range(REFINEMENTS):
+            theta = np.linspace(low, high, GRID)
+            p = self._probabilities(theta, region)
+            is_better = (p > worst) | ((p == worst) & (theta >= worst_score))
+            if not is_better[-1]:  # calibrated probabilities of some cells have a limit below 1
+                return np.inf
+            first = int(np.argmax(is_better))
+            low, high = float(theta[max(first - 1, 0)]), float(theta[first])
+        return low
 
 
 def _most_by_rules(factors: Factors, relation: int) -> float:
