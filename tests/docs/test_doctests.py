@@ -8,8 +8,9 @@ import pytest
 
 import relatent
 
-OPTIONAL = {"relatent.backend.torch_backend", "relatent.backend.triton_kernels", "relatent.cells.logistic_gpu"}
-OPTIONAL |= {"relatent.cells.logistic_gpu_kernels", "relatent.cells.logistic_gpu_corrections"}  # need torch, Triton
+OPTIONAL = {"relatent.backend.torch_backend", "relatent.backend.triton_kernels", "relatent.backend.compact_kernels"}
+OPTIONAL |= {"relatent.cells.logistic_gpu_kernels", "relatent.cells.logistic_gpu_corrections"}
+OPTIONAL |= {"relatent.cells.logistic_gpu"}  # they need torch and Triton
 OPTIONAL |= {"relatent.cells.logistic_sampled_gpu"}
 MODULES = [
     module.name
