@@ -24,7 +24,6 @@ LAYERS = {
                 "arrays",
                 "atomic_write",
                 "compile_cache",
-                "deprecation",
                 "csv_rows",
                 "json_values",
                 "progress",

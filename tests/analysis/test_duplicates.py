@@ -236,14 +236,3 @@ def test_results_are_plain_data_and_a_table(found):
     table = found.to_pandas()
     assert list(table.columns) == ["name", "other", "probability", "shared", "joined", "name_match"]
     assert table.probability.tolist() == [pair.probability for pair in found.pairs]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "value"), [("top", "k", 0), ("least", "threshold", 2), ("expected", "prior", 2)]
-)
-def test_old_argument_names_warn(doubled, old, new, value):
-    with (
-        pytest.warns(DeprecationWarning, match=rf"duplicates\({old}=…\) is now called {new}="),
-        pytest.raises(InputError, match=f"{new} must be"),
-    ):
-        relatent.duplicates(doubled[1], doubled[0], **{old: value})

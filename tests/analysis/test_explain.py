@@ -93,12 +93,6 @@ def test_wrong_arguments_are_refused(two_camps):
         explain(f, "p1", "likes", "p3", facts, k=0)
 
 
-def test_the_old_name_of_k_warns(two_camps):
-    facts, f = two_camps
-    with pytest.warns(DeprecationWarning, match=r"explain\(count=…\) is now called k="):
-        assert explain(f, "p1", "likes", "p3", facts, count=2) == explain(f, "p1", "likes", "p3", facts, k=2)
-
-
 def test_an_explanation_is_plain_data(two_camps):
     facts, f = two_camps
     why = explain(f, "p1", "likes", "p3", facts, k=2)

@@ -92,11 +92,9 @@ def test_hierarchical_clustering_refuses_too_many_entities(two_camps, monkeypatc
         groups(two_camps[1], "hierarchical")
 
 
-def test_k_limits_the_typical_facts_and_its_old_name_warns(two_camps):
+def test_k_limits_the_typical_facts(two_camps):
     found = groups(two_camps[1], n_groups=2, k=1)
     assert [len(group.typical) for group in found] == [1, 1]
-    with pytest.warns(DeprecationWarning, match=r"groups\(typical=…\) is now called k="):
-        assert groups(two_camps[1], n_groups=2, typical=1) == found
 
 
 def test_a_group_is_plain_data(two_camps):

@@ -94,23 +94,6 @@ def test_duplicates_are_listed_and_proposed_merges_are_written(capsys, tmp_path,
     assert (code, "must end in one of .csv, .tsv, .parquet, .jsonl" in err) == (2, True)
 
 
-def test_the_old_names_of_threshold_and_prior_are_accepted_with_a_warning(capsys, data_with_a_duplicate):
-    data, path = data_with_a_duplicate
-    arguments = ("duplicates", path, "--known", data, "--top", 1, "--json")
-    code, new, err = run(capsys, *arguments, "--threshold", 0.8, "--prior", 0.2)
-    assert (code, "warning" in err) == (0, False)  # a slow machine reports progress
-    code, old, err = run(capsys, *arguments, "--least", 0.8, "--expected=0.2")
-    assert code == 0
-    assert [line for line in err.splitlines() if line.startswith("warning")] == [
-        "warning: --least is now called --threshold; the old name goes in the next release",
-        "warning: --expected is now called --prior; the old name goes in the next release",
-    ]
-    assert old == new
-    found = json.loads(new)
-    assert (found["threshold"], found["prior"]) == (found["least"], found["expected"]) == (0.8, 0.2)
-    assert "--least" not in run(capsys, "duplicates", "--help")[1]
-
-
 def test_top_limits_the_typical_facts_of_a_group(capsys, people_model):
     _, out, _ = run(capsys, "groups", people_model, "--groups", 2, "--top", 1, "--json")
     assert [len(group["typical"]) for group in json.loads(out)["groups"]] == [1, 1]

@@ -382,8 +382,3 @@ def test_attributes_follow_their_entities_to_another_vocabulary():
     np.testing.assert_array_equal(moved.attributes, [[np.nan, np.nan], [2.0, 3.0], [1.0, np.nan]])
     without_ann = facts.over(Names(["Bob"]), facts.relations)
     np.testing.assert_array_equal(without_ann.attributes, [[2.0, 3.0]])
-
-
-def test_the_old_name_of_is_unobserved_warns(town):
-    with pytest.warns(DeprecationWarning, match=r"Facts.hides\(\) is now called is_unobserved\(\)"):
-        assert town.hides(town.unobserved).all()

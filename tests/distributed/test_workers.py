@@ -42,12 +42,6 @@ def test_one_worker_alone_gets_back_what_it_gives():
     assert ALONE.bytes_sent == ALONE.bytes_handed == 0
 
 
-def test_old_names_of_the_traffic_counts_warn():
-    for old in ("sent", "handed"):
-        with pytest.warns(DeprecationWarning, match=f"Workers.{old} is now called bytes_{old}"):
-            assert getattr(ALONE, old) == 0
-
-
 def test_a_process_that_torchrun_has_not_started_is_told_how(monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     with pytest.raises(

@@ -376,13 +376,3 @@ def test_factors_that_have_shrunk_to_zero_give_the_base_rate(method):
     assert np.ptp(p) < 1e-6
     n = facts.counts()[0]
     assert p.mean() == pytest.approx(n / 9 / (facts.n_observed()[0] - n), rel=0.05)  # a tenth is missing
-
-
-def test_the_old_name_of_heldout_folds_warns():
-    with pytest.warns(DeprecationWarning, match=r"Calibrated.__init__\(parts=…\) is now called heldout_folds="):
-        calibrated = Calibrated(ALS, parts=1)
-    assert calibrated.heldout_folds == 1
-    with pytest.warns(DeprecationWarning, match="Calibrated.parts is now called heldout_folds"):
-        assert calibrated.parts == 1
-    with pytest.warns(DeprecationWarning, match=r"set_params\(parts=…\) is now called heldout_folds="):
-        assert calibrated.set_params(parts=2).get_params()["heldout_folds"] == 2

@@ -1,4 +1,3 @@
-import inspect
 import json
 from collections.abc import Callable
 
@@ -274,20 +273,9 @@ def test_progress_is_reported_up_to_the_end():
     assert reports == [(done, 6, "ranking facts") for done in (2, 3, 5, 6)]
 
 
-def test_a_callback_without_a_note_still_works_and_warns():
-    reports: list[tuple[int, int]] = []
-    test = likes(("Ann", "Bob"))
-    with pytest.warns(DeprecationWarning, match=r"evaluate calls progress with \(done, total, note\)"):
-        evaluate(scored(np.eye(3).tolist()), test, progress=lambda done, total: reports.append((done, total)))
-    assert reports == [(1, 2), (2, 2)]
-
-
-def test_progress_true_draws_a_bar_and_callables_without_a_signature_are_called():
+def test_progress_true_draws_a_bar():
     test = likes(("Ann", "Bob"))
     assert evaluate(scored(np.eye(3).tolist()), test, progress=True).n == 1
-    with pytest.raises(ValueError, match="no signature found"):
-        inspect.signature(slice)
-    assert evaluate(scored(np.eye(3).tolist()), test, progress=slice).n == 1  # called as slice(done, total, note)
 
 
 def test_relations_become_rows_of_a_data_frame():
@@ -310,12 +298,6 @@ def test_relations_become_rows_of_a_data_frame():
 def test_the_baseline_has_a_column_of_the_data_frame():
     ranking = evaluate(scored(np.eye(3).tolist()), likes(("Ann", "Bob")), known=likes(("Cid", "Bob")))
     assert ranking.to_pandas()["baseline_mrr"].tolist() == [ranking.baseline.mrr]
-
-
-def test_the_old_name_of_to_dict_warns():
-    ranking = evaluate(scored([[0, 5, 3], [0, 9, 8], [0, 7, 1]]), likes(("Ann", "Bob")))
-    with pytest.warns(DeprecationWarning, match=r"Ranking.as_dict\(\) is now called to_dict\(\)"):
-        assert ranking.as_dict() == ranking.to_dict()
 
 
 def test_a_ranking_is_json_and_has_a_short_repr():

@@ -49,14 +49,6 @@ def test_a_report_without_likely_cells_has_no_calibration_error():
     assert report.to_dict()["reliability"] == []
 
 
-def test_the_old_method_draws_the_reliability_diagram_and_warns(report, tmp_path):
-    pytest.importorskip("matplotlib", reason="needs relatent[plot]")
-    with pytest.warns(DeprecationWarning, match=r"is now called relatent.plot_reliability\(report, path\)"):
-        report.plot_reliability(tmp_path / "old.svg")
-    relatent.plot_reliability(report, tmp_path / "new.svg")
-    assert (tmp_path / "old.svg").read_bytes() == (tmp_path / "new.svg").read_bytes()
-
-
 def test_folds_whose_factors_have_shrunk_to_zero_are_counted_in_a_warning():
     with pytest.warns(RelatentWarning, match="in 3 of 3 fits all factors have shrunk to zero: .* lower l2_entities"):
         report = relatent.cross_validate(relatent.RescalALS(2, 10, 10), relatent.load_dataset("presidents"), folds=3)

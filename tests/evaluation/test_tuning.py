@@ -819,22 +819,12 @@ def test_the_protocol_names_the_folds_that_were_used():
     assert search(blocks(), 1e-9).protocol == judge.protocol(0)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [("choice", "chosen_trial"), ("chosen", "chosen_candidate"), ("best", "unfitted_estimator")]
-)
-def test_old_names_of_the_choice_warn(old, new):
-    report = tuned(trial_of("als", 0.9))
-    with pytest.warns(DeprecationWarning, match=f"Tuned.{old} is now called {new}"):
-        assert str(getattr(report, old)) == str(getattr(report, new))
-
-
 def test_trials_become_rows_of_a_data_frame():
     report = tuned(trial_of("als", 0.9, rank=3), trial_of("logit", 0.8))
     table = report.to_pandas()
     assert table.model.tolist() == ["als", "logit"]
     assert table.score.tolist() == [trial.score for trial in report.trials]
     assert table.folds.tolist() == [5, 5]
-    assert report.to_dict()["trials"][0]["parts"] == 5  # the old name of folds
 
 
 def test_known_facts_do_not_compete_with_held_out_ones():

@@ -198,18 +198,6 @@ def test_only_a_subclass_that_changes_the_loss_of_a_cell_loses_the_compiled_sum(
     assert not resolve(OtherLoss()).can_be_sampled
 
 
-def test_the_fields_of_softmax_have_old_names_that_warn():
-    with pytest.warns(DeprecationWarning, match="relations=….* is now called relation_weight="):
-        old = relatent.Softmax(relations=2.0)
-    with pytest.warns(DeprecationWarning, match="hubs=….* is now called degree_weight="):
-        old = relatent.Softmax(old.relation_weight, hubs=0.5)
-    assert old == relatent.Softmax(relation_weight=2.0, degree_weight=0.5)
-    with pytest.warns(DeprecationWarning, match=r"Softmax.relations is now called relation_weight"):
-        assert old.relations == 2.0
-    with pytest.warns(DeprecationWarning, match=r"Softmax.hubs is now called degree_weight"):
-        assert old.hubs == 0.5
-
-
 def test_a_subclass_with_another_loss_of_a_cell_is_fitted_by_it():
     class Halved(Logistic):
         def at(self, x, theta):

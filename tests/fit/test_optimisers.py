@@ -12,18 +12,6 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 FACTS = random_facts(20, 3, 150)
 
 
-def test_the_constants_of_adam_have_old_names_that_warn():
-    with pytest.warns(DeprecationWarning, match="momentum=….* is now called beta1="):
-        old = relatent.Adam(0.1, momentum=0.8)
-    with pytest.warns(DeprecationWarning, match="memory=….* is now called beta2="):
-        old = relatent.Adam(old.lr, old.beta1, memory=0.7)
-    assert old == relatent.Adam(0.1, 0.8, 0.7) == relatent.Adam(lr=0.1, beta1=0.8, beta2=0.7)
-    with pytest.warns(DeprecationWarning, match=r"Adam.momentum is now called beta1"):
-        assert old.momentum == 0.8
-    with pytest.warns(DeprecationWarning, match=r"Adam.memory is now called beta2"):
-        assert old.memory == 0.7
-
-
 def test_an_optimiser_that_does_not_redraw_sees_a_fixed_sample():
     """L-BFGS on sampled sums: zeros are drawn once and all facts are summed, so that the objective never rises."""
     facts = random_facts(400, 2, 600, seed=1)

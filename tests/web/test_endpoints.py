@@ -1,4 +1,4 @@
-"""Parameters and bodies of requests: which values are refused, and which old names still work."""
+"""Parameters and bodies of requests: which values are refused."""
 
 import json
 
@@ -57,7 +57,7 @@ def test_invalid_requests_are_refused_with_one_shape_of_error(client, path, stat
             "known must be one of mark, omit, only, got 'no'",
             "give one of mark, omit, only",
         ),
-        ("entity?nmae=Red", "unknown parameter 'nmae'", "/api/entity accepts limit, name, sections, top"),
+        ("entity?nmae=Red", "unknown parameter 'nmae'", "/api/entity accepts name, sections, top"),
         ("group?number=99", "unknown group '99'", "see /api/groups; see /api for all endpoints"),
     ],
 )
@@ -69,19 +69,17 @@ def test_errors_name_the_value_and_what_is_accepted(client, path, message, remed
 
 
 @pytest.mark.parametrize(
-    ("path", "old", "entries"),
+    ("path", "entries"),
     [
-        ("search?q=president", "limit", lambda result: result["matches"]),
-        ("entity?name=president+3", "limit", lambda result: result["sections"][0]["predicted"]),
-        ("ask?subject=vice+2&relation=party", "k", lambda result: result["answers"]),
-        ("explain?subject=vice+4&relation=party&object=Blue", "count", lambda result: result["reasons"]),
-        ("similar?name=president+3", "k", lambda result: result["similar"]),
+        ("search?q=president", lambda result: result["matches"]),
+        ("entity?name=president+3", lambda result: result["sections"][0]["predicted"]),
+        ("ask?subject=vice+2&relation=party", lambda result: result["answers"]),
+        ("explain?subject=vice+4&relation=party&object=Blue", lambda result: result["reasons"]),
+        ("similar?name=president+3", lambda result: result["similar"]),
     ],
 )
-def test_old_names_of_top_are_accepted_and_top_wins(client, path, old, entries):
+def test_top_is_the_number_of_results(client, path, entries):
     assert len(entries(get(client, f"{path}&top=2"))) == 2
-    assert len(entries(get(client, f"{path}&{old}=2"))) == 2
-    assert len(entries(get(client, f"{path}&{old}=1&top=2"))) == 2
 
 
 def body_of(*, relation="party", role="subject", partner="Red", **others):
@@ -92,10 +90,8 @@ def post(client, body):
     return client.post("/api/fold-in", content=body, headers={"content-type": "application/json"})
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"), [({}, 5), ({"top": 3}, 3), ({"limit": 2}, 2), ({"limit": 2, "top": 3}, 3)]
-)
-def test_fold_in_takes_the_number_of_predictions_by_its_new_and_old_name(client, options, expected):
+@pytest.mark.parametrize(("options", "expected"), [({}, 5), ({"top": 3}, 3)])
+def test_fold_in_takes_the_number_of_predictions(client, options, expected):
     page = post(client, body_of(**options)).json()
     assert {len(section["predicted"]) for section in page["sections"]} == {expected}
 
@@ -132,7 +128,7 @@ def test_the_error_says_what_is_wrong_with_the_facts_of_a_new_entity(client, fac
         (body_of(others=2), 422, "bad_value"),
         (body_of(others=True), 422, "bad_value"),
         (body_of(top=1.5), 422, "bad_value"),
-        (body_of(top=3, limit=1.5), 422, "bad_value"),
+        (body_of(limit=3), 422, "bad_value"),
         (body_of(more=1), 422, "bad_value"),
         (" " * 70_000, 413, "too_large"),
     ],

@@ -23,23 +23,3 @@ def test_the_document_describes_every_endpoint_and_parameter(client):
         assert endpoint.path in page
     for name in re.findall(r"#/components/schemas/(\w+)", json.dumps(document)):
         assert name in document["components"]["schemas"]
-
-
-def test_old_parameter_names_are_marked_as_deprecated(client):
-    paths = client.get("/api/openapi.json").json()["paths"]
-    deprecated = {
-        (path, parameter["name"])
-        for path, methods in paths.items()
-        for operation in methods.values()
-        for parameter in operation["parameters"]
-        if parameter.get("deprecated")
-    }
-    assert deprecated == {
-        ("/api/search", "limit"),
-        ("/api/entity", "limit"),
-        ("/api/ask", "k"),
-        ("/api/explain", "count"),
-        ("/api/similar", "k"),
-    }
-    body = paths["/api/fold-in"]["post"]["requestBody"]["content"]["application/json"]["schema"]
-    assert body["properties"]["limit"]["deprecated"]

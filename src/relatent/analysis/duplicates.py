@@ -27,7 +27,6 @@ from scipy.special import expit
 from ..arrays import Ids, Mask, Matrix, Vector
 from ..data.facts import Facts
 from ..data.result_labels import row_labels
-from ..deprecation import renamed_arguments
 from ..errors import ConvergenceWarning, InputError, PoorFitWarning
 from ..fit.estimators.als import RescalALS
 from ..model.factors import Factors
@@ -69,7 +68,6 @@ class PairClassifier(NamedTuple):
 Classifiers = tuple[PairClassifier | None, PairClassifier | None]  # without and with a common fact; None: p = 0
 
 
-@renamed_arguments(top="k", least="threshold", expected="prior")
 def duplicates(
     factors: Factors,
     known: Facts,

@@ -11,7 +11,6 @@ from ..arrays import Ids, Matrix, Vector
 from ..data.facts import Facts
 from ..data.names import Names
 from ..data.result_labels import row_labels
-from ..deprecation import renamed_arguments
 from ..errors import InputError
 from ..json_values import to_json_object
 from ..model.entity_regression import EntityCells, FactInfluences, fact_influences
@@ -93,7 +92,6 @@ class Explanation(NamedTuple):
         return f"Explanation(probability {self.probability:.3g}, {len(self.reasons)} reasons: {self.sentence})"
 
 
-@renamed_arguments(count="k")
 def explain(
     factors: Factors,
     subject: str | int,

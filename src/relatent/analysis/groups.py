@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ..arrays import Ids, Matrix, Vector
 from ..backend.blas_threads import one_thread
 from ..data.result_labels import row_labels
-from ..deprecation import renamed_arguments
 from ..errors import InputError
 from ..json_values import to_json_object
 from ..model.factors import Factors, best_first
@@ -98,7 +97,6 @@ class EntityGroup(NamedTuple):
         return f"EntityGroup({self.number}, {len(self.names)} entities: {name_list(self.names)})"
 
 
-@renamed_arguments(typical="k")
 def groups(
     factors: Factors, method: str = "auto", n_groups: int | None = None, *, k: int = 5, random_state: RandomState = 0
 ) -> ResultList[EntityGroup]:

@@ -9,7 +9,7 @@ import click
 from .model_reading import load_model
 from .output import print_result
 from .reading_options import reading_options
-from .shared_options import FILE, CommandWithRenamedOptions, json_option, model_argument, seed_option, top_option
+from .shared_options import FILE, json_option, model_argument, seed_option, top_option
 from .table_file import FORMATS, STANDARD_OUTPUT, check_table_target, write_table
 
 MERGES: dict[str, type] = {"name": str, "into": str, "probability": float, "facts": int}
@@ -102,7 +102,7 @@ def explain(model: Path, subject: str, relation: str, object_: str, known: str, 
     print_result(as_json, add_labels(found.to_dict(), factors), lambda: tables.explanation(shown(found, factors)))
 
 
-@click.command(cls=CommandWithRenamedOptions, renamed={"--least": "--threshold", "--expected": "--prior"})
+@click.command()
 @model_argument
 @training_facts_option
 @click.option("--entity", help="List duplicates of this entity.  [default: of all entities]")
@@ -181,7 +181,6 @@ def duplicates(
     if output is not None:
         write_table(output, MERGES, [merge._asdict() for merge in found.merges], factors)
     settings = {"threshold": threshold, "prior": prior, "shared": shared, "names": names}
-    old_names = {"least": threshold, "expected": prior}  # until the next release
-    document = {**add_labels(found.to_dict(), factors), **settings, **old_names}
+    document = {**add_labels(found.to_dict(), factors), **settings}
     if str(output) != STANDARD_OUTPUT or as_json:
         print_result(as_json, document, lambda: tables.duplicates(shown(found, factors)))

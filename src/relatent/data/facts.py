@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Ids, Mask, Matrix, Triples, Vector
-from ..deprecation import renamed_method
 from ..errors import DataError
 from ..result_tables import MAX_ROWS, Result, ResultList, html_table
 from .array_checks import (
@@ -246,8 +245,6 @@ class Facts(Result):
     def is_unobserved(self, cells: Triples) -> Mask:
         """For each cell (subject, relation, object) whether it is unobserved."""
         return is_in_sorted(cell_keys(cells, self.n_entities), cell_keys(self.unobserved, self.n_entities))
-
-    hides = renamed_method("hides", "is_unobserved")
 
     def n_observed(self) -> NDArray[np.int64]:
         """Number of observed cells of each relation, (K,)."""

@@ -23,7 +23,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..deprecation import renamed_property
 from ..errors import FitError, InputError, LostWorkerError, RelatentError
 
 T = TypeVar("T")
@@ -287,8 +286,6 @@ class Workers:
                 f"worker {self.rank} of {self.size} has lost the connection to another worker ({_first_line(problem)}):"
                 " start the fit again with any number of workers; with a checkpoint it resumes where it stopped"
             ) from None
-
-    handed, sent = renamed_property("handed", "bytes_handed"), renamed_property("sent", "bytes_sent")
 
 
 ALONE = Workers()

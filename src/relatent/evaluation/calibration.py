@@ -12,7 +12,6 @@ from ..backend.memory import MemoryEstimate
 from ..data.facts import Facts
 from ..data.facts_union import union
 from ..data.heldout import HeldOut, log_loss
-from ..deprecation import renamed_arguments, renamed_property
 from ..errors import InputError
 from ..fit.estimators.base import Estimator, FitArguments
 from ..json_values import to_json
@@ -67,7 +66,6 @@ class Calibrated(Estimator):
 
     _unsupported = ("workers",)
 
-    @renamed_arguments(parts="heldout_folds")
     def __init__(
         self,
         estimator: Estimator | None = None,
@@ -84,13 +82,6 @@ class Calibrated(Estimator):
         self.random_state = random_state
         self.heldout_folds = heldout_folds
         self.missing = missing
-
-    parts = renamed_property("parts", "heldout_folds")
-
-    @renamed_arguments(parts="heldout_folds")
-    def set_params(self, **params: Any) -> Calibrated:
-        """Set settings by name, as in scikit-learn."""
-        return super().set_params(**params)  # type: ignore[no-any-return]
 
     def estimate_memory(self, facts: Facts) -> MemoryEstimate:
         """Memory and model file of the estimator inside."""

@@ -10,7 +10,6 @@ known to be true are not counted as rivals (the filtered setting).
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +25,6 @@ from ..arrays import Ids, Mask, Matrix, Vector
 from ..data.facts import Facts
 from ..data.names import Names
 from ..data.read.read import read_if_table
-from ..deprecation import renamed_method
 from ..errors import DataWarning, FitError, InputError
 from ..json_values import to_json
 from ..model.factors import Factors, against_others
@@ -145,8 +143,6 @@ class Ranking(Result):
             "by_relation": {name: {"facts": row.n // 2, **to_json(row)} for name, row in self.by_relation.items()},
         }
 
-    as_dict = renamed_method("as_dict", "to_dict")
-
     def _table(self) -> list[dict[str, Any]]:
         """The summary of each relation, most facts first."""
         return [
@@ -211,7 +207,7 @@ def evaluate(
     scorer, frequencies = _Scorer(factors, len(entities), batch_size), Frequencies(cells, len(entities))
     optimistic, pessimistic, *by_frequency = np.empty((4, len(test), 2), np.int64)
     typed, n_wrong_type = np.empty((2, len(test), 2), np.int64), 0
-    with reporting(_with_note(progress), "ranking facts") as report:
+    with reporting(progress, "ranking facts") as report:
         for column in (0, 1):
             questions = questions_of(cells, column, len(entities))
             for rows, (better, tied), (better_typed, tied_typed) in _count_rivals(scorer, questions, column):
@@ -240,22 +236,6 @@ def evaluate(
         return ranking
     baseline = replace(ranking, optimistic=by_frequency[0], pessimistic=by_frequency[1], n_trained_on=None, typed=None)
     return replace(ranking, baseline=baseline)
-
-
-def _with_note(progress: bool | Progress | None) -> bool | Progress | None:
-    """Accept the old callback (done, total) for one release."""
-    if not callable(progress):
-        return progress
-    try:
-        inspect.signature(progress).bind(0, 0, "")
-    except TypeError:
-        old: Any = progress
-        message = "evaluate calls progress with (done, total, note); callbacks of (done, total) go in the next release"
-        warnings.warn(message, DeprecationWarning, stacklevel=3)
-        return lambda done, total, note: old(done, total)
-    except ValueError:  # some builtins have no signature to read
-        pass
-    return progress
 
 
 def _check_arguments(factors: Factors, test: Facts, batch_size: int | None, hits: Sequence[int]) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,6 @@ import numpy as np
 from ..arrays import Vector
 from ..data.heldout import HeldOut
 from ..data.names import Names
-from ..deprecation import warn_renamed
 from ..json_values import to_json, to_json_object
 from ..result_tables import Result, html_table
 from .metrics import Metrics, Predicted, measure, pooled
@@ -133,11 +130,6 @@ class Report(Result):
         """Predicted probability and fraction of true cells, over the held-out cells of all folds with p > 0.05."""
         heldout, _, probabilities = self._pooled
         return reliability(heldout.truth, probabilities, heldout.weights, above=ABOVE)
-
-    def plot_reliability(self, path: str | Path) -> None:
-        """Old name of `relatent.plot_reliability(report, path)`."""
-        warn_renamed("Report.plot_reliability(path)", "relatent.plot_reliability(report, path)")
-        import_module("relatent").plot_reliability(self, path)  # figures lie above reports; this goes with the old name
 
     @cached_property
     def _pooled(self) -> Predicted:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..data.facts import Facts
-from ..deprecation import renamed_property
 from ..errors import InputError
 from ..fit.estimators.base import Estimator
 from ..json_values import to_json_object
@@ -101,7 +100,6 @@ class Trial(Result):
             "settings": settings_to_json(self.candidate.settings),
             "round": self.round,
             "folds": len(self.scores),
-            "parts": len(self.scores),  # the old name of folds, for one release
             "score": self.score,
             "spread": self.spread,
             "seconds": self.seconds,
@@ -178,10 +176,6 @@ class Tuned(Result):
     def unfitted_estimator(self) -> Estimator:
         """A new, unfitted estimator with the chosen settings."""
         return self.chosen_candidate.estimator(self.random_state)
-
-    choice = renamed_property("choice", "chosen_trial")
-    chosen = renamed_property("chosen", "chosen_candidate")
-    best = renamed_property("best", "unfitted_estimator")
 
     @property
     def judged(self) -> list[Trial]:
@@ -330,8 +324,7 @@ class Tuned(Result):
 
     def _table(self) -> list[dict[str, Any]]:
         """One row per trial, best first."""
-        rows = [trial.to_dict() for trial in self.trials]
-        return [{name: value for name, value in row.items() if name != "parts"} for row in rows]
+        return [trial.to_dict() for trial in self.trials]
 
     def _repr_html_(self) -> str:
         return html_table(self.sentence, self._table())

@@ -30,7 +30,6 @@ from ..cells.softmax_batches import BatchedSoftmaxSum, batches_memory
 from ..cells.squared import SquaredSum
 from ..data.facts import Facts
 from ..data.shard import Shard
-from ..deprecation import renamed_arguments, renamed_property
 from ..errors import InputError
 from ..model import links
 from ..model.objective_description import ObjectiveTerm
@@ -217,8 +216,6 @@ class Softmax(ExactOnly):
     ranks_only: ClassVar[bool] = True
     runs_on_gpu: ClassVar[bool] = True
     takes_compact: ClassVar[bool] = True
-    relations = renamed_property("relations", "relation_weight")
-    hubs = renamed_property("hubs", "degree_weight")
 
     def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
         """Not defined: the loss of a cell depends on the other cells of its row."""
@@ -278,9 +275,6 @@ class Softmax(ExactOnly):
         """As many facts as a batch has."""
         size = self.batch_size * (1 + self.reciprocal)
         return facts if len(facts) < 2 * size else facts.subset(np.arange(len(facts)) < size)
-
-
-Softmax.__init__ = renamed_arguments(relations="relation_weight", hubs="degree_weight")(Softmax.__init__)  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True)

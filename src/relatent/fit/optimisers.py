@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from ..backend.protocol import Backend
-from ..deprecation import renamed_arguments, renamed_property
 from ..errors import InputError
 from .penalised_likelihood import PenalisedLikelihood
 from .solvers.adam import AdamSearch
@@ -69,8 +68,6 @@ class Adam:
     beta1: float = 0.9
     beta2: float = 0.99
     redraws: ClassVar[bool] = True
-    momentum = renamed_property("momentum", "beta1")
-    memory = renamed_property("memory", "beta2")
 
     def solver(self, objective: PenalisedLikelihood, backend: Backend, max_iter: int) -> AdamSearch:
         """A search over this many rounds."""
@@ -81,7 +78,6 @@ class Adam:
         return 4 * numbers * itemsize
 
 
-Adam.__init__ = renamed_arguments(momentum="beta1", memory="beta2")(Adam.__init__)  # type: ignore[method-assign]
 SAMPLED_ADAM = Adam(lr=None, beta2=0.95)  # a short memory forgets a rare, large draw soon
 
 

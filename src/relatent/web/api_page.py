@@ -14,7 +14,7 @@ def api_page(endpoints: tuple[Endpoint, ...]) -> str:
 
 
 def _section(endpoint: Endpoint) -> str:
-    rows = "".join(_row(parameter) for parameter in endpoint.parameters if not parameter.deprecated)
+    rows = "".join(_row(parameter) for parameter in endpoint.parameters)
     details = f"<table>{rows}</table>" if rows else ""
     if endpoint.body is not None:
         schema = html.escape(json.dumps(endpoint.body, indent=1))

@@ -37,13 +37,8 @@ MAX_PREDICTIONS = 50  # per section
 ROLES = ("subject", "object")
 
 
-def _top(description: str, default: int, maximum: int = MAX_RESULTS, *, old: str) -> tuple[Parameter, Parameter]:
-    """`top`, and the name it had before."""
-    limits: Any = {"minimum": 1, "maximum": maximum, "argument": "k"}
-    return (
-        Parameter("top", description, int, default, **limits),
-        Parameter(old, "Old name of top; ignored if top is given.", int, deprecated=True, **limits),
-    )
+def _top(description: str, default: int, maximum: int = MAX_RESULTS) -> Parameter:
+    return Parameter("top", description, int, default, minimum=1, maximum=maximum, argument="k")
 
 
 def _page(what: str, count: int, maximum: int = MAX_RESULTS) -> tuple[Parameter, Parameter]:
@@ -91,7 +86,6 @@ NEW_ENTITY: dict[str, Any] = {
             "near 0 if few are.",
         },
         "top": {**TOP_SCHEMA, "default": 5, "description": "Number of predictions per section."},
-        "limit": {**TOP_SCHEMA, "deprecated": True, "description": "Old name of top; ignored if top is given."},
     },
 }
 
@@ -144,8 +138,8 @@ def read_new_entity(body: Any, schema: dict[str, Any] = NEW_ENTITY) -> Arguments
         raise ParameterError(f"facts must have {limit}, got {len(facts)}", remedy)
     new_facts = [_new_fact(fact, f"fact {number}") for number, fact in enumerate(facts, 1)]
     others = _number(body.get("others", FOLD_IN_OTHERS), "others", 0, 1)
-    tops = [int(_number(body[key], key, 1, MAX_PREDICTIONS, whole=True)) for key in ("top", "limit") if key in body]
-    return {"name": name, "facts": new_facts, "others": others, "k": tops[0] if tops else 5}
+    top = int(_number(body.get("top", 5), "top", 1, MAX_PREDICTIONS, whole=True))
+    return {"name": name, "facts": new_facts, "others": others, "k": top}
 
 
 def _new_fact(fact: Any, what: str) -> NewFact:
@@ -193,7 +187,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         SearchResult,
         (
             Parameter("q", "A part of the name.", required=True),
-            *_top("Number of results.", 10, 100, old="limit"),
+            _top("Number of results.", 10, 100),
             Parameter("kind", "What to search.", default="entity", choices=("entity", "relation")),
         ),
     ),
@@ -204,7 +198,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         EntityPage,
         (
             ENTITY,
-            *_top("Number of predictions per section.", 5, MAX_PREDICTIONS, old="limit"),
+            _top("Number of predictions per section.", 5, MAX_PREDICTIONS),
             Parameter("sections", "Number of sections, most informative first.", int, 24, minimum=1, maximum=10_000),
         ),
         (404,),
@@ -218,7 +212,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             Parameter("subject", "Subject of the question."),
             Parameter("relation", "Relation of the question."),
             Parameter("object", "Object of the question."),
-            *_top("Number of answers.", 10, old="k"),
+            _top("Number of answers.", 10),
             Parameter(
                 "known",
                 "Known answers: mark them, omit them, or return only them.",
@@ -241,7 +235,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Why a fact is likely or unlikely: the known facts and the components that its score rests on.",
         Explorer.explain,
         Explanation,
-        (*FACT, *_top("Number of known facts.", 5, 20, old="count")),
+        (*FACT, _top("Number of known facts.", 5, 20)),
         (404, 409),
         slow=True,
     ),
@@ -250,7 +244,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "The entities for which the model predicts most nearly the same facts.",
         Explorer.similar,
         SimilarEntities,
-        (ENTITY, *_top("Number of entities.", 10, old="k")),
+        (ENTITY, _top("Number of entities.", 10)),
         (404,),
     ),
     Endpoint(

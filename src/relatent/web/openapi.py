@@ -34,7 +34,6 @@ class Parameter:
     maximum: int = 0
     choices: tuple[str, ...] = ()
     argument: str = ""
-    deprecated: bool = False  # an old name; ignored if the argument is given by its new name
 
     def read(self, text: str | None) -> Any:
         """The parsed value."""
@@ -76,14 +75,13 @@ class Parameter:
             schema |= {"minLength": 1, "maxLength": MAX_NAME_CHARACTERS}
         if self.default is not None:
             schema["default"] = self.default
-        described = {
+        return {
             "name": self.name,
             "in": "query",
             "required": self.required,
             "description": self.description,
             "schema": schema,
         }
-        return described | {"deprecated": True} if self.deprecated else described
 
 
 @dataclass(frozen=True)
@@ -115,13 +113,10 @@ class Endpoint:
                 raise ParameterError(f"unknown parameter {name[:80]!r}", f"{self.path} accepts {accepted}")
             if len(values) > 1:
                 raise ParameterError(f"{name} is given {len(values)} times", "give it once")
-        arguments: Arguments = {}
-        for parameter in sorted(self.parameters, key=lambda parameter: not parameter.deprecated):  # new names win
-            value = parameter.read(query.get(parameter.name, [None])[0])
-            argument = parameter.argument or parameter.name
-            if parameter.name in query or not (parameter.deprecated or argument in arguments):
-                arguments[argument] = value
-        return arguments
+        return {
+            parameter.argument or parameter.name: parameter.read(query.get(parameter.name, [None])[0])
+            for parameter in self.parameters
+        }
 
 
 class ErrorBody(NamedTuple):

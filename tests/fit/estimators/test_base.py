@@ -94,8 +94,3 @@ def test_a_generator_is_written_into_a_checkpoint_without_its_address(tmp_path):
     model = clone(MODELS["als"]).set_params(max_iter=2, tol=0.0)
     for _ in range(2):  # the second resumes
         model.set_params(random_state=np.random.default_rng(1)).fit(FACTS, checkpoint=tmp_path / "fit.checkpoint")
-
-
-def test_the_old_name_of_estimate_memory_warns(model):
-    with pytest.warns(DeprecationWarning, match=r"needs\(\) is now called estimate_memory\(\)"):
-        assert model.needs(FACTS) == model.estimate_memory(FACTS)

@@ -82,9 +82,8 @@ def test_known_answers_can_be_left_out(page, url):
     assert page.locator("li.known").count() == 0
 
 
-@pytest.mark.parametrize("parameter", ["top", "k"])  # k: the old name in bookmarks
-def test_the_number_of_answers_is_in_the_url(page, url, parameter):
-    page.goto(f"{url}/ask?relation=party&object=Red&{parameter}=25")
+def test_the_number_of_answers_is_in_the_url(page, url):
+    page.goto(f"{url}/ask?relation=party&object=Red&top=25")
     page.locator("ol.rows li").first.wait_for()
     assert page.locator("ol.rows > li").count() == 25
     page.get_by_label("Number of answers").select_option("100")

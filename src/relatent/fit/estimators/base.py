@@ -19,7 +19,6 @@ from ...data.facts import Facts
 from ...data.heldout import HeldOut
 from ...data.read.read import read_if_table
 from ...data.shard import Shard
-from ...deprecation import renamed_method
 from ...distributed.workers import ALONE, Workers
 from ...errors import InputError, VanishedWarning
 from ...model.entity_attributes import EntityAttributes
@@ -118,8 +117,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def estimate_memory(self, facts: Facts) -> MemoryEstimate:
         """Approximate memory of a fit beyond the facts, and size of the model file, in bytes."""
         return MemoryEstimate()
-
-    needs = renamed_method("needs", "estimate_memory")
 
     if not TYPE_CHECKING:  # a type checker would accept any attribute
 

@@ -11,7 +11,7 @@ const PLACES = ["subject", "relation", "object"];
 
 export default function ask(parameters, { signal, model, go }) {
   const given = Object.fromEntries(PLACES.map((place) => [place, parameters[place] ?? ""]));
-  const known = parameters.known ?? "mark", top = parameters.top ?? parameters.k ?? "10"; // k: the old name
+  const known = parameters.known ?? "mark", top = parameters.top ?? "10";
   const answers = h("div", { class: "stack", "aria-live": "polite" });
   const fields = {};
   const form = h("form", { class: "card", onsubmit: submit }, h("div", { class: "asking" }));
