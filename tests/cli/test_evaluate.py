@@ -234,5 +234,5 @@ def test_test_facts_of_other_relations_are_refused(capsys, tmp_path):
     assert code == 1
     assert "it has 'calls', the file 'writes'" in err
     (tmp_path / "withheld.csv").write_text("source,target\na,c\n")
-    code, _, err = run(capsys, "evaluate", tmp_path / "m.relatent", tmp_path / "withheld.csv")
+    code, _, err = run(capsys, "evaluate", tmp_path / "m.relatent", tmp_path / "withheld.csv", "--relation", "calls")
     assert code == 0

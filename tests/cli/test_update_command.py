@@ -3,11 +3,6 @@
 import json
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
-from pathlib import Path
-
-import duckdb
-import pytest
 
 import relatent
 from commands import run
@@ -28,91 +23,35 @@ def test_update_writes_a_model_with_the_new_facts_over_the_old_one(capsys, tmp_p
     assert f.probability("Eve", "citizen of", "Norway") > f.probability("Eve", "citizen of", "Italy")
 
 
-NEW = "Eve\tborn in\tOslo\n"
-
-
-def fitted(capsys, folder, text):
-    """Data and the model that the command line fits to it."""
-    data, model = folder / "data.tsv", folder / "model.relatent"
-    data.write_text(text)
-    code, _, err = run(capsys, "fit", data, "-o", model, "--model", "als", "--rank", "2")
-    assert code == 0, err
-    return data, model
-
-
-def test_update_finds_the_facts_that_the_model_was_fitted_to(capsys, tmp_path, people):
-    _, model = fitted(capsys, tmp_path, people.read_text())
-    new = tmp_path / "new.tsv"
-    for text in (NEW, "Fay\tborn in\tRome\n"):  # the second finds the facts of the first
-        new = tmp_path / f"{text[:3]}.tsv"
-        new.write_text(text)
-        code, _, err = run(capsys, "update", model, new, "-o", model)
-        assert code == 0, err
-    assert {"Eve", "Fay"} <= set(relatent.load(model).entities)
-
-
-def test_data_that_moved_with_the_model_is_found_beside_it(capsys, monkeypatch, tmp_path, people):
-    before, after = tmp_path / "before", tmp_path / "after"
-    before.mkdir()
-    monkeypatch.chdir(before)
-    (before / "data.tsv").write_text(people.read_text())
-    assert run(capsys, "fit", "data.tsv", "-o", "model.relatent", "--model", "als", "--rank", "2")[0] == 0
-    before.rename(after)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "new.tsv").write_text(NEW)
-    code, _, err = run(capsys, "update", after / "model.relatent", "new.tsv", "-o", "new.relatent")
-    assert code == 0, err
-
-
-def test_update_refuses_data_that_changed_or_is_gone(capsys, tmp_path, people):
-    data, model = fitted(capsys, tmp_path, people.read_text())
-    new = tmp_path / "new.tsv"
-    new.write_text(NEW)
-    data.write_text(people.read_text() + NEW)
-    code, _, err = run(capsys, "update", model, new, "-o", model)
-    assert code == 1
-    assert "has other facts than" in err
-    data.unlink()
-    code, _, err = run(capsys, "update", model, new, "-o", model)
-    assert code == 1
-    assert "cannot be read" in err
-    assert "--known" in err
-
-
-def test_update_of_a_model_that_names_no_data_needs_known_facts(capsys, people, people_model):
-    model = relatent.load(people_model)
-    model.about.get("data", {}).pop("sources", None)
-    model.save(people_model)
+def test_update_without_known_facts_says_that_they_are_needed(capsys, people, people_model):
+    before = people_model.read_bytes()
     code, _, err = run(capsys, "update", people_model, people, "-o", people_model)
+    assert code == 2
+    assert "Missing option '--known'" in err
+    assert people_model.read_bytes() == before
+
+
+def test_every_file_is_read_by_the_options_of_the_command(capsys, tmp_path):
+    data, new, model = tmp_path / "data.csv", tmp_path / "new.csv", tmp_path / "m.relatent"
+    data.write_text("nr;thing;verb;person\n1;jazz;likes;Ann\n2;rock;likes;Bob\n3;bass;plays;Ann\n")
+    new.write_text("nr;thing;verb;person\n1;jazz;likes;Eve\n")
+    reading = ("--sep", ";", "--columns", "person,verb,thing")
+    assert run(capsys, "fit", data, "-o", model, "--model", "als", "--rank", 2, *reading)[0] == 0
+    code, _, err = run(capsys, "update", model, new, "--known", data, "-o", tmp_path / "larger.relatent")
     assert code == 1
-    assert "does not say what it was fitted to" in err
-    assert "--known" in err
+    assert "the fourth column is no weight" in err
+    code, _, err = run(capsys, "update", model, new, "--known", data, "-o", tmp_path / "larger.relatent", *reading)
+    assert code == 0, err
+    assert "Eve" in relatent.load(tmp_path / "larger.relatent").entities
 
 
-@pytest.mark.parametrize(
-    "source", ["duckdb:///facts.duckdb?query=COPY facts TO 'owned.csv'", "sparql+http://127.0.0.1:9/", "a\0b", "-"]
-)
-def test_a_model_file_opens_no_database_and_no_server(capsys, tmp_path, monkeypatch, people, people_model, source):
-    monkeypatch.chdir(tmp_path)
-    with duckdb.connect("facts.duckdb") as database:
+def test_a_model_file_does_not_name_the_files_of_its_data(capsys, tmp_path):
+    source = tmp_path / "secret-source.db"
+    with closing(sqlite3.connect(source, isolation_level=None)) as database:
         database.execute("CREATE TABLE facts AS SELECT 'Ann' AS subject, 'likes' AS relation, 'Bob' AS object")
-    model = relatent.load(people_model)
-    reading = {"columns": 3, "options": {"format": "tsv"}}
-    about = {**model.about, "data": {**model.about["data"], "sources": [source], "reading": reading}}
-    replace(model, R=model.relation_matrices, about=about).save(people_model)
-    code, _, err = run(capsys, "update", people_model, people, "-o", people_model)
-    assert code == 1
-    assert "does not say what it was fitted to" in err
-    assert not Path("owned.csv").exists()
-    assert run(capsys, "missing", people_model, "--known", people)[0] == 0
-
-
-def test_a_model_file_holds_no_url_of_its_data(capsys, tmp_path):
-    with closing(sqlite3.connect(tmp_path / "facts.db", isolation_level=None)) as database:
-        database.execute("CREATE TABLE facts AS SELECT 'Ann' AS subject, 'likes' AS relation, 'Bob' AS object")
-    url = f"sqlite:///{tmp_path}/facts.db?table=facts"
-    assert run(capsys, "fit", url, "-o", tmp_path / "m.relatent", "--model", "als", "--rank", 1)[0] == 0
-    assert b"sqlite://" not in (tmp_path / "m.relatent").read_bytes()
+    for name in (source, f"sqlite:///{source}?table=facts"):
+        assert run(capsys, "fit", name, "-o", tmp_path / "m.relatent", "--model", "als", "--rank", 1)[0] == 0
+        assert b"secret-source" not in (tmp_path / "m.relatent").read_bytes()
 
 
 def test_names_that_may_be_misspelt_are_named(capsys, tmp_path):

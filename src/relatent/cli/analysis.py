@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from .model_reading import load_model
 from .output import print_result
 from .reading_options import reading_options
 from .shared_options import FILE, json_option, model_argument, seed_option, top_option
@@ -38,9 +37,10 @@ def similar(model: Path, entity: str, k: int, as_json: bool) -> None:
     from ..analysis.similarity import similar as find
     from ..data.result_labels import add_labels, shown
     from ..json_values import to_json
+    from ..model.factors import load
     from . import tables
 
-    factors = load_model(model)
+    factors = load(model)
     found = find(factors, entity, k)
     document = add_labels(to_json({"entity": entity, "similar": found}), factors)
     print_result(as_json, document, lambda: [tables.similar(entity, shown(found, factors))])
@@ -69,9 +69,10 @@ def groups(model: Path, method: str, n_groups: int | None, k: int, seed: int, as
     from ..analysis.groups import groups as find
     from ..data.result_labels import add_labels, shown
     from ..json_values import to_json
+    from ..model.factors import load
     from . import tables
 
-    factors = load_model(model)
+    factors = load(model)
     found = find(factors, method, n_groups, k=k, random_state=seed)
     n_left = len(factors.entities) - sum(len(group.names) for group in found)
     document = add_labels(to_json({"method": method, "groups": found, "n_without_group": n_left}), factors)
@@ -94,10 +95,11 @@ def explain(model: Path, subject: str, relation: str, object_: str, known: str, 
     """
     from ..analysis.explain import explain as find
     from ..data.result_labels import add_labels, shown
+    from ..model.factors import load
     from . import tables
     from .data_argument import open_facts
 
-    factors = load_model(model)
+    factors = load(model)
     found = find(factors, subject, relation, object_, open_facts(known, split="train"), k=k)
     print_result(as_json, add_labels(found.to_dict(), factors), lambda: tables.explanation(shown(found, factors)))
 
@@ -157,13 +159,14 @@ def duplicates(
     """
     from ..analysis.duplicates import duplicates as find
     from ..data.result_labels import add_labels, shown
+    from ..model.factors import load
     from ..progress import bar
     from . import tables
     from .data_argument import open_facts
 
     if output is not None:
         check_table_target(output)
-    factors = load_model(model)
+    factors = load(model)
     facts = open_facts(known, split="train")
     with bar("duplicates", note="comparing entities") as progress:
         found = find(

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from .estimator_options import missing_option
-from .model_reading import load_model
 from .output import print_result, save_model
 from .reading_options import reading_options
 from .shared_options import json_option, model_argument, model_output_option, seed_option
@@ -44,13 +43,14 @@ def calibrate(
     """
     from ..analysis.probabilities import describe_probabilities
     from ..evaluation.calibration import calibrate as learn
+    from ..model.factors import load
     from ..model.model_file import check_target
     from ..progress import bar
     from . import tables
     from .data_argument import open_facts
 
     check_target(output)
-    factors, facts = load_model(model), open_facts(known, split="train")
+    factors, facts = load(model), open_facts(known, split="train")
     unseen = open_facts(validation, split="valid") if validation else None
     with bar("calibrating", note="held-out facts") as progress:
         calibrated = learn(

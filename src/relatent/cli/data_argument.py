@@ -27,7 +27,6 @@ from ..errors import DataError, DataWarning, InputError
 from ..model.entity_types import EntityTypes
 from ..model.factors import Factors
 from ..progress import bar
-from .model_reading import ModelReading, choices_for, note_reading, remember
 from .reading_options import annotation_choices, as_options, reading_choices
 
 SPLITS = ("train", "valid", "test")
@@ -38,22 +37,17 @@ NEGATIVES = ("valid-negatives", "test-negatives")  # statements verified to be f
 
 def open_shard(sources: Sequence[str], workers: Workers, *, split: str = "all") -> Facts:
     """This worker's shard of the facts of files or of a catalog name."""
-    choices = reading_choices()
-    if len(sources) == 1 and "sql" not in choices and workers.any(Path(sources[0]).exists()):
-        return _read_file(sources[0], ModelReading(choices), workers)
+    is_query = "sql" in reading_choices()
+    if len(sources) == 1 and not is_query and workers.any(Path(sources[0]).exists()):
+        return _read_file(sources[0], workers)
     facts = open_whole(sources, workers, split=split)
     return facts.subset(np.arange(len(facts)) % workers.size == workers.rank)
 
 
-def _read_file(source: str, by_model: ModelReading, workers: Workers = ALONE) -> Facts:
-    choices = by_model.choices
-    options = {name: value for name, value in choices.items() if name not in ("format", "sql")}
-    options["default_relation"] = by_model.default_relation
-    how: dict[str, Any] = {name: choices.get(name) for name in ("format", "sql")}
-    how["accepted_notes"] = by_model.accepted_notes
-    facts, reading = read_plain(source, options, progress=True, workers=workers, **how)
-    note_reading(source, reading, by_model)
-    remember(source, reading, choices.get("format"))
+def _read_file(source: str, workers: Workers = ALONE) -> Facts:
+    options = reading_choices()
+    how = {name: options.pop(name, None) for name in ("format", "sql")}
+    facts = read_plain(source, options, progress=True, workers=workers, **how)
     return annotated(facts, NONE if workers.size > 1 else None)
 
 
@@ -96,17 +90,16 @@ def _files_beside(source: str) -> list[str]:
     return []
 
 
-def open_facts(source: str | Sequence[str], *, split: str = "all", as_fitted: bool = False) -> Facts:
+def open_facts(source: str | Sequence[str], *, split: str = "all") -> Facts:
     """Facts of files or of a catalog name; NAME:train, NAME:valid, NAME:test and NAME:all select a split.
 
     NAME:valid-negatives and NAME:test-negatives are false statements of a benchmark that has them.
-    `split` is the split that the bare name of a benchmark means. Several sources are joined. `as_fitted`: the facts
-    are the model's own, read as they were then.
+    `split` is the split that the bare name of a benchmark means. Several sources are joined.
     """
     if not isinstance(source, str):
-        return union([open_facts(one, split=split, as_fitted=as_fitted) for one in source])
+        return union([open_facts(one, split=split) for one in source])
     if is_file_or_pattern(source):
-        return _read_file(source, choices_for(source, as_fitted=as_fitted))
+        return _read_file(source)
     name, _, asked = source.partition(":")
     entry = {dataset.name: dataset for dataset in datasets()}.get(name)
     if entry is None:

@@ -18,7 +18,6 @@ from .estimator_options import (
     search_grid,
     settings_options,
 )
-from .model_reading import load_model
 from .output import print_result, say
 from .reading_options import attributes_option, data_argument, reading_options, types_option
 from .shared_options import FILE, json_option, model_argument, seed_option
@@ -163,6 +162,7 @@ def evaluate(
     """
     from ..data.result_labels import shown_name
     from ..evaluation.ranking import evaluate as rank
+    from ..model.factors import load
     from ..progress import bar
     from . import tables
     from .data_argument import open_facts, with_given_types
@@ -171,7 +171,7 @@ def evaluate(
         raise click.UsageError("--validation and --validation-negatives must be given together")
     if validation is not None and negatives is None:
         raise click.UsageError("--validation needs --negatives FILE, the false statements to tell from the test facts")
-    factors = load_model(model)
+    factors = load(model)
     facts, others = open_facts(test, split="test"), [open_facts(source) for source in known]
     factors = with_given_types(factors, others)
     _check_relations(factors, facts, test)

@@ -18,7 +18,6 @@ from .estimator_options import (
     settings_options,
     with_probabilities,
 )
-from .model_reading import records_of
 from .output import print_result, save_model, say
 from .reading_options import annotation_options, data_argument, reading_options
 from .shared_options import FILE, json_option, model_output_option, seed_option
@@ -128,11 +127,11 @@ def fit(
             _read_and_fit(estimator, model, data, reviewed, validation, output, saved_state, workers)
         except KeyboardInterrupt:
             if workers.rank == 0:
-                _save_interrupted(estimator, output, data, checkpoint)
+                _save_interrupted(estimator, output, checkpoint)
             raise
         if workers.rank > 0:
             return
-        save_model(estimator.factors_, output, data, records_of(data))
+        save_model(estimator.factors_, output)
     if checkpoint is not None:
         checkpoint.unlink(missing_ok=True)  # the model is written, the state is no longer needed
     factors = estimator.factors_
@@ -229,12 +228,12 @@ def _check_memory_and_disk(estimator: Estimator, facts: Facts, output: Path) -> 
         say(f"needs about {memory.size(needs.memory)} of memory, {memory.size(free)} are free")
 
 
-def _save_interrupted(estimator: Estimator, output: Path, data: tuple[str, ...], checkpoint: Path | None) -> None:
+def _save_interrupted(estimator: Estimator, output: Path, checkpoint: Path | None) -> None:
     """Write the model fitted so far, say where it is, and exit; returns if there is no model yet."""
     if not hasattr(estimator, "factors_"):
         say("interrupted before there was a model to write")
         return
-    save_model(estimator.factors_, output, data, records_of(data))
+    save_model(estimator.factors_, output)
     resume = "use --checkpoint to be able to resume"
     if checkpoint is not None and checkpoint.exists():
         resume = f"the same command resumes from {checkpoint}"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from ..model.fold_in_defaults import FOLD_IN_OTHERS
-from .model_reading import load_model
 from .output import print_result, save_model, say
 from .reading_options import annotation_choices, attributes_option, data_argument, reading_options
 from .shared_options import json_option, model_argument, model_output_option, seed_option
@@ -43,12 +42,13 @@ def fold_in(
     Example: relatent fold-in kinships.relatent newcomers.tsv -o larger.relatent
     """
     from ..data.read.annotations import attribute_table
+    from ..model.factors import load
     from ..model.model_file import check_target
     from . import tables
     from .data_argument import open_facts
 
     check_target(output)
-    factors = load_model(model)
+    factors = load(model)
     given = annotation_choices().get("attributes")
     attributes = None if given is None else attribute_table(given)
     facts = open_facts(data)

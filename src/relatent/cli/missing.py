@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from .model_reading import load_model
 from .output import print_result, say
 from .reading_options import reading_options
 from .shared_options import FILE, json_option, model_argument, seed_option, top_option
@@ -89,12 +88,13 @@ def missing(
     from ..analysis.probabilities import describe_probabilities
     from ..data.result_labels import add_labels, shown
     from ..data.review import read_review
+    from ..model.factors import load
     from . import tables
     from .data_argument import open_facts
 
     if output is not None:
         check_table_target(output)
-    factors, review = load_model(model), read_review(reviewed)
+    factors, review = load(model), read_review(reviewed)
     found = find(
         factors,
         [*(open_facts(source, split="train") for source in known), review.accepted],
@@ -167,12 +167,13 @@ def doubt(
     """
     from ..analysis.doubt import doubt as find
     from ..data.result_labels import add_labels, shown
+    from ..model.factors import load
     from . import tables
     from .data_argument import open_facts
 
     if output is not None:
         check_table_target(output)
-    factors, facts = load_model(model), [open_facts(source, split="train") for source in known]
+    factors, facts = load(model), [open_facts(source, split="train") for source in known]
     found = find(factors, facts, k, prior=prior, refit=refit, random_state=seed, progress=True)
     if refit and any(fact.doubt is None for fact in found.doubtful):
         say("note: the model, or its facts without attributes, do not say how to fit it again; the list has no doubt")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,21 +23,10 @@ def say(message: str) -> None:
     click.echo(printable(message), err=True)
 
 
-def save_model(
-    factors: Factors, output: Path, sources: Sequence[str] = (), readings: Sequence[Mapping[str, Any]] = ()
-) -> None:
-    """Write a model; if that fails now, keep it in a temporary folder and say where.
-
-    `sources`: the data as it was named on the command line, for `relatent update`; `readings`: how its files were
-    read, for later commands.
-    """
+def save_model(factors: Factors, output: Path) -> None:
+    """Write a model; if that fails now, keep it in a temporary folder and say where."""
     from ..errors import ModelFileError
-    from ..model.about import are_readable_again
 
-    if sources and are_readable_again(list(sources)):
-        data = {name: value for name, value in factors.about.get("data", {}).items() if name != "reading"}
-        about = {**factors.about, "data": {**data, "sources": list(sources), "readings": list(readings)}}
-        factors = replace(factors, R=factors.relation_matrices, about=about)
     try:
         factors.save(output)
     except ModelFileError as error:

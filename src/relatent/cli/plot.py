@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import InputError
-from .model_reading import load_model
 from .output import print_result
 from .reading_options import reading_options
 from .shared_options import FILE, json_option, model_argument
@@ -43,6 +42,7 @@ def plot(
 
     Example: relatent plot kinships.relatent map -o map.svg
     """
+    from ..model.factors import load
     from ..plots import figures
     from ..plots.style import check_figure_path, write_figure
     from . import tables
@@ -53,7 +53,7 @@ def plot(
     if kind in MEASURED and test is None:
         raise click.UsageError(f"{kind} needs --test DATA, the facts to measure by")
     check_figure_path(output)
-    factors = load_model(model)
+    factors = load(model)
     title = f"{factors.about.get('model', 'model')}, rank {factors.rank}: {model.name}"
     facts = None if test is None else _test_and_known(factors, test, known)
     draw: dict[str, Callable[[], Figure]] = {

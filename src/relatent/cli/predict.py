@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .model_reading import load_model
 from .output import print_result, say
 from .reading_options import reading_options, types_option
 from .shared_options import FILE, json_option, model_argument, top_option
@@ -63,6 +62,7 @@ def predict(
     from ..analysis.known_facts import KnownFacts
     from ..analysis.probabilities import describe_probabilities
     from ..data.result_labels import add_labels, shown
+    from ..model.factors import load
     from . import tables
     from .data_argument import open_facts, with_given_types
 
@@ -74,7 +74,7 @@ def predict(
         return
     if sum(value is not None for value in given.values()) < 2:
         raise click.UsageError("give two of --subject, --relation and --object, or all three")
-    factors = load_model(model)
+    factors = load(model)
     sources = [open_facts(source) for source in known]
     factors = with_given_types(factors, sources)
     facts = KnownFacts(sources, factors) if sources else None
@@ -120,6 +120,7 @@ def print_file_result(
 ) -> None:
     """Answer the questions, or score the facts, of a file, and say how many there were."""
     from ..analysis.known_facts import KnownFacts
+    from ..model.factors import load
     from . import tables
     from .data_argument import open_facts, with_given_types
     from .question_files import answer_file, score_file
@@ -127,7 +128,7 @@ def print_file_result(
     if as_json and str(output) == STANDARD_OUTPUT:
         raise click.UsageError("--json and the table both go to standard output; give the table a file with --output")
     check_table_target(output)
-    factors = load_model(model)
+    factors = load(model)
     sources = [open_facts(one) for one in known]
     factors = with_given_types(factors, sources)
     facts = KnownFacts(sources, factors) if sources else None

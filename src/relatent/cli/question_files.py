@@ -12,7 +12,7 @@ from ..analysis.batch import OPEN, JudgedCells, best_answers, score_cells
 from ..data.names import Names
 from ..data.read.question_rows import PLACES, QuestionColumns, Row, question_blocks
 from ..progress import bar
-from .model_reading import choices_for
+from .reading_options import reading_choices
 from .table_file import table_writer
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _written(
     """Read, score and write block by block. A row that cannot be answered gets one row with a note."""
     counts = {"rows": 0, "results": 0, "without_result": 0}
     with table_writer(output, {**kinds, "note": str}, factors) as write, bar(f"reading {source}") as progress:
-        choices = choices_for(str(source)).choices
+        choices = reading_choices()
         given = QuestionColumns(**{name: choices[name] for name in QuestionColumns._fields if name in choices})
         for block in question_blocks(source, given):
             ids = _ids(factors, block)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -128,20 +127,6 @@ def _columns(text: str) -> Any:
     if all(role in _ROLES and equals for role, equals, _ in pairs):
         return {role: _position(column) for role, _, column in pairs}
     return [_position(part) for part in parts]
-
-
-def shown_options(choices: Mapping[str, Any]) -> str:
-    """Arguments of `relatent.read` as they are given on the command line."""
-    names = {character: name for name, character in _SEPARATORS.items() if character in "\t "}
-    found = []
-    for name, value in choices.items():
-        if isinstance(value, bool):
-            found.append(f"--{'' if value else 'no-'}{name.replace('_', '-')}")
-            continue
-        if name == "columns":
-            value = ",".join(f"{role}={c + 1 if isinstance(c, int) else c}" for role, c in value.items())
-        found.append(f"--{name} {shlex.quote(names.get(value, value) if name == 'sep' else value)}")
-    return " ".join(found)
 
 
 def _position(column: str) -> str | int:

@@ -15,7 +15,6 @@ from urllib.parse import urlencode
 import click
 
 from ..errors import InputError
-from .model_reading import load_model
 from .output import print_json, say
 from .reading_options import reading_options
 from .shared_options import json_option
@@ -109,12 +108,13 @@ def open_explorer(model: Path, known: tuple[str, ...], test: str | None, review:
     """The explorer for a model file and its facts."""
     from ..analysis.known_facts import KnownFacts
     from ..data.review import ReviewFile
+    from ..model.factors import load
     from ..web.explorer import Explorer
     from .data_argument import open_facts
 
     if review is not None and not known:
         raise InputError("--review needs --known DATA: without known facts none are missing")
-    factors = load_model(model)
+    factors = load(model)
     known_facts = [open_facts(source, split="train") for source in known]
     test_facts = None if test is None else open_facts(test, split="test")
     for source, facts in zip((*known, test), (*known_facts, test_facts), strict=True):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .model_reading import records_of
 from .output import print_result, save_model, say
 from .reading_options import annotation_options, data_argument, reading_options
 from .shared_options import json_option, model_output_option, seed_option
@@ -114,7 +113,7 @@ def tune(
             progress=progress,
             device=device,
         )
-    save_model(found.factors_, output, data, records_of(data))
+    save_model(found.factors_, output)
     if not found.factors_.has_probabilities:
         say(f"note: {describe_probabilities(found.factors_)}")
     name = ", ".join(data)

@@ -18,14 +18,6 @@ def _are_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
-def are_readable_again(value: Any) -> bool:
-    """Whether a value lists files or data sets that `relatent update` may open because a model names them.
-
-    No URL: it may hold a password when the model is written, and a query of its author when the model is read.
-    """
-    return _are_names(value) and not any("://" in name or "\0" in name or name == "-" for name in value)
-
-
 def _are_clauses(value: Any) -> bool:
     return isinstance(value, list) and all(
         isinstance(clause, dict) and isinstance(clause.get("clause"), str) and _is_number(clause.get("weight"))
@@ -55,32 +47,6 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _are_columns(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(column, (str, int)) for column in value.values())
-
-
-READING_OPTIONS: dict[str, Callable[[Any], bool]] = {  # arguments of `read`
-    **dict.fromkeys(("sep", "encoding", "relation", "format"), _is_text),
-    **dict.fromkeys(("header", "strip", "skip_bad_rows"), lambda value: isinstance(value, bool)),
-    "columns": _are_columns,
-}
-
-
-def _is_reading(value: Any) -> bool:
-    if not isinstance(value, dict) or not isinstance(value.get("options", {}), dict):
-        return False
-    is_known = all(
-        name in READING_OPTIONS and READING_OPTIONS[name](option) for name, option in value.get("options", {}).items()
-    )
-    columns = value.get("columns")
-    is_known = is_known and _are_names(value.get("notes", []))
-    return is_known and _is_text(value.get("relation", "")) and (isinstance(columns, int) or _are_names(columns))
-
-
-def _are_readings(value: Any) -> bool:
-    return isinstance(value, list) and all(_is_reading(record) and _is_text(record.get("source")) for record in value)
-
-
 CHECKS: dict[tuple[str, ...], Callable[[Any], bool]] = {  # of the entries that relatent reads
     ("model",): _is_text,
     ("settings",): _is_object,
@@ -91,9 +57,6 @@ CHECKS: dict[tuple[str, ...], Callable[[Any], bool]] = {  # of the entries that 
     ("data", "facts"): _is_number,
     ("data", "base_rates"): _are_numbers,
     ("data", "self_facts"): _are_numbers,
-    ("data", "sources"): are_readable_again,
-    ("data", "reading"): _is_reading,  # of the first file, in models of earlier versions
-    ("data", "readings"): _are_readings,
     ("fit",): _is_object,
     ("fit", "objectives"): _are_numbers,
     ("fit", "objective"): _is_number,

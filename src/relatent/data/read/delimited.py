@@ -91,7 +91,7 @@ class _Text(NamedTuple):
 def read_delimited(file: File, reading: Reading, part: FilePart = WHOLE_FILE) -> Facts:
     """Facts of a TSV or CSV file, or of a part of its lines, which may have none."""
     file = with_encoding(file, reading)
-    head = head_of(file)
+    head = _head(file)
     text = own = _Text(file, text_layout(head, reading, file), reading.skip_bad_rows, reading.skip_bad_rows)
     if part.n_parts > 1:
         first_byte = byte_order_mark_length(file) + text.layout.n_bytes_before
@@ -148,7 +148,7 @@ def with_encoding(file: File, reading: Reading) -> File:
     return file._replace(encoding=encoding)
 
 
-def head_of(file: File) -> TextHead:
+def _head(file: File) -> TextHead:
     """The first lines of the file."""
     with file.open() as stream:
         text = b""

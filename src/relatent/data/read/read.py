@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +123,7 @@ def read(
     options: dict[str, Any] = {"columns": columns, "header": header, "sep": sep, "relation": relation}
     options |= {"encoding": encoding, "strip": strip, "language": language, "attributes": attributes is True}
     options["skip_bad_rows"] = skip_bad_rows
-    facts = read_plain(source, options, format=format, sql=sql, progress=progress, workers=workers)[0]
+    facts = read_plain(source, options, format=format, sql=sql, progress=progress, workers=workers)
     if workers.size > 1 and types in (None, INFER):  # each worker has a part of the facts only
         types = NONE
     facts = annotated(facts, types, labels, language, attributes)
@@ -140,20 +140,11 @@ def read_plain(
     sql: str | None = None,
     progress: bool | Progress | None = None,
     workers: Workers = ALONE,
-    accepted_notes: Collection[str] = (),
-) -> tuple[Facts, Reading]:
-    """The facts without further types and labels, and how the source, or the first of several files, was understood.
-
-    `options`: arguments of `Reading.of`; `accepted_notes`: what the caller knows of the source, and is no warning.
-    """
+) -> Facts:
+    """The facts without further types and labels; `options`: arguments of `Reading.of`."""
     files = _files(source, format)
     if len(files) > 1 and workers.size == 1:
-        parts = [
-            read_plain(file, options, format=format, progress=progress, accepted_notes=accepted_notes) for file in files
-        ]
-        first = parts[0][1]
-        first.notes_of_other_files = [note for _, reading in parts[1:] for note in reading.all_notes("")]
-        return union([facts for facts, _ in parts]), first
+        return union([read_plain(file, options, format=format, progress=progress) for file in files])
     title = f"reading {name_of(files[0])}" if files else "reading the table"
     is_file = bool(files) and not _is_url(files[0])
     with reporting(progress if workers.rank == 0 else None, title, in_bytes=is_file) as report:
@@ -167,10 +158,9 @@ def read_plain(
         note_missing_markers(facts, reading, workers)
     if workers.rank == 0:
         where = name_of(files[0]) if files else "table"
-        for note in reading.all_notes(""):
-            if note not in accepted_notes:
-                warnings.warn(f"{where}: {note}", DataWarning, stacklevel=3)
-    return facts, reading
+        for note in reading.all_notes(where):
+            warnings.warn(note, DataWarning, stacklevel=3)
+    return facts
 
 
 def read_one(source: Any, reading: Reading, format_: str | None = None, sql: str | None = None) -> Facts:

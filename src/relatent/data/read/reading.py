@@ -44,12 +44,8 @@ class Reading:
     understood: dict[str, Any] = field(default_factory=dict)
     role_columns: dict[str, str] = field(default_factory=dict)  # of a table with column names: the column of each role
     column_names: list[str] = field(default_factory=list)  # empty if there are none
-    n_columns: int = 0
     is_pandas: bool = False  # missing names may be names that pandas takes for missing values
-    edge_relation: str | None = None  # of all rows, if no column holds the relation
-    unusual_sep: str | None = None  # of a text file, if it is not that of the format
     notes: list[str] = field(default_factory=list)  # decisions that the caller may want to change
-    notes_of_other_files: list[str] = field(default_factory=list)  # of several, of which this is the first
     n_stripped: int = 0  # names that had blanks around them
     n_without_names: int = 0  # rows with neither subject, relation nor object
     nodes_without_names: bool = False  # these rows are nodes
@@ -93,8 +89,7 @@ class Reading:
             self.understood[role] = f"column {names[position]!r}" if names else f"column {position + 1}"
             if names:
                 self.role_columns[role] = names[position]
-        self.column_names, self.n_columns = list(names), max(map(len, rows[:1]), default=0)
-        self.edge_relation = roles.edge_relation
+        self.column_names = list(names)
         if roles.edge_relation is not None:
             self.understood["relation"] = f"{roles.edge_relation!r} for every row (an edge list)"
         self.understood["first_rows"] = [[row[position] for position in roles.positions] for row in rows[:N_SHOWN_ROWS]]

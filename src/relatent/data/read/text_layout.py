@@ -94,19 +94,10 @@ def text_layout(head: TextHead, reading: Reading, file: File) -> TextLayout:
         "format": f"{SEPARATOR_NAMES.get(sep, repr(sep))}-separated text",
         "header": "the first row" if has_header else "none",
     }
-    reading.unusual_sep = None if sep == SEPARATORS[file.format] else sep
     reading.set_roles(roles, first if has_header else (), shown)
     sample = [[field.strip() for field in columns_below[position]] for position in roles.positions[: roles.n_names]]
     n_bytes = sum(map(len, head.lines[:n_before]))
     return TextLayout(sep, quoted, len(first), roles, first if has_header else None, n_before, n_bytes, sample)
-
-
-def first_fields(head: TextHead, reading: Reading, file: File) -> list[str]:
-    """The fields of the first row that is no comment."""
-    quoted = file.format == "csv"
-    n_comments = _n_comments(head, reading, file, quoted)
-    sep = reading.sep or _separator(head, reading, file, quoted, n_comments)
-    return next((row.fields for row in _rows_or_none(head, sep, quoted, n_comments)), [])
 
 
 def _n_comments(head: TextHead, reading: Reading, file: File, quoted: bool) -> int:
