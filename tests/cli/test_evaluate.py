@@ -232,7 +232,7 @@ def test_test_facts_of_other_relations_are_refused(capsys, tmp_path):
     run(capsys, "fit", tmp_path / "calls.csv", "-o", tmp_path / "m.relatent", "--rank", 2, "--model", "als")
     code, _, err = run(capsys, "evaluate", tmp_path / "m.relatent", tmp_path / "withheld.csv")
     assert code == 1
-    assert "it has 'calls', the file 'writes'" in err
+    assert "it has 'linked', the file 'writes'" in err
     (tmp_path / "withheld.csv").write_text("source,target\na,c\n")
-    code, _, err = run(capsys, "evaluate", tmp_path / "m.relatent", tmp_path / "withheld.csv", "--relation", "calls")
+    code, _, err = run(capsys, "evaluate", tmp_path / "m.relatent", tmp_path / "withheld.csv")
     assert code == 0

@@ -29,11 +29,11 @@ def info(capsys, *arguments):
 @pytest.mark.parametrize(
     ("arguments", "relations", "weighted"),
     [
-        (("edges.txt", "--sep", "space"), {"edges": 3}, True),
+        (("edges.txt", "--sep", "space"), {"linked": 3}, True),
         (("edges.txt", "--sep", " ", "--relation", "cites"), {"cites": 3}, True),
-        (("edges.txt", "--sep", " ", "--columns", "1,2"), {"edges": 3}, False),
+        (("edges.txt", "--sep", " ", "--columns", "1,2"), {"linked": 3}, False),
         (("edges.txt", "--sep", " ", "--columns", "1,2,3"), {"b": 1, "c": 1, "a": 1}, False),
-        (("edges.txt", "--sep", " ", "--columns", "subject=1,object=2,weight=3"), {"edges": 3}, True),
+        (("edges.txt", "--sep", " ", "--columns", "subject=1,object=2,weight=3"), {"linked": 3}, True),
         (("edges.txt", "--sep", " ", "--header", "--columns", "1,2,3"), {"c": 1, "a": 1}, False),
         (("wide.csv", "--sep", ";", "--columns", "who,does,whom", "--encoding", "latin-1"), {"likes": 2}, False),
         (("e*.txt", "--sep", " ", "--relation", "cites"), {"cites": 3}, True),
@@ -51,7 +51,7 @@ def test_info_shows_how_a_file_was_understood(capsys, folder):
     assert reading["first_rows"][0] == ["a", "b", "0.5"]
     assert reading["notes"][0].endswith("--relation '…' says so, --columns 1,2,3 reads facts")
     _, out, err = run(capsys, "info", "edges.txt", "--sep", "space")
-    assert "'edges' for every row (an edge list)" in out
+    assert "'linked' for every row (an edge list)" in out
     assert err == ""
 
 

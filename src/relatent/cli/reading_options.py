@@ -29,7 +29,7 @@ def reading_options(relation_option: str = "--relation") -> Callable[[Callable[.
         ),
         _option("--header/--no-header", default=None, help="Whether the first row of text files names the columns."),
         _option("--sep", metavar="CHARACTER", help="Separator of the fields of text files: tab, space, ';', …"),
-        _option(relation_option, "relation_", metavar="NAME", help="Relation of an edge list.  [default: file name]"),
+        _option(relation_option, "relation_", metavar="NAME", help="Relation of an edge list.  [default: linked]"),
         _option("--encoding", help="Encoding of text files.  [default: utf-8]"),
         _option("--strip/--no-strip", default=None, help="Remove blanks around names.  [default: strip]"),
         _option(

@@ -49,7 +49,7 @@ def rows(facts: list[tuple[str, ...]], sep: str = ",", header: str = "") -> str:
     return (header + "\n" if header else "") + "".join(sep.join(map(str, fact)) + "\n" for fact in facts)
 
 
-def edges(relation: str) -> list[tuple[str, str, str]]:
+def edges(relation: str = "linked") -> list[tuple[str, str, str]]:
     return [(s, relation, o) for s, o in EDGES]
 
 
@@ -113,7 +113,7 @@ def networkx_graph(kind: str, **attributes: Any) -> Callable[[], Any]:
     def make() -> Any:
         import networkx
 
-        graph = getattr(networkx, kind)()
+        graph = getattr(networkx, kind)(name="follows")  # which is no relation
         graph.add_edges_from(EDGES, **attributes)
         return graph
 
@@ -245,20 +245,20 @@ CASES = [
     Case("`NA` as a name", file("f.csv", rows([*FACTS, ("Ann", "likes", "NA")])), "a name, with a warning",
          [*FACTS, ("Ann", "likes", "NA")], "'NA' in 1 fact: read as a name"),
     # edge lists
-    Case("two columns", file("follows.csv", rows(EDGES)), "one relation, called like the file", edges("follows")),
+    Case("two columns", file("follows.csv", rows(EDGES)), "one relation, `linked`", edges()),
     Case("the same with `relation=` (`--relation`)", file("f.csv", rows(EDGES)), "that relation", edges("cites"),
          options={"relation": "cites"}),
-    Case("`source,target`", file("follows.csv", rows(EDGES, header="source,target")), "one relation", edges("follows")),
+    Case("`source,target`", file("follows.csv", rows(EDGES, header="source,target")), "one relation", edges()),
     Case("`source,target,weight`", file("follows.csv", rows(weighted(1, 0.5, 2), header="source,target,weight")),
-         "one relation, weights", edges("follows"), weights=[1, 0.5, 2]),
+         "one relation, weights", edges(), weights=[1, 0.5, 2]),
     Case("`source,target,type`", file("f.csv", "source,target,type\nAnn,Bob,likes\n"), "facts",
          [("Ann", "likes", "Bob")]),
     Case("`source,target,year`", file("f.csv", rows(weighted(1999, 2001, 2003), header="source,target,year")),
-         "one relation, weights, with a warning", edges("f"), "took column 'year' as weights",
+         "one relation, weights, with a warning", edges(), "took column 'year' as weights",
          weights=[1999, 2001, 2003]),
     Case('`source,target,hours` with decimal commas: `a,b,"1,5"`',
          file("f.csv", rows(weighted('"1,5"', '"2,0"', '"0,25"'), header="source,target,hours")),
-         "one relation, weights, with a warning", edges("f"), "have decimal commas: '1,5' is 1.5",
+         "one relation, weights, with a warning", edges(), "have decimal commas: '1,5' is 1.5",
          weights=[1.5, 2, 0.25]),
     Case("the same with `1,5` and `2.5`",
          file("f.csv", rows(weighted('"1,5"', "2.5", "3"), header="source,target,hours")),
@@ -268,15 +268,15 @@ CASES = [
          "refused", message="the comma in numbers such as '1,500' may be decimal or separate thousands"),
     Case("`source,target,effort` with units: `1.5 h`",
          file("f.csv", rows(weighted("1.5 h", "2 h", "2 h"), header="source,target,effort")),
-         "one relation, the column left out with a warning", edges("f"),
+         "one relation, the column left out with a warning", edges(),
          "'effort', which holds measures such as '1.5 h'"),
     Case("`source,target,since` with dates",
          file("f.csv", rows(weighted(*["31.12.2024"] * 3), header="source,target,since")),
-         "one relation, the column left out with a warning", edges("f"),
+         "one relation, the column left out with a warning", edges(),
          r"'since', which holds dates .*; columns=\('source', 'since', 'target'\) reads it"),
     Case("`colleague,adviser,day` with dates",
          file("f.csv", rows(weighted("2024-12-31", "2024-12-30 09:30", "2024-12-31"), header="colleague,adviser,day")),
-         "one relation, the column left out with warnings", edges("f"),
+         "one relation, the column left out with warnings", edges(),
          r"took the first row .* column 3 holds dates|'day', which holds dates .*; columns=\(0, 1\) says so"),
     Case("dates as objects: `Ann,born,1961-05-30`", file("f.csv", rows([(s, "born", f"19{i}1-05-30") for i, (s, _)
                                                                         in enumerate(EDGES)])),
@@ -287,17 +287,18 @@ CASES = [
          "refused, with the options that read it",
          message=r"blank in 2 of the first 3 rows: columns=\('source', 'target'\) reads .*skip_bad_rows=True"),
     Case("`a,b,0.5` without a header", file("follows.csv", rows(weighted(0.1, 0.5, 2))),
-         "one relation, weights, with a warning", edges("follows"), "read as an edge list with weights",
+         "one relation, weights, with a warning", edges(), "read as an edge list with weights",
          weights=[0.1, 0.5, 2]),
     Case("the same with `columns=(0, 1, 2)`", file("f.csv", rows(weighted(0.1, 0.5, 2))), "facts",
          weighted(0.1, 0.5, 2), options={"columns": (0, 1, 2)}),
     Case("`user,film,rating`", file("f.csv", rows([("u1", "Up", "3"), ("u2", "Up", "4"), ("u1", "Big", "5")],
                                                    header="user,film,rating")),
-         "one relation, weights, with warnings", [("u1", "f", "Up"), ("u2", "f", "Up"), ("u1", "f", "Big")],
+         "one relation, weights, with warnings",
+         [("u1", "linked", "Up"), ("u2", "linked", "Up"), ("u1", "linked", "Big")],
          "took the first row .* as column names|because column 'rating' holds numbers", weights=[3, 4, 5]),
     Case("SNAP: comments, tabs", file("cites.txt", "# Directed graph\n# From\tTo\n" + rows(EDGES, "\t")),
-         "one relation, comments left out", edges("cites")),
-    Case(".edgelist of networkx", file("f.edgelist", rows(EDGES, " ")), "one relation", edges("f")),
+         "one relation, comments left out", edges()),
+    Case(".edgelist of networkx", file("f.edgelist", rows(EDGES, " ")), "one relation", edges()),
     Case("Neo4j: `:START_ID,:END_ID,:TYPE`", file("f.csv", ":START_ID(P),:END_ID(P),:TYPE\nAnn,Bob,likes\n"), "facts",
          [("Ann", "likes", "Bob")]),
     Case("Neo4j: APOC export with nodes", file("f.csv", APOC), "relationships, nodes left out with a warning",
@@ -335,17 +336,19 @@ CASES = [
     Case("an empty file", file("f.csv", ""), "refused", message="contains no facts"),
     # other files
     Case("Parquet", parquet(["s", "p", "o"], [list(column) for column in zip(*FACTS, strict=True)]), "facts", FACTS),
-    Case("Parquet, source and target", parquet(["source", "target"], [["a"], ["b"]]), "one relation, `edge`",
-         [("a", "edge", "b")]),
+    Case("Parquet, source and target", parquet(["source", "target"], [["a"], ["b"]]), "one relation, `linked`",
+         [("a", "linked", "b")]),
     Case("Parquet, bytes that are not UTF-8",
          parquet(["s", "p", "o"], [["a"], ["r"], pa.array([b"\xff"]).view(pa.string())]), "refused",
          message="column 'o': Invalid UTF8"),
     Case("JSON lines, objects", file("f.jsonl", "".join(json.dumps(row) + "\n" for row in DICTS)), "facts", FACTS),
     Case("JSON lines, lists", file("f.jsonl", "".join(json.dumps(row) + "\n" for row in FACTS)), "facts", FACTS),
+    Case("JSON lines, lists of two", file("f.jsonl", "".join(json.dumps(row) + "\n" for row in EDGES)),
+         "one relation, `linked`", edges()),
     Case("JSON lines, a broken line", file("f.jsonl", '["a","r","b"]\n["a",\n'), "refused",
          message="f.jsonl:2: is not valid JSON"),
     Case("JSON, networkx node-link", file("f.json", json.dumps({"nodes": [], "links": [
-        {"source": "a", "target": "b"}]})), "one relation, `edge`", [("a", "edge", "b")]),
+        {"source": "a", "target": "b"}]})), "one relation, `linked`", [("a", "linked", "b")]),
     Case("N-Triples", file("f.nt", N3), "facts", iri(FACTS)),
     Case("N-Triples with literals", file("f.nt", N3 + '<http://x/Ann> <http://x/age> "4" .\n'),
          "literals left out, with a count", iri(FACTS), "left out 1 facts whose object is a literal"),
@@ -357,9 +360,9 @@ CASES = [
     Case("JSON-LD", file("f.jsonld", JSON_LD), "facts", iri(FACTS)),
     Case("RDF with triples about triples", file("f.ttl", TURTLE + ":a :b <<( :c :d :e )>> .\n"), "refused",
          message="a triple about a triple is not a fact"),
-    Case("GraphML", graph_file("graphml"), "one relation, `edge`", edges("edge")),
-    Case("GEXF", graph_file("gexf"), "one relation, `edge`", edges("edge")),
-    Case("GML", graph_file("gml"), "one relation, `edge`", edges("edge")),
+    Case("GraphML", graph_file("graphml"), "one relation, `linked`", edges()),
+    Case("GEXF", graph_file("gexf"), "one relation, `linked`", edges()),
+    Case("GML", graph_file("gml"), "one relation, `linked`", edges()),
     Case("SQLite: `sqlite:///facts.db?table=facts`", database("sqlite:///facts.db?table=facts", "facts"), "facts",
          FACTS),
     Case("SQLite file with one table", database("facts.db", "facts"), "facts", FACTS),
@@ -367,6 +370,9 @@ CASES = [
          message=r"has 2 tables \('a', 'b'\); choose with"),
     Case("SQLite and a query", database("facts.db", "facts"), "facts", FACTS[:2],
          options={"sql": "SELECT * FROM facts WHERE relation = 'likes'"}),
+    Case("SQLite and a query for two columns", database("facts.db", "facts"), "one relation, `linked`",
+         [(s, "linked", o) for s, _, o in FACTS],
+         options={"sql": "SELECT subject, object FROM facts"}),
     Case("DuckDB", duckdb_file, "facts", FACTS),
     # Python objects
     Case("pandas data frame", pandas_frame(["a", "b", "c"], FACTS), "facts", FACTS),
@@ -378,23 +384,23 @@ CASES = [
     Case("pandas data frame, a fourth column of numbers", pandas_frame(["a", "b", "c", "trust"], [
         (*fact, 0.5) for fact in FACTS]), "weights, with a warning", FACTS, "took column 'trust' as weights",
          weights=[0.5] * 4),
-    Case("`networkx.to_pandas_edgelist`", pandas_edges, "one relation, `edge`", edges("edge")),
+    Case("`networkx.to_pandas_edgelist`", pandas_edges, "one relation, `linked`", edges()),
     Case("polars LazyFrame", lazy_frame, "facts", FACTS),
     Case("Arrow table", lambda: pa.table({"s": ["a"], "p": ["r"], "o": ["b"]}), "facts", [("a", "r", "b")]),
     Case("networkx DiGraph with `type`", networkx_graph("DiGraph", type="likes"), "facts", edges("likes")),
     Case("networkx Graph (undirected)", networkx_graph("Graph"), "both directions",
-         edges("edge") + [(o, "edge", s) for s, o in EDGES]),
-    Case("networkx graph with weights", networkx_graph("DiGraph", weight=0.5), "weights", edges("edge"),
+         edges() + [(o, "linked", s) for s, o in EDGES]),
+    Case("networkx graph with weights", networkx_graph("DiGraph", weight=0.5), "weights", edges(),
          weights=[0.5, 0.5, 0.5]),
     Case("rdflib graph", rdflib_graph, "facts", iri(FACTS)),
     Case("list of tuples", lambda: FACTS, "facts", FACTS),
-    Case("list of pairs", lambda: EDGES, "one relation, `edge`", edges("edge")),
+    Case("list of pairs", lambda: EDGES, "one relation, `linked`", edges()),
     Case("list of dicts", lambda: DICTS, "facts", FACTS),
     Case("ragged list", lambda: [*FACTS, ("Ann", "likes")], "refused",
          message="list: row 5: expected 3 values, as in row 1"),
     Case("NumPy array (n, 3)", numpy_array, "facts", FACTS),
     Case("SciPy sparse matrix", matrix, "one relation, entities are numbers",
-         [("0", "edge", "1"), ("1", "edge", "2"), ("2", "edge", "0")]),
+         [("0", "linked", "1"), ("1", "linked", "2"), ("2", "linked", "0")]),
     Case("a number", lambda: 5, "refused", message="cannot read facts from 'int'"),
 ]  # fmt: skip
 

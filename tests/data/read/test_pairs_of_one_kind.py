@@ -13,6 +13,6 @@ def test_two_names_with_one_ending_are_the_ends_of_an_edge(tmp_path: Path, heade
     (tmp_path / "referrals.csv").write_text("\n".join([header, *rows]))
     with pytest.warns(relatent.DataWarning, match="weights of an edge list"):
         facts = relatent.read(tmp_path / "referrals.csv")
-    assert list(facts.relations) == ["referrals"]
+    assert list(facts.relations) == ["linked"]
     assert len(facts) == 63
     assert facts.weights is not None

@@ -109,9 +109,9 @@ def test_a_column_of_numbers_with_blanks_is_not_the_relation(write, column):
 def test_dates_between_the_entities_are_left_out(write):
     name = write("f.csv", "Ann,2024-12-31,jazz\nBob,2024-12-30,jazz\nAnn,2024-12-31,rock\n")
     with pytest.warns(DataWarning, match=r"without column 2, which holds dates"):
-        assert read(name).named() == [("Ann", "f", "jazz"), ("Ann", "f", "rock"), ("Bob", "f", "jazz")]
+        assert read(name).named() == [("Ann", "linked", "jazz"), ("Ann", "linked", "rock"), ("Bob", "linked", "jazz")]
     with pytest.warns(DataWarning, match="column 'on', which holds dates"):
-        assert read(write("g.csv", "source,on,target\na,2024-12-31,b\n")).relations[0] == "g"
+        assert read(write("g.csv", "source,on,target\na,2024-12-31,b\n")).relations[0] == "linked"
 
 
 def test_ids_between_source_and_target_are_relations_and_measurements_weights(write):
@@ -142,7 +142,7 @@ def test_dates_may_be_blank_in_some_rows(write):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         facts = read(write("asks.csv", "who,whom,day\n" + "".join(rows)))
-    assert list(facts.relations) == ["asks"]
+    assert list(facts.relations) == ["linked"]
     assert "who" not in facts.entities
     assert "blank in 10 of the first 30 rows" in str(said[1].message)
 

@@ -21,7 +21,7 @@ from .value_kinds import PLAIN, Notation, filled, is_number, is_numeric, kind_of
 Columns: TypeAlias = Mapping[str, "str | int"]  # role → name or position of the column
 
 ROLES = ("subject", "relation", "object", "weight")
-EDGE_RELATION = "edge"  # the relation of an edge list without a file name
+EDGE_RELATION = "linked"  # the relation of every edge list for which none is given
 
 SUBJECT_AND_OBJECT_NAMES = (
     ("subject", "object"),
@@ -103,12 +103,14 @@ def checked_columns(columns: Sequence[str | int] | Mapping[str, str | int] | Non
     return found
 
 
-def chosen_roles(names: Sequence[str], columns: Columns, where: str, n_columns: int, edge_relation: str) -> ColumnRoles:
-    """The roles of the columns that the caller named."""
+def chosen_roles(
+    names: Sequence[str], columns: Columns, where: str, n_columns: int, relation: str | None
+) -> ColumnRoles:
+    """The roles of the columns that the caller named; `relation`: of an edge list, if the caller gave it."""
     by_role = {role: _position(names, column, where, n_columns) for role, column in columns.items()}
     number = by_role.get("weight", by_role.get("count"))
     positions = [by_role[role] for role in ROLES[:3] if role in by_role] + ([] if number is None else [number])
-    edge = None if "relation" in columns else edge_relation
+    edge = None if "relation" in columns else relation or EDGE_RELATION
     return ColumnRoles(tuple(positions), "count" in by_role or _is_count(names, number), edge)
 
 
@@ -151,7 +153,7 @@ def recognised_roles(names: Sequence[str]) -> ColumnRoles | None:
     return _by_names(names, lowered, SUBJECT_AND_OBJECT_NAMES, RELATION_NAMES)
 
 
-def possible_roles(names: Sequence[str], sample: Sample, edge_relation: str) -> ColumnRoles | None:
+def possible_roles(names: Sequence[str], sample: Sample) -> ColumnRoles | None:
     """The roles of columns whose names tell at least subject and object; `sample`: values of each column."""
     normal = [_normal(name) for name in names]
     pairs = (*SUBJECT_AND_OBJECT_NAMES, *MORE_SUBJECT_AND_OBJECT_NAMES, *_pairs_of_one_kind(normal))
@@ -166,7 +168,7 @@ def possible_roles(names: Sequence[str], sample: Sample, edge_relation: str) -> 
     if len([position for position in others if normal[position] in relations]) > 1:
         named = [_short(names[position]) for position in others if normal[position] in relations]
         raise DataError(f"columns {' and '.join(named)} may hold the relation; choose with columns=(…, …, …)")
-    return _of_pair(names, normal, subject, object_, others, sample, edge_relation)
+    return _of_pair(names, normal, subject, object_, others, sample)
 
 
 def _pairs_of_one_kind(normal: Sequence[str]) -> list[tuple[str, str]]:
@@ -186,7 +188,6 @@ def _of_pair(
     object_: int,
     others: Sequence[int],
     sample: Sample,
-    edge_relation: str,
 ) -> ColumnRoles:
     """The roles where subject and object are known, and no name tells the relation."""
     numbers = [position for position in others if normal[position] in EDGE_WEIGHT_NAMES | COUNT_NAMES]
@@ -210,7 +211,7 @@ def _of_pair(
         note = f"read as an edge list without columns {left_out}; columns=(…, …, …) chooses the one with the relation"
     found = _roles(names, [subject, object_, *numbers[:1]])
     return found._replace(
-        edge_relation=edge_relation, is_count=_is_count(names, numbers[0] if numbers else None), note=note
+        edge_relation=EDGE_RELATION, is_count=_is_count(names, numbers[0] if numbers else None), note=note
     )
 
 
@@ -245,15 +246,15 @@ def _by_names(
     return None
 
 
-def roles_by_position(names: Sequence[str], n_columns: int, sample: Sample, edge_relation: str) -> ColumnRoles:
+def roles_by_position(names: Sequence[str], n_columns: int, sample: Sample) -> ColumnRoles:
     """Subject, relation, object and weight in this order, or an edge list; `names` may be empty."""
     if n_columns == 2:
-        return ColumnRoles((0, 1), edge_relation=edge_relation)
+        return ColumnRoles((0, 1), edge_relation=EDGE_RELATION)
     evidence = (_name_evidence(names, sample) or weighted_edges_evidence(sample)) if n_columns == 3 else None
     if evidence:
         note = f"read as an edge list with weights, because {evidence}; relation='…' says so, "
         note += "columns=(0, 1, 2) reads facts"
-        return ColumnRoles((0, 1, 2), _is_count(names, 2), edge_relation, note=note)
+        return ColumnRoles((0, 1, 2), _is_count(names, 2), EDGE_RELATION, note=note)
     dates = date_column(sample) if n_columns == 3 else None
     notes = []
     if dates is not None:
@@ -261,7 +262,7 @@ def roles_by_position(names: Sequence[str], n_columns: int, sample: Sample, edge
         if dates == 1 or are_dated_edges(*(sample[position] for position in ends)):
             note = f"read as an edge list without column {column}, {_reason_to_leave_out(sample[dates])}; "
             note += f"columns=({ends[0]}, {ends[1]}) says so, columns=(0, 1, 2) reads facts"
-            return ColumnRoles((ends[0], ends[1]), edge_relation=edge_relation, note=note)
+            return ColumnRoles((ends[0], ends[1]), edge_relation=EDGE_RELATION, note=note)
         notes.append(
             f"column {column} holds dates, which are read as entities; columns=({ends[0]}, {ends[1]}) "
             "reads an edge list without them, columns=(0, 1, 2) says that they are entities"
@@ -307,17 +308,16 @@ def table_roles(
     where: str,
     sample: Sample,
     relation: str | None,
-    edge_relation: str,
 ) -> ColumnRoles:
     """The roles of the columns of a table, whose columns always have names.
 
-    `relation`: of an edge list, if the caller gave it; `edge_relation`: the same, or the default.
+    `relation`: of an edge list, if the caller gave it.
     """
     if columns is not None:
-        return chosen_roles(names, columns, where, len(names), edge_relation)
-    found = recognised_roles(names) or possible_roles(names, sample, edge_relation)
+        return chosen_roles(names, columns, where, len(names), relation)
+    found = recognised_roles(names) or possible_roles(names, sample)
     if found is None and (len(names) in (2, 3) or (len(names) == 4 and _may_be_weights(names[3], sample[3]))):
-        found = roles_by_position(names, len(names), sample, edge_relation)
+        found = roles_by_position(names, len(names), sample)
     if found is None and len(names) == 4:
         raise no_weights(names, sample[3], where)
     if found is None:
@@ -333,7 +333,7 @@ def as_edges(roles: ColumnRoles, relation: str | None, where: str) -> ColumnRole
     if relation is None:
         return roles
     if roles.edge_relation is not None:
-        return roles._replace(note="")
+        return roles._replace(edge_relation=relation, note="")
     if roles.dates is not None:
         return ColumnRoles(tuple(p for p in range(3) if p != roles.dates), edge_relation=relation)
     if roles.positions == (0, 1, 2) and not roles.is_count:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ...errors import DataError, one_line
 from ...progress import Progress
 from ..facts import Facts
-from .columns import EDGE_RELATION, ColumnRoles, table_roles
+from .columns import ColumnRoles, table_roles
 from .fact_builder import facts_from_blocks
 from .reading import N_SAMPLE_ROWS, N_SHOWN_ROWS, Reading
 from .value_kinds import Notation
@@ -39,8 +39,7 @@ def decide_roles(schema: pa.Schema, sample: pa.Table, reading: Reading, where: s
     names = schema.names
     sample = sample.slice(0, max(1, MAX_SAMPLE_VALUES // max(1, len(names))))
     values = [_as_text(sample.column(position)) for position in range(len(names))]
-    edge_relation = reading.relation or reading.default_relation or EDGE_RELATION
-    roles = table_roles(names, reading.columns, where, values, reading.relation, edge_relation)
+    roles = table_roles(names, reading.columns, where, values, reading.relation)
     roles = with_notation(roles, names, values, where, may_be_blank=reading.skip_bad_rows)
     reading.set_roles(roles, names, list(zip(*(column[:N_SHOWN_ROWS] for column in values), strict=True)))
     return roles

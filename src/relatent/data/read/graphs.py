@@ -39,14 +39,14 @@ def read_networkx(graph: Any, reading: Reading, where: str = "graph") -> Facts:
     """Facts of a networkx graph: each edge, in both directions if it is undirected.
 
     The relation is an edge attribute (relation, type, label, …) that every edge has, or the key of a multigraph if
-    all keys are strings; without one, all edges have the same relation. The attribute `weight` is the weight.
+    all keys are strings; without one, that of edge lists. The attribute `weight` is the weight.
     """
     names = {node: str(node) for node in graph}
     if len(set(names.values())) < len(names):
         raise DataError(f"{where}: two nodes have the same name, such as 1 and '1'; relabel one of them")
     attribute = None if reading.relation is not None else _relation_attribute(graph)
     weighted = any(WEIGHT_ATTRIBUTE in data for _, _, data in graph.edges(data=True))
-    relation = reading.relation or str(graph.name or "") or EDGE_RELATION
+    relation = reading.relation or EDGE_RELATION
     with_keys = attribute is None and reading.relation is None and _has_named_keys(graph)
 
     def rows() -> Iterator[tuple[Any, ...]]:

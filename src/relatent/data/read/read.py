@@ -78,7 +78,7 @@ def read(
         The character that separates the fields of a text file; by default a tab in TSV and a comma in CSV files, or
         the one of `; | , tab` that gives more rows the same number of fields.
     relation : str, optional
-        The relation of an edge list, which has no column for it; by default the name of the file.
+        The relation of an edge list, which has no column for it; by default "linked".
     encoding : str, optional
         Of a text file; by default UTF-8.
     strip : bool

@@ -39,7 +39,6 @@ class Reading:
     language: str | None = None  # of labels in RDF
     attributes: bool = False  # literals and extra columns are attributes
     skip_bad_rows: bool = False  # in place of an error
-    default_relation: str | None = None  # of an edge list, in place of the name of the file
     report: Progress = silent
     understood: dict[str, Any] = field(default_factory=dict)
     role_columns: dict[str, str] = field(default_factory=dict)  # of a table with column names: the column of each role
@@ -68,7 +67,6 @@ class Reading:
         language: str | None = None,
         attributes: bool = False,
         skip_bad_rows: bool = False,
-        default_relation: str | None = None,
         report: Progress = silent,
     ) -> Reading:
         """The choices after a check."""
@@ -79,7 +77,7 @@ class Reading:
         if encoding is not None:
             _check_encoding(encoding)
         choices = (checked_columns(columns), header, sep, relation, encoding, strip, language, attributes)
-        return cls(*choices, skip_bad_rows, default_relation, report)
+        return cls(*choices, skip_bad_rows, report)
 
     def set_roles(self, roles: ColumnRoles, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Note which columns have which roles, and the first rows."""

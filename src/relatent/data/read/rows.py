@@ -12,7 +12,7 @@ import pyarrow as pa
 from ...errors import DataError
 from ..facts import Facts
 from ..names import is_utf8
-from .columns import EDGE_RELATION, ColumnRoles, as_edges, chosen_roles, roles_by_position, table_roles
+from .columns import ColumnRoles, as_edges, chosen_roles, roles_by_position, table_roles
 from .fact_builder import facts_from_blocks
 from .reading import N_SAMPLE_ROWS, N_SHOWN_ROWS, SKIPPING, Reading
 
@@ -53,13 +53,12 @@ def _roles(first: Sequence[Any], names: Sequence[str] | None, reading: Reading, 
         table = [list(row) for row in first if isinstance(row, Sequence) and len(row) == width]
     texts = [[_shown(value) for value in row] for row in table]
     sample = [list(column) for column in zip(*texts, strict=True)]
-    edge_relation = reading.relation or reading.default_relation or EDGE_RELATION
     if names is not None:
-        roles = table_roles(names, reading.columns, where, sample, reading.relation, edge_relation)
+        roles = table_roles(names, reading.columns, where, sample, reading.relation)
     elif reading.columns is not None:
-        roles = chosen_roles((), reading.columns, where, width, edge_relation)
+        roles = chosen_roles((), reading.columns, where, width, reading.relation)
     elif width in (2, 3, 4):
-        roles = as_edges(roles_by_position((), width, sample, edge_relation), reading.relation, where)
+        roles = as_edges(roles_by_position((), width, sample), reading.relation, where)
     else:
         raise DataError(
             f"{where}: row 1: expected (subject, relation, object), with a weight (…, weight), or (subject, object), "

@@ -168,14 +168,13 @@ def _roles(
     first: list[str], below: Sample, reading: Reading, file: File, where: str, sep: str
 ) -> tuple[ColumnRoles, bool]:
     """The roles of the columns, and whether the first row is a header."""
-    edge_relation = reading.relation or reading.default_relation or _stem(file)
     by_position = reading.columns is not None and all(isinstance(name, int) for name in reading.columns.values())
     if reading.columns is not None and reading.header is False and not by_position:
         raise DataError(
             f"header=False says that the first row of {file.path} has no column names, but columns= chooses by "
             "name; use positions, counted from 0, or leave one of the two out"
         )
-    named = None if reading.header is False else _roles_by_header(first, below, reading, edge_relation)
+    named = None if reading.header is False else _roles_by_header(first, below, reading)
     has_header = named is not None if reading.header is None else reading.header
     is_open = reading.header is None and named is None and (reading.columns is None or by_position)
     if is_open and (evidence := header_evidence(first, below)):
@@ -187,7 +186,7 @@ def _roles(
     if reading.columns is not None:
         has_header = has_header if by_position else True
         names = first if has_header else []
-        return chosen_roles(names, reading.columns, where, len(first), edge_relation), has_header
+        return chosen_roles(names, reading.columns, where, len(first), reading.relation), has_header
     if named is None and len(first) not in (2, 3, 4):
         raise DataError(_wrong_number(first, where, sep))
     names, sample = (first, below) if has_header else ([], _with_first(first, below))
@@ -198,27 +197,21 @@ def _roles(
         and not any(ANY_NUMBER.fullmatch(value) or is_number(value) for value in sample[3])
     ):
         raise no_weights(first, sample[3], where)
-    roles = named or roles_by_position(names, len(first), sample, edge_relation)
+    roles = named or roles_by_position(names, len(first), sample)
     return as_edges(roles, reading.relation, where), has_header
 
 
-def _roles_by_header(first: list[str], below: Sample, reading: Reading, edge_relation: str) -> ColumnRoles | None:
+def _roles_by_header(first: list[str], below: Sample, reading: Reading) -> ColumnRoles | None:
     """The roles that the first row gives if it names columns in a usual way."""
     if found := recognised_roles(first):
         return found
     if reading.header is None and (not below[0] or occurs_again(first, below)):
         return None
-    return possible_roles(first, below, edge_relation)
+    return possible_roles(first, below)
 
 
 def _with_first(first: list[str], below: Sample) -> Sample:
     return [[field.strip(), *(value.strip() for value in values)] for field, values in zip(first, below, strict=True)]
-
-
-def _stem(file: File) -> str:
-    """The name of a file without its extensions, as the relation of an edge list."""
-    name = (file.member or str(file.path)).replace("\\", "/").rsplit("/", 1)[-1]
-    return name.split(".")[0] or name
 
 
 def _wrong_number(first: list[str], where: str, sep: str) -> str:
