@@ -17,8 +17,7 @@ ensure_cache_folder()
 if TYPE_CHECKING:
     from .analysis.answers import Answer, Answers, answers
     from .analysis.doubt import DoubtfulFact, DoubtfulFacts, doubt
-    from .analysis.duplicates import duplicates
-    from .analysis.duplicates_result import DuplicatePair, Duplicates, Merge
+    from .analysis.duplicates import DuplicatePair, Duplicates, Merge, duplicates
     from .analysis.explain import Explanation, LatentComponent, Reason, explain
     from .analysis.groups import EntityGroup, TypicalFact, groups
     from .analysis.missing import MissingFact, MissingFacts, missing
@@ -118,8 +117,7 @@ _EXPORTS = {  # module: its public names
     ".model.top": "Top",
     ".model.structure": "Blocks Shared",
     ".analysis.answers": "answers Answers Answer",
-    ".analysis.duplicates": "duplicates",
-    ".analysis.duplicates_result": "Duplicates DuplicatePair Merge",
+    ".analysis.duplicates": "duplicates Duplicates DuplicatePair Merge",
     ".analysis.doubt": "doubt DoubtfulFacts DoubtfulFact",
     ".analysis.missing": "missing MissingFacts MissingFact",
     ".analysis.rules": "rules Rule RulePath",

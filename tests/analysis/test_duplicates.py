@@ -1,7 +1,10 @@
+import warnings
+
 import numpy as np
 import pytest
 
 import relatent
+from planted_people import people
 from relatent import Facts
 from relatent.analysis import duplicates as module
 from relatent.analysis.duplicate_features import FEATURE_SIGNS, CandidatePairs, fact_table
@@ -154,6 +157,61 @@ def test_another_spelling_is_found_though_the_facts_are_divided(name, level):
     without = relatent.duplicates(factors, facts, "Jürgen Vogel", k=1000, names=False).pairs
     assert {pair.name_match for pair in without} == {""}
     assert with_names.probability > 5 * next(pair.probability for pair in without if pair.other == name)
+
+
+def capitals(name, rng):
+    return name.upper()
+
+
+def misspelt(name, rng):
+    word = max(name.split(", "), key=len)
+    at = int(rng.integers(1, len(word) - 1))
+    return name.replace(word, word[:at] + "x" + word[at + 1 :])
+
+
+def with_initial(name, rng):
+    last, first = name.split(", ")
+    return f"{first[0]}. {last}"
+
+
+def reordered(name, rng):
+    return " ".join(reversed(name.split(", ")))
+
+
+def in_another_language(name, rng):
+    return "".join(rng.choice(list("abdefgiklmnorstu"), 9)).title()
+
+
+def searched(respelled, seed=0, **options):
+    facts, truth = people(respelled, seed=seed, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", relatent.PoorFitWarning)
+        factors = relatent.RescalALS(rank=8).fit(facts).factors_
+    return truth, relatent.duplicates(factors, facts, k=500)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_copies_with_names_in_capitals_are_proposed_and_relatives_are_not(seed):
+    truth, found = searched(capitals, seed)
+    assert {frozenset((pair.name, pair.other)) for pair in found.pairs[:10]} == truth
+    assert {frozenset((merge.name, merge.into)) for merge in found.merges} == truth
+    relatives = [pair.probability for pair in found.pairs[10:] if pair.name.split(",")[0] == pair.other.split(",")[0]]
+    assert max(relatives, default=0) < 0.3
+
+
+@pytest.mark.parametrize("respelled", [misspelt, with_initial, reordered])
+def test_other_spellings_are_proposed(respelled):
+    truth, found = searched(respelled)
+    merged = {frozenset((merge.name, merge.into)) for merge in found.merges}
+    assert len(merged & truth) >= 8
+    assert merged <= truth
+    likely = [pair.probability for pair in found.pairs if pair.probability >= 0.5]
+    assert sum(likely) <= len(merged) + 1e-9
+
+
+def test_without_names_that_agree_nothing_is_proposed_on_few_facts():
+    for options in ({"respelled": in_another_language}, {"respelled": capitals, "n_copies": 0}):
+        assert searched(**options)[1].merges == []
 
 
 def test_ids_neither_help_nor_harm(doubled, found):

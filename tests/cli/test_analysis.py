@@ -114,7 +114,7 @@ def test_an_entity_as_its_own_answer_is_explained_as_such(capsys, people, people
 
 
 def test_the_table_of_duplicates_has_a_column_of_notes_only_for_notes():
-    from relatent.analysis.duplicates_result import DuplicatePair, Duplicates
+    from relatent.analysis.duplicates import DuplicatePair, Duplicates
     from relatent.cli import tables
 
     for joined, n_columns in ((False, 4), (True, 5)):

@@ -81,7 +81,7 @@ class FactCounts(NamedTuple):
 
 def candidate_pairs(factors: Factors, facts: Facts, others: tuple[Ids, Ids] | None = None) -> CandidatePairs:
     """Select candidate pairs and compute their features; of other pairs i < j as well."""
-    X, code = fact_table(facts)
+    n, (X, code) = facts.n_entities, fact_table(facts)
     counts = role_counts(X, code, facts.n_relations)
     Y = neighbour_table(facts)
     halves = _halves_tables(factors, facts, counts)
@@ -90,16 +90,15 @@ def candidate_pairs(factors: Factors, facts: Facts, others: tuple[Ids, Ids] | No
     i, j = select_candidates(halves["halves"], T, has_facts)
     if others is not None:
         have = has_facts[others[0]] & has_facts[others[1]]
-        i, j = _united((i, j), (others[0][have], others[1][have]), facts.n_entities)
+        key = np.union1d(i.astype(np.int64) * n + j, others[0][have].astype(np.int64) * n + others[1][have])
+        i, j = np.divmod(key, n)
     n_shared = row_products(X, X, i, j).astype(np.int64)
     columns = {
         name: np.clip(row_products(*tables, i, j), -MAX_LOG_RATIO, MAX_LOG_RATIO) for name, tables in halves.items()
     }
     columns |= {"common neighbours": row_products(Y, Y, i, j), "common facts": row_products(T, T, i, j)}
     columns |= dict(zip(LIFTS, pair_lifts(X, i, j).T, strict=True))
-    relative = [
-        relative_to_other_pairs(i, j, columns[name], n_shared > 0, facts.n_entities) for name in RELATIVE_FEATURES
-    ]
+    relative = [relative_to_other_pairs(i, j, columns[name], n_shared > 0, n) for name in RELATIVE_FEATURES]
     return CandidatePairs(i, j, np.column_stack([*(columns[name] for name in FEATURES), *relative]), n_shared)
 
 
@@ -122,6 +121,13 @@ def role_counts(X: sp.csr_matrix, code: NDArray[np.int64], n_relations: int) -> 
     role = sp.csr_matrix((np.ones(len(code)), (np.arange(len(code)), code)), shape=(len(code), 2 * n_relations))
     counts: Matrix = (X @ role).toarray()
     return counts
+
+
+def kinds_of_entities(facts: Facts) -> NDArray[np.int64]:
+    """The kind of each entity: the commonest of its roles in relations, as a number."""
+    has_role = role_counts(*fact_table(facts), facts.n_relations) > 0
+    kinds: NDArray[np.int64] = np.argmax(has_role * has_role.sum(axis=0), axis=1)
+    return kinds
 
 
 def neighbour_table(facts: Facts) -> sp.csr_matrix:
@@ -250,12 +256,6 @@ def select_candidates(halves: PairTables, T: sp.csr_matrix, has_facts: NDArray[n
     return key // max(n, 1), key % max(n, 1)
 
 
-def _united(pairs: tuple[Ids, Ids], others: tuple[Ids, Ids], n: int) -> tuple[Ids, Ids]:
-    """The pairs of both lists, each once, in order."""
-    key = np.union1d(*(i * np.int64(n) + j for i, j in (pairs, others)))
-    return key // max(n, 1), key % max(n, 1)
-
-
 # --- facts that occur together
 
 
@@ -290,13 +290,8 @@ def _max_counted_facts(degree: NDArray[np.int64]) -> float:
 def _count(together: FactCounts, f: int, g: int) -> float:
     """The number of entities that have both facts."""
     low, high = together.starts[f], together.starts[f + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if together.columns[middle] < g:
-            low = middle + 1
-        else:
-            high = middle
-    return together.counts[low] if low < together.starts[f + 1] and together.columns[low] == g else 0.0
+    at = low + np.searchsorted(together.columns[low:high], g)
+    return together.counts[at] if at < high and together.columns[at] == g else 0.0
 
 
 @njit(cache=True, nogil=True)

@@ -16,8 +16,7 @@ without a common fact would never be found. Pass `shared=` if you know the overl
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +28,17 @@ from ..data.facts import Facts
 from ..data.result_labels import row_labels
 from ..errors import ConvergenceWarning, InputError, PoorFitWarning
 from ..fit.estimators.als import RescalALS
+from ..json_values import to_json_object
 from ..model.factors import Factors
 from ..model.rule_scores import check_has_vectors
 from ..progress import Progress, reporting, silent
 from ..random_state import RandomState, to_seed
-from ..result_tables import ResultList
-from .duplicate_features import FEATURE_SIGNS, HALVES_BY_COUNTS, CandidatePairs, candidate_pairs
-from .duplicate_names import LEVELS, compared_names, log_name_ratios, name_levels, pairs_by_name
-from .duplicates_result import DuplicatePair, Duplicates, Merge
+from ..result_tables import ResultList, data_frame, html_table, result_record
+from .duplicate_features import FEATURE_SIGNS, HALVES_BY_COUNTS, CandidatePairs, candidate_pairs, kinds_of_entities
+from .duplicate_names import LEVELS, NameEvidence
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ENTITIES_PER_SPLIT = 12  # one entity in 12 is split per round: more would change the graph too much
 MIN_SPLITS, MAX_SPLITS = 5, 500  # per round, if there are enough entities
@@ -50,12 +52,61 @@ MAX_RANK, DEFAULT_L2 = 100, 1.0  # of the fits; the penalty where the model is n
 MAX_ENTITIES = 50_000  # all pairs are compared
 
 
-class TrainingPairs(NamedTuple):
-    """Pairs with at least one half of a split entity; the others may be the duplicates that are searched for."""
+@result_record
+class DuplicatePair(NamedTuple):
+    """Two entities and the probability that they are the same.
 
-    features: Matrix  # (n, len(FEATURE_SIGNS))
-    shares: Mask  # (n,) whether the two have a fact in common
-    is_duplicate: Mask  # (n,) whether they are halves of one entity
+    >>> pair = DuplicatePair("Al Gore", "Albert Gore", 0.9, shared=3, joined=False)
+    >>> Duplicates([pair], merges=[]).to_dict()["pairs"][0]["probability"]
+    0.9
+    """
+
+    name: str
+    other: str
+    probability: float
+    shared: int  # facts that both have
+    joined: bool  # a fact has one as subject and the other as object: they are not merged
+    name_match: str = ""  # one of LEVELS: "equal" but for case, accents and order, …; "": not compared
+
+
+@result_record
+class Merge(NamedTuple):
+    """An entity that should take another's name.
+
+    >>> Merge("Albert Gore", into="Al Gore", probability=0.9, facts=2).into
+    'Al Gore'
+    """
+
+    name: str
+    into: str
+    probability: float  # mean over all pairs in its group
+    facts: int
+
+
+class Duplicates(NamedTuple):
+    """Pairs that may be the same, best first, and the proposed merges; the result of `duplicates`.
+
+    >>> pair = DuplicatePair("Al Gore", "Albert Gore", 0.9, shared=3, joined=False)
+    >>> Duplicates([pair], [Merge("Albert Gore", "Al Gore", 0.9, 2)]).to_pandas().shape
+    (1, 6)
+    """
+
+    pairs: list[DuplicatePair]
+    merges: list[Merge]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return to_json_object(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The pairs as a data frame; needs pandas."""
+        return data_frame(self.pairs, DuplicatePair._fields)
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), self.pairs)
+
+    def __repr__(self) -> str:
+        return f"Duplicates({len(self.pairs)} pairs, {len(self.merges)} proposed merges)"
 
 
 class PairClassifier(NamedTuple):
@@ -93,8 +144,9 @@ def duplicates(
         of all pairs and leaves their order unchanged.
     shared : the fraction of its facts that an entity is expected to share with its duplicate; 0 if each fact is
         stored under one of the two names only. None: not known.
-    names : whether names that agree (in other case, without accents, with more words, or nearly) count for a pair, and
-        names that differ against it. Ids and numbers do neither.
+    names : whether names that agree (in other case, without accents, with more words, with initials, or but for a
+        letter of a word) count for a pair, the more the rarer their words, and names that differ against it. Ids and
+        numbers do neither.
     random_state : seed of the choice of entities that are split to learn from
     progress : True for a bar, or a function called with (done, total, note)
 
@@ -109,20 +161,22 @@ def duplicates(
     check_has_vectors(factors.A)
     entity_id = None if entity is None else int(factors.entities.ids(entity))
     facts = known.over(factors.entities, factors.relations)
-    _check_facts(facts)
+    if not len(facts):
+        raise InputError("known has no fact about the model's entities; pass the facts the model was fitted to")
+    if facts.n_entities > MAX_ENTITIES:
+        raise InputError(
+            f"duplicates compares at most {MAX_ENTITIES:,} entities, got {facts.n_entities:,}; "
+            "leave out kinds of entities that have no duplicates"
+        )
     with reporting(progress, "duplicates") as report:
         report(0, _n_rounds(facts) + 1, "comparing entities")
-        compared = compared_names(factors.entities) if names else None
-        by_name = None if compared is None else pairs_by_name(compared)
-        pairs = candidate_pairs(
-            _least_squares_model(factors, facts), facts, None if by_name is None else (by_name.i, by_name.j)
-        )
+        evidence = NameEvidence(factors.entities, kinds_of_entities(facts)) if names else None
+        fitted = factors if _is_least_squares(factors) else _fit_least_squares(factors, facts)
+        pairs = candidate_pairs(fitted, facts, evidence.pairs() if evidence else None)
         classifiers = learn_classifiers(factors, facts, shared, to_seed(random_state), report)
-    p = pair_probabilities(pairs, classifiers, prior)
-    levels = np.zeros(len(p), np.int64)
-    if compared is not None and by_name is not None:
-        levels = name_levels(compared, by_name, pairs.i, pairs.j)
-        p = pair_probabilities(pairs, classifiers, prior, log_name_ratios(levels, p))
+    p, levels = pair_probabilities(pairs, classifiers, prior), np.zeros(len(pairs.i), np.int64)
+    if evidence is not None:
+        levels, p = evidence.judged(pairs.i, pairs.j, p)
     order = np.argsort(-p, kind="stable")
     if entity_id is not None:
         order = order[(pairs.i[order] == entity_id) | (pairs.j[order] == entity_id)]
@@ -137,7 +191,12 @@ def duplicates(
     groups = merge_groups(pairs, p, n_facts, joined, threshold)
     if entity_id is not None:
         groups = [group for group in groups if entity_id in group[0]]
-    return Duplicates(ResultList(found, row_labels(factors)), _merges(factors, groups, n_facts))
+    merges = [
+        Merge(factors.entities[i], factors.entities[members[0]], probability, int(n_facts[i]))
+        for members, probability in groups
+        for i in members[1:]
+    ]
+    return Duplicates(ResultList(found, row_labels(factors)), merges)
 
 
 def _check_arguments(k: int, threshold: float, prior: float, shared: float | None) -> None:
@@ -148,16 +207,6 @@ def _check_arguments(k: int, threshold: float, prior: float, shared: float | Non
             raise InputError(f"{name} must be above 0 and at most 1, got {value}")
     if shared is not None and not 0 <= shared <= 1:
         raise InputError(f"shared must be between 0 and 1, got {shared}")
-
-
-def _check_facts(facts: Facts) -> None:
-    if not len(facts):
-        raise InputError("known has no fact about the model's entities; pass the facts the model was fitted to")
-    if facts.n_entities > MAX_ENTITIES:
-        raise InputError(
-            f"duplicates compares at most {MAX_ENTITIES:,} entities, got {facts.n_entities:,}; "
-            "leave out kinds of entities that have no duplicates"
-        )
 
 
 # --- classifiers learned from split entities
@@ -211,8 +260,14 @@ def _n_splits(facts: Facts) -> int:
     return min(max(MIN_SPLITS, facts.n_entities // ENTITIES_PER_SPLIT), MAX_SPLITS, max(2, facts.n_entities // 2))
 
 
-def _training_pairs(factors: Factors, facts: Facts, shared: float | None, rng: np.random.Generator) -> TrainingPairs:
-    """Pairs of one round: some entities are split, and a model is fitted to the result."""
+def _training_pairs(
+    factors: Factors, facts: Facts, shared: float | None, rng: np.random.Generator
+) -> tuple[Matrix, Mask, Mask]:
+    """The features of pairs of one round, whether they share facts, and whether they are halves of one entity.
+
+    Some entities are split, and a model is fitted to the result. Only pairs with such a half count: the others may be
+    the duplicates that are searched for.
+    """
     chosen = entities_to_split(facts, _n_splits(facts), rng)
     if len(chosen) < 2:
         raise InputError(f"duplicates learns from entities that have facts and needs 2 of them, got {len(chosen)}")
@@ -226,12 +281,7 @@ def _training_pairs(factors: Factors, facts: Facts, shared: float | None, rng: n
     twin_of[chosen[lost]] = twin_of[twins[lost]] = -1
     has_half = (twin_of[pairs.i] >= 0) | (twin_of[pairs.j] >= 0)
     is_duplicate = twin_of[pairs.i] == pairs.j
-    return TrainingPairs(pairs.features[has_half], pairs.n_shared[has_half] > 0, is_duplicate[has_half])
-
-
-def _least_squares_model(factors: Factors, facts: Facts) -> Factors:
-    """The model itself, or a fit by least squares: the classifiers learn from fits of that kind."""
-    return factors if _is_least_squares(factors) else _fit_least_squares(factors, facts)
+    return pairs.features[has_half], pairs.n_shared[has_half] > 0, is_duplicate[has_half]
 
 
 def _is_least_squares(factors: Factors) -> bool:
@@ -287,19 +337,15 @@ def _twin_names(facts: Facts, chosen: Ids) -> list[str]:
     return found
 
 
-def pair_probabilities(
-    pairs: CandidatePairs, classifiers: Classifiers, prior: float, log_ratio: Vector | float = 0.0
-) -> Vector:
-    """The probability of each pair, with the log-ratio of other evidence than facts.
+def pair_probabilities(pairs: CandidatePairs, classifiers: Classifiers, prior: float) -> Vector:
+    """The probability of each pair by its facts.
 
     In training every half has a twin; of entities, the fraction `prior` has one.
     """
-    log_ratios = np.broadcast_to(log_ratio, len(pairs.i))
     p, shares = np.zeros(len(pairs.i)), pairs.n_shared > 0
     for classifier, rows in zip(classifiers, (~shares, shares), strict=True):
         if classifier is not None and rows.any():
-            theta = pairs.features[rows] @ classifier.weights + classifier.intercept
-            p[rows] = expit(theta + np.log(prior) + log_ratios[rows])
+            p[rows] = expit(pairs.features[rows] @ classifier.weights + classifier.intercept + np.log(prior))
     return p
 
 
@@ -341,11 +387,3 @@ def merge_groups(
         inside = [probability.get((min(a, b), max(a, b)), 0.0) for n, a in enumerate(ranked) for b in ranked[:n]]
         found.append((ranked, float(np.mean(inside))))
     return sorted(found, key=lambda group: -group[1])
-
-
-def _merges(factors: Factors, groups: Sequence[tuple[list[int], float]], n_facts: NDArray[np.int64]) -> list[Merge]:
-    return [
-        Merge(factors.entities[i], factors.entities[members[0]], probability, int(n_facts[i]))
-        for members, probability in groups
-        for i in members[1:]
-    ]

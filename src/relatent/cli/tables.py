@@ -13,7 +13,7 @@ from ..errors import printable
 
 if TYPE_CHECKING:
     from ..analysis.doubt import DoubtfulFacts
-    from ..analysis.duplicates_result import Duplicates
+    from ..analysis.duplicates import Duplicates
     from ..analysis.explain import Explanation
     from ..analysis.groups import EntityGroup
     from ..analysis.missing import MissingFacts

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from ..analysis.duplicates import duplicates
-from ..analysis.duplicates_result import Duplicates
+from ..analysis.duplicates import Duplicates, duplicates
 from ..analysis.known_facts import KnownFacts
 from ..model.factors import Factors
 from ..progress import Progress

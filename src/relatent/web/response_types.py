@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..analysis.answers import EntitySection
-from ..analysis.duplicates_result import DuplicatePair
+from ..analysis.duplicates import DuplicatePair
 from ..analysis.groups import TypicalFact
 from ..analysis.quality import ModelQuality
 from ..analysis.similarity import SimilarEntity
