@@ -101,7 +101,7 @@ def judge(
     factors: relatent.Factors,
     probability: Probability = probabilities_of,
 ) -> dict[str, Any]:
-    """What the model says of all unlisted cells, and what is true of them."""
+    """What the model says of all unlisted cells, and what is true of them; unobserved cells are left out."""
     said, true, total = np.zeros(len(EDGES) - 1), np.zeros(len(EDGES) - 1), 0.0
     parts, by_relation, functional = [], {}, {}
     for k, name in enumerate(train.relations):
@@ -110,8 +110,10 @@ def judge(
         for facts, mask, value in ((test, is_true, True), (train, asked, False)):
             s, _, o = facts.triples[slice(*facts.starts[k : k + 2])].T
             mask[s, o] = value
-        if not is_true.diagonal().any() and asked.diagonal().all():
+        if not is_true.diagonal().any() and asked.diagonal().all():  # nothing relates to itself
             np.fill_diagonal(asked, False)
+        s, _, o = train.unobserved[train.unobserved[:, 1] == k].T
+        asked[s, o] = False  # nobody knows what is true there
         if _is_functional(train, k):
             functional[name] = _questions(np.where(asked, p, 0.0), is_true, train, k)
         p, is_true = p[asked], is_true[asked]
