@@ -89,7 +89,7 @@ def evaluate(folder: Path) -> None:
         matrices = RelationMatrices.of_parameters(resolve("complex", *R.shape), R, *R.shape)
         factors = relatent.Factors(A, matrices, np.zeros(len(R)), known.entities, known.relations)
         of_valid, of_test = (
-            relatent.evaluate(factors, facts, known=[known, other]).mrr
+            relatent.evaluate(factors, facts, known=[known, other], protocol="benchmark").mrr
             for facts, other in ((valid, test), (test, valid))
         )
         print(path.stem, json.dumps(about), f"validation {of_valid:.4f} test {of_test:.4f}", flush=True)

@@ -44,10 +44,9 @@ def _of_graph(estimator: Any, graph_seed: int, seed: int) -> dict[str, dict[str,
 def _quality(estimator: Any, train: Facts, test: Facts, of_newcomers: Facts, table: Any) -> dict[str, float]:
     facts = relatent.read(train, attributes=table)
     model = estimator().fit(facts).factors_
-    known = [train, test, of_newcomers]
     return {
-        "mrr": relatent.evaluate(model, test, known=known).mrr,
-        "mrr of customers without training facts": relatent.evaluate(model, of_newcomers, known=known).mrr,
+        "mrr": relatent.evaluate(model, test, known=of_newcomers).mrr,
+        "mrr of customers without training facts": relatent.evaluate(model, of_newcomers, known=test).mrr,
     }
 
 

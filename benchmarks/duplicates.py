@@ -29,7 +29,10 @@ Facts = relatent.Facts
 
 
 def duplicates(seed: int) -> dict[str, Any]:
-    """Entities of CoDEx-S and of Kinships in two halves; the share of common facts told and not told."""
+    """Entities of CoDEx-S and of Kinships in two halves; the share of common facts told and not told.
+
+    The models are plain fits (calibrate=False): only their vectors are compared.
+    """
     found = {
         name: {f"seed {seed + one}": _measure(*world, seed + one) for one in SEEDS} for name, world in WORLDS.items()
     }
@@ -54,7 +57,7 @@ def _measure(data: str, count: int, least: int, shared: float, seed: int) -> dic
     split, other = twins.split_entities(facts, chosen, shared, rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", relatent.ConvergenceWarning)
-        factors = relatent.RescalALS(50, 1.0, 1.0).fit(split).factors_
+        factors = relatent.RescalALS(50, 1.0, 1.0, calibrate=False).fit(split).factors_
     truth = set(zip(chosen.tolist(), other.tolist(), strict=True))
     B = profiles(factors)
     plain = np.array([int((B @ B[i] > B[i] @ B[j]).sum()) - 1 for a, b in truth for i, j in ((a, b), (b, a))])

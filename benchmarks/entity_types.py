@@ -15,32 +15,32 @@ from relatent.model.entity_types import EntityTypes
 
 
 def types(seed: int) -> dict[str, Any]:
-    """A fit without options, then the same model with types of the file, with roles as types, and without types."""
+    """A fit without options (calibrate=False), then the same model with types of the file, and with roles as types."""
     path = _home() / "codex-s" / "entity2types.json"
     if not path.exists():
         raise CannotRunError(f"{path} is missing: get entity2types.json of CoDEx (github.com/tsafavi/codex)")
     train, valid, test = relatent.load_splits("codex-s")
-    model = relatent.RescalLogit(random_state=seed).fit(train).factors_
+    model = relatent.RescalLogit(random_state=seed, calibrate=False).fit(train).factors_
+    untyped = relatent.evaluate(model, test, known=valid)
     results: dict[str, Any] = {}
     for name, source in (("file", path), ("infer", "infer")):
         typed = annotated(train, source)
         assert typed.types is not None
         found = EntityTypes.of(train, typed.types)
         with_types = replace(model, R=model.relation_matrices, types=found)
-        ranking = relatent.evaluate(with_types, test, known=[train, valid])
-        assert ranking.typed is not None
+        ranking = relatent.evaluate(with_types, test, known=valid)
         results[name] = {
             "types": len(found.names),
             "candidates left": _share_allowed(found, test),
             "training answers lost": _n_lost(found, train),
-            "test answers lost": ranking.typed.n_wrong_type,
+            "test answers lost": ranking.n_wrong_type,
             "of": 2 * len(test),
-            "MRR without types": ranking.mrr,
-            "MRR with types": ranking.typed.mrr,
-            "mean rank without types": ranking.mean_rank,
-            "mean rank with types": ranking.typed.mean_rank,
-            "hits@10 without types": ranking.hits[10],
-            "hits@10 with types": ranking.typed.hits[10],
+            "MRR without types": untyped.mrr,
+            "MRR with types": ranking.mrr,
+            "mean rank without types": untyped.mean_rank,
+            "mean rank with types": ranking.mean_rank,
+            "hits@10 without types": untyped.hits[10],
+            "hits@10 with types": ranking.hits[10],
         }
     return results
 

@@ -11,8 +11,10 @@ from timing import bar
 
 import relatent
 from relatent import Factors, Facts
-from relatent.analysis.known_facts import KnownFacts
-from relatent.model.factors import best_first
+from relatent.model.candidates import OPEN, Judged
+from relatent.model.candidates import best_first as likeliest_first
+from relatent.model.known_facts import KnownFacts
+from relatent.model.scores import best_first
 from sparse_graphs import sparse_graph
 
 SHARE_WRONG = 0.02
@@ -20,19 +22,23 @@ DOUBT_GRAPHS = ("films", "shopping", "taxonomy", "biology", "kinships", "nations
 MIN_EXPECTED, MAX_RATIO = 30, 1.5  # of wrong facts in a group whose expected and true numbers are compared
 MISSING_GRAPHS = ("films", "shopping", "codex-s")
 K_EQUAL, SHARE_WITHHELD = 1000, 0.1
+NEAR = 1e-6  # log-odds: a rounding error
 N_LARGE, K_LARGE, RANK_LARGE, FACTS_LARGE = 100_000, 100, 64, 1_000_000
 Array = np.ndarray[Any, Any]
 
 
 def doubt(seed: int) -> dict[str, Any]:
-    """Precision at the number planted: by the score alone and by `doubt`; any entity, and one seen in that place."""
+    """Precision at the number planted: by the score alone and by `doubt`; any entity, and one seen in that place.
+
+    Fits are plain (calibrate=False): doubts have probabilities of their own.
+    """
     found: dict[str, Any] = {}
     for name in DOUBT_GRAPHS:
         for how in ("any", "seen there"):
             facts, is_wrong = _planted(_data(name), how == "seen there", np.random.default_rng(seed))
-            factors = _fit(facts)
+            factors = _fit(facts, calibrate=False)
             began = time.perf_counter()
-            listed = relatent.doubt(factors, facts, k=len(facts), prior=SHARE_WRONG)
+            listed = relatent.doubt(factors, len(facts), prior=SHARE_WRONG)
             seconds = time.perf_counter() - began
             wrong = set(facts.named(facts.triples[is_wrong]))
             found_wrong = np.array([fact[:3] in wrong for fact in listed.doubtful])
@@ -67,7 +73,7 @@ def _groups(expected: Array, is_wrong: Array) -> list[list[float]]:
 
 
 def missing(seed: int) -> dict[str, Any]:
-    """The list and that of sorting all cells; precision on withheld facts; seconds on 10¹² cells."""
+    """The list of a calibrated model and of sorting all cells; precision on withheld facts; seconds on 10¹² cells."""
     found: dict[str, Any] = {name: _missing_of(name, seed) for name in MISSING_GRAPHS}
     found["100,000 entities, 100 relations"] = large = _large(seed)
     bars = {
@@ -81,11 +87,11 @@ def _missing_of(name: str, seed: int) -> dict[str, Any]:
     train, withheld = relatent.split(facts, test_size=SHARE_WITHHELD, random_state=seed)
     factors, k = _fit(train), len(withheld)
     began = time.perf_counter()
-    listed = relatent.missing(factors, train, max(k, K_EQUAL))
+    listed = relatent.missing(factors, max(k, K_EQUAL))
     seconds = time.perf_counter() - began
     began = time.perf_counter()
-    sorted_all = _sorted(factors, train, K_EQUAL)
-    true, by_frequency = set(withheld.named()), _most_frequent(factors, train, k)
+    sorted_all = _sorted(factors, K_EQUAL)
+    true, by_frequency = set(withheld.named()), _most_frequent(train, k)
     return {
         "cells": listed.n_cells,
         "share of cells scored": listed.n_scored / listed.n_cells,
@@ -111,27 +117,30 @@ def _places(known: KnownFacts) -> list[tuple[Array, Array, Array]]:
     return found
 
 
-def _sorted(factors: Factors, facts: Facts, k: int) -> list[tuple[str, str, str]]:
-    """The best absent cells by sorting all of them, the k best of each relation together."""
-    parts, R = [], factors.relation_matrices.astype(np.float64)
+def _sorted(factors: Factors, k: int) -> list[tuple[str, str, str]]:
+    """The best absent cells by sorting all of them: by fast products, then those that come near in double precision."""
+    facts, asked, parts = factors.facts, factors.candidates, []
+    assert facts is not None
+    everyone, R = np.arange(facts.n_entities), factors.relation_matrices.astype(np.float64)
     A, bias = factors.A.astype(np.float64), factors.bias.astype(np.float64)
     for relation in range(facts.n_relations):
-        theta = (R.times(A, relation) @ A.T + bias[relation]).astype(np.float32)
+        theta = R.times(A, relation) @ A.T + bias[relation]
         X = facts.matrix(relation)
         theta[X.nonzero()] = -np.inf
         if not X.diagonal().any():
             np.fill_diagonal(theta, -np.inf)
-        s, o = np.nonzero(theta >= np.partition(theta.ravel(), -k)[-k])  # with all ties for the last place
-        p = factors.link.probability(theta[s, o].astype(np.float64), np.full(len(s), relation))
-        parts.append(np.stack([p, theta[s, o], s, np.full(len(s), relation), o], axis=1))
-    cells = np.concatenate(parts)
-    best = cells[np.lexsort((cells[:, 4], cells[:, 3], cells[:, 2], -cells[:, 1], -cells[:, 0]))[:k], 2:]
-    return [(factors.entities[s], factors.relations[r], factors.entities[o]) for s, r, o in best.astype(int).tolist()]
+        questions = np.stack([everyone, np.full(len(everyone), relation), np.full(len(everyone), OPEN)], axis=1)
+        log_odds = asked.all_log_odds(questions, 2, theta)
+        s, o = np.nonzero(log_odds >= np.partition(log_odds.ravel(), -k)[-k] - NEAR)
+        parts.append(np.stack([s, np.full(len(s), relation), o], axis=1)[log_odds[s, o] > -np.inf])
+    judged: Judged = asked.judge(np.concatenate(parts))
+    best: Array = judged.cells[likeliest_first(judged)[:k]]
+    return facts.named(best)
 
 
-def _most_frequent(factors: Factors, facts: Facts, k: int) -> list[tuple[str, str, str]]:
+def _most_frequent(facts: Facts, k: int) -> list[tuple[str, str, str]]:
     """The absent cells whose subject and object are most frequent in their places of the relation."""
-    parts, known = [], KnownFacts(facts, factors)
+    parts, known = [], KnownFacts(facts)
     for relation, (s, o, absent) in enumerate(_places(known)):
         X = known.facts.matrix(relation)
         out, into = np.asarray(X.sum(axis=1)).ravel()[s], np.asarray(X.sum(axis=0)).ravel()[o]
@@ -139,8 +148,7 @@ def _most_frequent(factors: Factors, facts: Facts, k: int) -> list[tuple[str, st
         expected = out[row] * into[column] / max(X.nnz, 1)
         parts.append(np.stack([expected, s[row], np.full(len(row), relation), o[column]], axis=1))
     cells = np.concatenate(parts)
-    best = cells[best_first(cells[:, 0], k), 1:].astype(int).tolist()
-    return [(factors.entities[s], factors.relations[r], factors.entities[o]) for s, r, o in best]
+    return facts.named(cells[best_first(cells[:, 0], k), 1:].astype(int))
 
 
 def _large(seed: int) -> dict[str, Any]:
@@ -157,7 +165,7 @@ def _large(seed: int) -> dict[str, Any]:
     R = (rng.normal(size=(K_LARGE, RANK_LARGE, RANK_LARGE)) / RANK_LARGE**1.5).astype(np.float32)
     factors = Factors(A, R, np.full(K_LARGE, -8, np.float32), facts.entities, facts.relations)
     began, cpu = time.perf_counter(), time.process_time()
-    listed = relatent.missing(factors, facts, 1000)
+    listed = relatent.missing(factors, 1000, known=facts)
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     return {
         "facts": len(facts),
@@ -176,10 +184,11 @@ def _data(name: str) -> Facts:
     return relatent.load_dataset(name) if name in ("kinships", "nations") else sparse_graph(name, 0)
 
 
-def _fit(facts: Facts) -> Factors:
+def _fit(facts: Facts, *, calibrate: bool = True) -> Factors:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", relatent.RelatentWarning)
-        return relatent.RescalLogit(max_iter=60 if len(facts) > 20_000 else 500).fit(facts).factors_
+        max_iter = 60 if len(facts) > 20_000 else 500
+        return relatent.RescalLogit(max_iter=max_iter, calibrate=calibrate).fit(facts).factors_
 
 
 def _planted(facts: Facts, seen_there: bool, rng: np.random.Generator) -> tuple[Facts, Array]:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator
 from sklearn.decomposition import NMF
 
 import relatent
+from relatent.fit.estimators.base import Estimator
 from relatent.fit.loop import Trace
 
 
-class MatrixNmf(BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class MatrixNmf(Estimator):
     """X ≈ W H by scikit-learn, as factors: θ_ij = w_i · h_j, which is a_iᵀ R a_j with a_i = (w_i, h_i)."""
 
-    def __init__(self, rank: int = 10, alpha: float = 0.0, random_state: int = 0):
-        self.rank, self.alpha, self.random_state = rank, alpha, random_state
+    rank: int = 10
+    alpha: float = 0.0
+    random_state: int = 0
 
-    def fit(self, facts: relatent.Facts) -> MatrixNmf:
+    def fit(self, facts: relatent.Facts, *_: Any, **__: Any) -> MatrixNmf:
         """Facts are ones, all other cells zeros; NMF has no unobserved cells."""
         s, _, o = facts.triples.T
         n, r = facts.n_entities, self.rank

@@ -116,11 +116,6 @@ BENCHMARKS = {  # name: (module, function, what it measures)
         "groups of Kinships and Nations and their true groups: adjusted Rand index",
     ),
     "types": ("entity_types", "types", "CoDEx-S with types of a file and inferred ones: ranks, answers lost (1 min)"),
-    "calibration": (
-        "calibration",
-        "calibration",
-        "expected and true numbers of missing facts on sparse graphs, by probability (40 min, 2 on a GPU)",
-    ),
     "answers": (
         "answers",
         "answers",

@@ -171,14 +171,17 @@ def planted_fine(seed: int) -> dict[str, Any]:
 
 
 def _beside_the_truth(seed: int, n_groups: int, signal: float, rounds: int) -> dict[str, Any]:
-    """Average precision of held-out facts against 50 zeros each: the truth, least squares, the likelihood."""
+    """Average precision of held-out facts against 50 zeros each: the truth, least squares, the likelihood.
+
+    Fits are plain (calibrate=False).
+    """
     n, n_relations, n_facts = PLANTED
     plant = partial(planted, n_groups=n_groups, signal=signal, random_state=seed)
     graph = plant(n, n_relations, n_facts)
     cells, rank = heldout_cells(graph, random_state=seed), graph.factors.rank
-    als: Callable[..., Any] = partial(relatent.RescalALS, rank, random_state=seed)
+    als: Callable[..., Any] = partial(relatent.RescalALS, rank, random_state=seed, calibrate=False)
     logit: Callable[..., Any] = partial(
-        relatent.RescalLogit, rank, method="sampled", max_iter=rounds, random_state=seed
+        relatent.RescalLogit, rank, method="sampled", max_iter=rounds, random_state=seed, calibrate=False
     )
     small = plant(n // 10, n_relations, n_facts // 10)  # as many facts an entity, so λ is alike
     tried = {"als": _tried(als, small, seed), "logit": _tried(logit, small, seed)}
@@ -212,7 +215,8 @@ def _tried(model: Callable[..., Any], graph: Planted, seed: int) -> dict[str, fl
 
 def judged(factors: relatent.Factors, cells: relatent.HeldOut) -> dict[str, float]:
     scores = np.asarray(factors.score(*cells.cells.T), np.float64)
-    figures = measure(cells.truth, scores, np.asarray(factors.probability(*cells.cells.T), np.float64))
+    probabilities = np.asarray(factors.link.probability(scores, cells.cells[:, 1]), np.float64)
+    figures = measure(cells.truth, scores, probabilities)
     return {"auc_pr": figures.auc_pr, "average_precision": figures.average_precision}
 
 
@@ -220,7 +224,7 @@ def judged(factors: relatent.Factors, cells: relatent.HeldOut) -> dict[str, floa
 
 
 def sampled_exact(seed: int, arxiv: str | None) -> dict[str, Any]:
-    """Objective, held-out log loss and seconds of both, at the λ that validation likes best."""
+    """Objective, held-out log loss and seconds of both (calibrate=False), at the λ that validation likes best."""
     file = arxiv or os.environ.get("RELATENT_ARXIV")
     if file is None:
         raise CannotRunError("this benchmark needs the arXiv collaboration graph: --arxiv FILE (TSV of three columns)")
@@ -245,15 +249,16 @@ def _side_by_side(train: Facts, validation: Facts, test: Facts, seed: int) -> di
     judges = [_log_loss(validation, train, test), _log_loss(test, train, validation)]
     tried = {}
     for l2 in (0.3, 1.0, 3.0, 10.0, 30.0):
-        model = relatent.RescalLogit(RANK, l2, l2, method="sampled", max_iter=250, random_state=seed)
+        model = relatent.RescalLogit(RANK, l2, l2, method="sampled", max_iter=250, random_state=seed, calibrate=False)
         tried[str(l2)] = judges[0](model.fit(train).factors_)
     l2 = float(min(tried, key=lambda value: tried[value]))
-    relatent.RescalLogit(RANK, l2, l2, method="exact", max_iter=2, tol=1.0).fit(train)  # compiles; the other has run
+    compiled = relatent.RescalLogit(RANK, l2, l2, method="exact", max_iter=2, tol=1.0, calibrate=False)
+    compiled.fit(train)  # the other has run
     exact_sum = TiledLogisticSum(train)
     found: dict[str, Any] = {}
     for method in ("exact", "sampled"):
         watch = machine.Watch()
-        model = relatent.RescalLogit(RANK, l2, l2, method=method, random_state=seed)
+        model = relatent.RescalLogit(RANK, l2, l2, method=method, random_state=seed, calibrate=False)
         seconds, _ = timed(partial(model.fit, train))
         factors = model.factors_
         with one_blas_thread():

@@ -30,8 +30,8 @@ SIZES = (1, 2, 4)
 PATIENCE = 600.0  # seconds
 Sizes = tuple[int, int, int]  # entities, relations, facts
 
-ALS = {"l2_entities": 0.01, "l2_relations": 0.01, "init": "random", "tol": 0.0}
-LOGIT = {"l2_entities": 0.1, "l2_relations": 0.1, "init": "random", "tol": 0.0}
+ALS = {"l2_entities": 0.01, "l2_relations": 0.01, "init": "random", "tol": 0.0, "calibrate": False}
+LOGIT = {"l2_entities": 0.1, "l2_relations": 0.1, "init": "random", "tol": 0.0, "calibrate": False}
 FITS: dict[str, tuple[Sizes, Callable[[], Any]]] = {
     "als": ((100_000, 10, 2_000_000), lambda: relatent.RescalALS(20, max_iter=6, **ALS)),
     "logit, exact": ((3_000, 5, 60_000), lambda: relatent.RescalLogit(32, method="exact", max_iter=8, **LOGIT)),
@@ -47,7 +47,7 @@ FITS: dict[str, tuple[Sizes, Callable[[], Any]]] = {
 
 
 def several(seed: int) -> dict[str, Any]:
-    """Every fit with 1, 2 and 4 processes of one thread each, and beside them one process of two threads."""
+    """Every fit (calibrate=False) with 1, 2 and 4 processes of one thread each; and one process of two threads."""
     try:
         import torch
     except ImportError:

@@ -14,27 +14,26 @@ from sklearn.base import clone
 import relatent
 from reference_sums import cellwise
 from relatent.data.dense_tensors import dense_tensors
-from relatent.data.heldout import HeldOut
+from relatent.data.heldout import HeldOut, log_loss
 from relatent.errors import ConvergenceWarning, FitError, InputError
 from relatent.fit.losses import Squared, resolve
 from relatent.model.entity_regression import can_fold
 from relatent.model.objective_description import ObjectiveTerm
 from small_graphs import all_scores, blocks, chain, permuted, politics, random_facts, relative_error
 
+PENALISED = {"rank": 4, "l2_entities": 0.1, "l2_relations": 0.1, "calibrate": False}  # probabilities have tests below
 ESTIMATORS = {
-    "als": relatent.RescalALS(rank=4, l2_entities=0.1, l2_relations=0.1, tol=1e-3),
-    "logit": relatent.RescalLogit(rank=4, l2_entities=0.1, l2_relations=0.1, tol=1e-4),
-    "sampled": relatent.RescalLogit(rank=4, l2_entities=0.1, l2_relations=0.1, method="sampled", max_iter=100),
-    "adam": relatent.RescalLogit(
-        rank=4, l2_entities=0.1, l2_relations=0.1, optimiser=relatent.Adam(0.1), method="exact", max_iter=100
-    ),
-    "squared": relatent.Rescal(rank=4, loss="squared", l2_entities=0.1, l2_relations=0.1, tol=1e-4),
-    "hinge": relatent.Rescal(rank=4, loss="hinge", l2_entities=0.1, l2_relations=0.1, tol=1e-4, max_iter=2000),
-    "poisson": relatent.Rescal(rank=4, loss="poisson", l2_entities=0.1, l2_relations=0.1, tol=1e-4),
-    "nonnegative": relatent.NonnegativeRescal(rank=4, l2_entities=0.1, l2_relations=0.1, tol=1e-4),
+    "als": relatent.RescalALS(**PENALISED, tol=1e-3),
+    "logit": relatent.RescalLogit(**PENALISED, tol=1e-4),
+    "sampled": relatent.RescalLogit(**PENALISED, method="sampled", max_iter=100),
+    "adam": relatent.RescalLogit(**PENALISED, optimiser=relatent.Adam(0.1), method="exact", max_iter=100),
+    "squared": relatent.Rescal(**PENALISED, loss="squared", tol=1e-4),
+    "hinge": relatent.Rescal(**PENALISED, loss="hinge", tol=1e-4, max_iter=2000),
+    "poisson": relatent.Rescal(**PENALISED, loss="poisson", tol=1e-4),
+    "nonnegative": relatent.NonnegativeRescal(**PENALISED, tol=1e-4),
 }
 LOSSES = {"als": Squared(), "nonnegative": Squared()}
-SURE = {"hinge": 0.7, "poisson": 0.6}  # probability of a fact that fits: σ(1) at the margin, P(x > 0) at a mean of 1
+SURE = {"hinge": 0.7, "poisson": 0.6}  # response to a fact that fits: σ(1) at the margin, P(x > 0) at a mean of 1
 by_schedule = "it ends with its schedule, and begins with long steps"
 only_local = "multiplicative updates from a random start end in a local minimum"
 
@@ -108,6 +107,11 @@ def objective_of_zero_factors(estimator, facts):
     return cellwise(loss.at, facts, 0 * f.A, 0 * f.R, b).value
 
 
+def response(f, *cells):
+    """What the link of the loss makes of scores: the probability, if the loss has any."""
+    return f.link.probability(f.score(*cells))
+
+
 def assert_same_factors(first, second):
     for name in ("A", "R", "bias"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
@@ -150,14 +154,39 @@ def test_a_new_entity_is_folded_in_and_explained_or_refused(make, penalty):
     f = make(**({"penalty": PENALTIES[penalty]} if takes_penalty else {})).fit(facts).factors_
     new = relatent.Facts.from_arrays(["Eve"] * 3, ["party", *["vicePresident"] * 2], ["Red", "vice 3", "vice 5"])
     if make.kind not in FOLDING_IN:
-        for call in (lambda: f.fold_in(new), lambda: relatent.explain(f, "vice 4", "party", "Blue", facts)):
+        for call in (lambda: f.fold_in(new), lambda: relatent.explain(f, "vice 4", "party", "Blue")):
             with pytest.raises(InputError, match="folding in and explanations need"):
                 call()
         return
     grown = f.fold_in(new, others=0.1)
     assert grown.A.dtype == make.dtype
     assert grown.score("Eve", "party", "Red") > grown.score("Eve", "party", "Blue")
-    assert relatent.explain(f, "vice 4", "party", "Blue", facts).reasons[0].influence > 0
+    assert relatent.explain(f, "vice 4", "party", "Blue").reasons[0].influence > 0
+
+
+# --- probabilities and facts
+
+
+@in_one_precision("float32")
+def test_every_model_has_probabilities_of_unlisted_facts_and_its_facts_unless_told_otherwise(make):
+    said, settings = [], {"max_iter": 100, "tol": 0.01}
+    estimator = make(calibrate=True, **settings).fit(FACTS, progress=lambda *news: said.append(news))
+    f, plain = estimator.factors_, make(keep_facts=False, **settings).fit(FACTS).factors_
+    assert_same_factors(f, plain)
+    assert f.facts.named() == FACTS.named()
+    assert plain.facts is None
+    assert plain.calibration is None
+    assert plain.has_probabilities == (make.kind != "hinge")
+    cells = np.stack(np.unravel_index(np.arange(FACTS.n_cells), (20, 3, 20)), axis=1)
+    unlisted = cells[~FACTS.contains(cells)]
+    p = f.probability(*unlisted.T)
+    assert ((p > 0) & (p < 1)).all()
+    missing = len(FACTS) / 9  # a tenth of the true facts is assumed to be missing
+    assert p.sum() == pytest.approx(f.calibration.expected, rel=0.15) == pytest.approx(missing, rel=0.15)
+    assert [done for done, _, _ in said] == list(range(1, len(said) + 1))
+    notes = [note for _, _, note in said]
+    assert all(note.startswith("objective ") for note in notes[: estimator.n_iter_])
+    assert set(notes[estimator.n_iter_ :]) == {"learning probabilities"}
 
 
 # --- fit and what it leaves
@@ -294,7 +323,7 @@ def test_masked_cells_leave_no_trace(make):
 def test_held_out_cells_set_to_zero_are_not_masked_cells(make):
     cells = FACTS.triples[::5]
     masked, zero = (make().fit(FACTS.hold_out(cells, masked=masked)).factors_ for masked in (True, False))
-    assert masked.probability(*cells.T).mean() > zero.probability(*cells.T).mean()
+    assert response(masked, *cells.T).mean() > response(zero, *cells.T).mean()
 
 
 @in_one_precision("float64")
@@ -446,7 +475,7 @@ def test_too_few_steps_warn_with_the_remedy(make):
 def test_one_entity_that_relates_to_itself(make):
     facts = relatent.Facts.from_arrays([0], [0], [0])
     f = make(rank=None, l2_entities=1e-3, l2_relations=1e-3).fit(facts).factors_
-    assert f.probability(0, 0, 0) > SURE.get(make.kind, 0.9)
+    assert response(f, 0, 0, 0) > SURE.get(make.kind, 0.9)
 
 
 @in_one_precision("float32")
@@ -455,7 +484,7 @@ def test_a_rank_of_all_entities(make):
         pytest.skip(only_local)
     facts = chain(8)
     f = make(rank=8, l2_entities=1e-3, l2_relations=1e-3, tol=1e-5, max_iter=2000).fit(facts).factors_
-    p = f.probability(np.arange(8)[:, None], 0, np.arange(8))
+    p = response(f, np.arange(8)[:, None], 0, np.arange(8))
     true = np.eye(8, k=1) == 1
     assert p[true].min() > SURE.get(make.kind, 0.9)
     assert p[~true].max() < 1 - SURE.get(make.kind, 0.9)
@@ -489,7 +518,7 @@ def test_a_world_of_known_rank_is_recovered(make):
     facts = blocks(24, groups=3)
     f = make(rank=3, l2_entities=1e-3, l2_relations=1e-3, max_iter=3000).fit(facts).factors_
     cells = np.stack(np.unravel_index(np.arange(facts.n_cells), (24, 2, 24)), axis=1)
-    assert ((f.probability(*cells.T) > 0.5) == facts.contains(cells)).all()
+    assert ((response(f, *cells.T) > 0.5) == facts.contains(cells)).all()
 
 
 @in_one_precision("float32")
@@ -499,7 +528,7 @@ def test_masked_cells_of_a_world_of_known_rank_are_filled_in(make):
     cells = np.stack([rng.integers(0, size, 200) for size in (24, 2, 24)], axis=1)
     settings = {"rank": 3, "l2_entities": 0.01, "l2_relations": 0.01, "tol": 1e-5, "max_iter": 3000}
     f = make(**settings).fit(facts.hold_out(cells, masked=True)).factors_
-    assert ((f.probability(*cells.T) > 0.5) == facts.contains(cells)).mean() > 0.98
+    assert ((response(f, *cells.T) > 0.5) == facts.contains(cells)).mean() > 0.98
 
 
 @in_one_precision("float32")
@@ -507,7 +536,7 @@ def test_reversing_a_one_way_relation_changes_its_score(make):
     facts = chain(10)
     f = make(rank=10, l2_entities=0.01, l2_relations=0.01, tol=1e-5, max_iter=2000).fit(facts).factors_
     s, _, o = facts.triples.T
-    better = f.probability(s, 0, o) > f.probability(o, 0, s) + (0.4 if make.kind in SURE else 0.5)
+    better = response(f, s, 0, o) > response(f, o, 0, s) + (0.4 if make.kind in SURE else 0.5)
     assert better.all() or (make.kind == "nonnegative" and better.mean() > 0.5), only_local
 
 
@@ -547,7 +576,8 @@ def test_with_validation_the_factors_that_predict_it_best_are_kept(make, given_a
     losses = estimator.trace_.validation
     assert "held-out loss was lowest" in estimator.trace_.verdict
     assert np.isfinite(losses).any()
-    kept = HeldOut.of(test, train, 0).log_loss(estimator.factors_)
+    cells = HeldOut.of(test, train, 0)
+    kept = log_loss(cells.truth, response(estimator.factors_, *cells.cells.T), cells.weights)
     assert kept == pytest.approx(np.nanmin(losses), rel=1e-4)
     assert kept < losses[~np.isnan(losses)][-1]
 

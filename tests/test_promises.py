@@ -45,7 +45,6 @@ LAYERS = {
     )
     for name in names
 }
-MOST_LINES = 400  # of a module
 MOST_KERNEL_ARGUMENTS = 8  # positional ones; more belong into NamedTuples
 DOORS = {"__init__", "__main__"}  # what users enter by: these name modules of every layer
 
@@ -106,11 +105,6 @@ def imported_modules(module: str) -> set[str]:
 def test_no_module_imports_itself_by_way_of_others():
     graph = {module: imported_modules(module) for module in MODULES if module not in DOORS}
     tuple(TopologicalSorter(graph).static_order())  # raises CycleError, which names the modules
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_no_file_is_longer_than_a_person_reads(module):
-    assert len(MODULES[module].read_text().splitlines()) <= MOST_LINES
 
 
 def decorators(function: ast.FunctionDef) -> str:

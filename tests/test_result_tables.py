@@ -19,9 +19,10 @@ from small_graphs import blocks
 # fmt: off
 ARGUMENTS = {  # classes that a user creates to pass them on: not results
     "RescalALS", "RescalLogit", "Rescal", "NonnegativeRescal", "IRM", "MRC", "MarkovLogic", "CellClassifier",
-    "Calibrated", "Softmax", "Dura", "N3", "L2", "Adam", "Lbfgs", "Workers", "Checkpoint", "Blocks", "Shared",
+    "Softmax", "Dura", "N3", "L2", "Adam", "Lbfgs", "Workers", "Checkpoint", "Blocks", "Shared",
 }
 # fmt: on
+TOP = relatent.Top(["Bob"], np.array([3.0]), np.array([0.95]), np.array([1]), np.array([9.5]))
 RESULTS = [
     name
     for name in relatent.__all__
@@ -69,11 +70,11 @@ def world():
         factors,
         model.trace_,
         factors.top(subject=0, relation=0),
-        relatent.answers(factors, facts, subject=names[0], relation=names[1]),
+        relatent.answers(factors, subject=names[0], relation=names[1]),
         relatent.similar(factors, 0, 3),
         relatent.groups(factors, n_groups=2),
         relatent.groups(factors, n_groups=2)[0],
-        relatent.explain(factors, *names, facts),
+        relatent.explain(factors, *names),
         relatent.Duplicates([pair], [relatent.Merge("e2", "e1", 0.9, 2)]),
         report,
         report.folds[0],
@@ -166,9 +167,7 @@ def test_a_bar_in_a_notebook_is_part_of_the_output(monkeypatch):
     assert shown[-1]["text/plain"].startswith("fitting <als>: 3 of at most 500, objective 7")
 
 
-@pytest.mark.parametrize(
-    "result", [relatent.datasets(), blocks(), relatent.Top(["Bob"], np.array([3.0]), np.array([0.95]))], ids=type
-)
+@pytest.mark.parametrize("result", [relatent.datasets(), blocks(), TOP], ids=type)
 def test_without_pandas_to_pandas_says_what_to_install(result, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(relatent.InputError, match=r"^to_pandas\(\) needs pandas; install it with: pip install pandas$"):

@@ -19,7 +19,7 @@ def test_the_cells_of_the_walkthrough_run_in_order(tmp_path, monkeypatch):
     for subject, relation in names["questions"]:
         answers = names["model"].top(subject=subject, relation=relation, k=1)
         assert answers.names == [names["right"][subject, relation]]
-        assert answers.probabilities[0] > 0.7
+        assert answers.probabilities[0] > 0.6
     assert names["measured"].average_precision > 0.9
     told = {("Bo", "lives in", "Oslo"), ("Bo", "went to", "Oslo School"), ("Bo", "works at", "Fjord Bank")}
     assert {reason[:3] for reason in names["why"].reasons[:3]} == told

@@ -20,7 +20,6 @@ import uvicorn
 from playwright.sync_api import Browser, expect, sync_playwright
 
 import relatent
-from relatent.analysis.known_facts import KnownFacts
 from relatent.web.app import create_app
 from relatent.web.explorer import Explorer
 
@@ -66,14 +65,7 @@ def _running_server() -> Iterator[str]:
     seen = facts.hold_out(cells, masked=True)
     factors = relatent.RescalLogit(rank=20, l2_entities=0.5, l2_relations=0.5).fit(seen).factors_
     test = relatent.Facts.from_ids(cells[facts.contains(cells)], facts.entities, facts.relations)
-    explorer = Explorer(
-        factors,
-        KnownFacts(seen, factors),
-        KnownFacts(test, factors),
-        name="presidents.relatent",
-        known_name="presidents",
-        test_name="his party",
-    )
+    explorer = Explorer(factors, test=test, name="presidents.relatent", test_name="his party")
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()

@@ -17,8 +17,8 @@ PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "terminal.sv
 WIDTH = 100
 COMMANDS = (
     "relatent fit kinships -o kinships.relatent --rank 50",
-    "relatent predict kinships.relatent --subject person19 --relation term18 --known kinships --top 3",
-    "relatent explain kinships.relatent -s person0 -r term0 -t person45 --known kinships --top 3",
+    "relatent predict kinships.relatent --subject person19 --relation term18 --top 3",
+    "relatent explain kinships.relatent -s person0 -r term0 -t person45 --top 3",
 )
 MAX_LINES = 11  # of the output of a command
 

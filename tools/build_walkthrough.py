@@ -96,7 +96,8 @@ CELLS = [
         "code",
         "model = report.factors_\n"
         "for subject, relation in questions:\n"
-        "    (first, second), _, (p, q) = model.top(subject=subject, relation=relation, k=2)\n"
+        "    best = model.top(subject=subject, relation=relation, k=2)\n"
+        "    (first, second), (p, q) = best.names, best.probabilities\n"
         '    verdict = "right" if first == right[subject, relation] else "wrong"\n'
         '    print(f"{subject:5} {relation:8} {first} {p:.2f} ({verdict}), then {second} {q:.2f}")',
     ),
@@ -124,7 +125,7 @@ CELLS = [
     ),
     (
         "code",
-        'why = relatent.explain(model, "Bo", "speaks", "Norwegian", known=facts)\nprint(why.sentence)\n'
+        'why = relatent.explain(model, "Bo", "speaks", "Norwegian")\nprint(why.sentence)\n'
         "for reason in why.reasons:\n"
         '    print(f"{reason.influence:+.2f}  {reason.subject} {reason.relation} {reason.object}")',
     ),
@@ -139,8 +140,9 @@ CELLS = [
         'eve = relatent.Facts.from_arrays(["Eve", "Eve"], ["lives in", "friend of"], ["Rome", "Dino"])\n'
         "larger = model.fold_in(eve, others=0)\n"
         'for relation, k in [("speaks", 2), ("works at", 2), ("went to", 2), ("friend of", 5)]:\n'
-        '    names, _, p = larger.top(subject="Eve", relation=relation, k=k, exclude=eve)\n'
-        '    print(f"{relation:9}", ", ".join(f"{name} {value:.2f}" for name, value in zip(names, p)))',
+        '    best = larger.top(subject="Eve", relation=relation, k=k)\n'
+        "    shown = zip(best.names, best.probabilities)\n"
+        '    print(f"{relation:9}", ", ".join(f"{name} {p:.2f}" for name, p in shown))',
     ),
     (
         "markdown",
@@ -158,7 +160,7 @@ CELLS = [
     ),
     (
         "markdown",
-        "Five groups are the people of the five towns; the others contain towns, languages, schools and firms.\n\n"
+        "One group has the people, and each of the others the towns, languages, schools or firms.\n\n"
         "## A map and a model file\n\nIn the map similar entities lie close together, coloured by group. Neighbours of "
         "a street are neighbours in the map; towns, languages, schools and firms lie apart from the people.",
     ),
@@ -173,7 +175,7 @@ CELLS = [
         "markdown",
         "The same on the command line: `relatent tune people.csv -o people.relatent --model logit --model als`, "
         "`relatent predict people.relatent --subject Bo --relation 'friend of'`, "
-        "`relatent serve people.relatent --known people.csv --open`. "
+        "`relatent serve people.relatent --open`. "
         "Continue with [Which model, when](guide.md).",
     ),
 ]

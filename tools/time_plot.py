@@ -33,9 +33,9 @@ def section(results: dict[str, Any]) -> str:
             f"{machine['cpu']}, {found['cores_per_competitor']} cores per competitor, side by side; "
             f"{_commits(found['runs'])}, "
             f"seed {report['seed']}. Ranks: {found['protocol']}. Seconds are those of "
-            "training, without imports, compilation and evaluation. Ours are `RescalLogit()` and "
-            '`Rescal(loss="softmax")` without other options; their points are whole fits, and the table has the '
-            "default length. Peers have several settings, guided by published ones "
+            "training, without imports, compilation and evaluation. Ours are `RescalLogit(calibrate=False)` and "
+            '`Rescal(loss="softmax", calibrate=False)` without other options; their points are whole fits, and the '
+            "table has the default length. Peers have several settings, guided by published ones "
             "(`benchmarks/time_to_quality_settings.py` has all): the table shows the setting "
             "and the moment with the best validation MRR, as early stopping would. Budgets are 60 s (CoDEx-S), 150 s "
             "(WN18RR) and 380 s (FB15k-237) of training; a run that the end of the whole run cut short ends earlier. "

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         UnknownNameError,
         VanishedWarning,
     )
-    from .evaluation.calibration import Calibrated, calibrate
+    from .evaluation.calibrate import calibrate
     from .evaluation.cell_classifier import CellClassifier
     from .evaluation.cross_validation import cross_validate
     from .evaluation.metrics import Metrics
@@ -82,7 +82,7 @@ __all__ = [
     "Facts", "HeldOut", "read", "datasets", "load_dataset", "load_splits", "split", "presidents_folds", "RescalALS",
     "RescalLogit", "Rescal", "NonnegativeRescal", "preset", "Softmax", "Dura", "N3", "L2", "Adam", "Lbfgs", "IRM",
     "MRC", "MarkovLogic", "Factors", "load", "answers", "duplicates", "similar", "groups", "explain", "cross_validate",
-    "evaluate", "plot_reliability", "tune", "CellClassifier", "Calibrated", "Workers", "RelatentError",
+    "evaluate", "plot_reliability", "tune", "CellClassifier", "Workers", "RelatentError",
     "ConvergenceWarning", "DataWarning", "InputError", "UnknownNameError", "DataError", "ModelFileError",
     "DownloadError", "FitError", "LostWorkerError", "RelatentWarning", "VanishedWarning", "PoorFitWarning",
     "CheckpointWarning",
@@ -132,7 +132,7 @@ _EXPORTS = {  # module: its public names
     ".evaluation.tuning": "tune",
     ".evaluation.update": "update",
     ".evaluation.cell_classifier": "CellClassifier",
-    ".evaluation.calibration": "Calibrated calibrate",
+    ".evaluation.calibrate": "calibrate",
     ".distributed.workers": "Workers",
     ".errors": "RelatentError ConvergenceWarning DataWarning InputError UnknownNameError DataError "
     "ModelFileError DownloadError FitError LostWorkerError RelatentWarning VanishedWarning PoorFitWarning "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ import relatent
 import small_graphs
 from relatent import Facts, InputError
 from relatent.analysis.doubt import second_answers
-from relatent.analysis.known_facts import KnownFacts
 from relatent.analysis.planted_errors import error_probabilities, exchanged_cells, ranks, with_planted_errors
+from relatent.model.known_facts import KnownFacts
 from relatent.model.leave_one_out import left_out_scores
 from relatent.progress import silent
 
@@ -24,12 +25,12 @@ def camps_with_error() -> Any:
     wrong = ("p0", "likes", "p7")
     rows = [*facts.named(), wrong]
     joined = Facts.from_arrays(*zip(*rows, strict=True))
-    return joined, wrong, relatent.RescalLogit(4, 0.1, 0.1).fit(joined).factors_
+    return joined, wrong, relatent.RescalLogit(4, 0.1, 0.1, calibrate=False).fit(joined).factors_
 
 
 def test_a_fact_between_camps_is_the_most_doubtful(camps_with_error: Any) -> None:
     facts, wrong, factors = camps_with_error
-    found = relatent.doubt(factors, facts, k=3)
+    found = relatent.doubt(factors, k=3)
     first = found.doubtful[0]
     assert first[:3] == wrong
     assert first.left_out_score < first.score
@@ -47,11 +48,11 @@ def test_a_second_answer_counts_against_a_fact_where_one_is_usual() -> None:
     rows += [("p7", "born in", "town0")]
     facts = Facts.from_arrays(*zip(*rows, strict=True))
     same = np.zeros((facts.n_entities, 2)), np.zeros((2, 2, 2)), np.zeros(2)  # scores say nothing
-    factors = relatent.Factors(*same, facts.entities, facts.relations)
-    found = relatent.doubt(factors, facts, k=len(facts)).doubtful
+    factors = relatent.Factors(*same, facts.entities, facts.relations, facts=facts)
+    found = relatent.doubt(factors, k=len(facts)).doubtful
     assert {fact[:3] for fact in found[:2]} == {("p7", "born in", "town0"), ("p7", "born in", "town2")}
     assert all(fact.doubt is None for fact in found), "the model does not say how it was fitted"
-    known = KnownFacts(facts, factors)
+    known = KnownFacts(facts)
     cells, is_no_fact = exchanged_cells(known, np.random.default_rng(0))
     against = dict(zip(facts.named(), second_answers(known, cells[is_no_fact]).tolist(), strict=True))
     assert against["p7", "born in", "town0"] < against["p8", "born in", "town3"] == 0
@@ -61,15 +62,15 @@ def test_a_second_answer_counts_against_a_fact_where_one_is_usual() -> None:
 def test_doubt_adds_up_to_the_expected_number_of_errors(camps_with_error: Any) -> None:
     facts, wrong, factors = camps_with_error
     for prior in (1 / len(facts), 0.02):
-        found = relatent.doubt(factors, facts, k=len(facts), prior=prior).doubtful
+        found = relatent.doubt(factors, k=len(facts), prior=prior).doubtful
         assert sum(fact.doubt for fact in found) == pytest.approx(prior * len(facts), rel=0.3)
         assert found[0][:3] == wrong
         assert found[0].doubt > 10 * prior
 
 
 def test_without_a_further_fit_the_list_is_the_same(camps_with_error: Any) -> None:
-    facts, _, factors = camps_with_error
-    with_doubt, without = (relatent.doubt(factors, facts, k=20, refit=refit).doubtful for refit in (True, False))
+    _, _, factors = camps_with_error
+    with_doubt, without = (relatent.doubt(factors, k=20, refit=refit).doubtful for refit in (True, False))
     assert [fact[:3] for fact in with_doubt] == [fact[:3] for fact in without]
     assert all(fact.doubt is None for fact in without)
 
@@ -89,10 +90,18 @@ def test_a_probability_agrees_with_the_share_of_errors_at_a_rank() -> None:
     assert np.mean(np.abs(found - wanted)) < 0.01
 
 
+def test_planted_errors_of_one_rank_count_where_they_are() -> None:
+    """Of 1,000 facts, planted errors look like the first: whatever is expected to be wrong is there."""
+    at = ranks(np.arange(1000.0), np.arange(1000.0))
+    for prior, first in ((0.0005, 0.45), (0.002, 0.99)):
+        found = error_probabilities(at, np.full(200, at[999]), prior)
+        assert found[999] == found.max() > first - 1e-9
+        assert found.sum() == pytest.approx(prior * 1000)
+
+
 def test_errors_are_planted_where_nothing_is_known() -> None:
     facts = small_graphs.random_facts(20, 3, 200, unobserved=300, weighted=True)
-    factors = relatent.Factors(np.zeros((20, 1)), np.zeros((3, 1, 1)), np.zeros(3), facts.entities, facts.relations)
-    changed = with_planted_errors(facts, KnownFacts(facts, factors), np.random.default_rng(0))
+    changed = with_planted_errors(facts, KnownFacts(facts), np.random.default_rng(0))
     planted = changed.triples[~facts.contains(changed.triples)]
     assert 0 < len(planted) <= 4
     assert len(changed.unobserved) == len(facts.unobserved)
@@ -104,15 +113,15 @@ def test_errors_are_planted_where_nothing_is_known() -> None:
 
 
 def test_the_prior_changes_the_probabilities_but_not_the_order(camps_with_error: Any) -> None:
-    facts, _, factors = camps_with_error
-    few, many = (relatent.doubt(factors, facts, k=20, prior=prior).doubtful for prior in (0.001, 0.01))
+    _, _, factors = camps_with_error
+    few, many = (relatent.doubt(factors, k=20, prior=prior).doubtful for prior in (0.001, 0.01))
     assert [fact[:3] for fact in few] == [fact[:3] for fact in many]
     assert all(low.doubt < high.doubt for low, high in zip(few, many, strict=True))
 
 
 def test_left_out_scores_of_least_squares_are_those_of_two_regressions() -> None:
     facts = small_graphs.politics()
-    factors = relatent.RescalALS(4, 0.5, 0.5, tol=1e-9, dtype="float64").fit(facts).factors_
+    factors = relatent.RescalALS(4, 0.5, 0.5, tol=1e-9, dtype="float64", calibrate=False).fit(facts).factors_
     A, R = factors.A, factors.R
     X = np.stack([facts.matrix(k).toarray() for k in range(len(R))])
     own, found = factors.score(*facts.triples.T), left_out_scores(factors, facts, silent)
@@ -134,23 +143,23 @@ def test_left_out_scores_of_least_squares_are_those_of_two_regressions() -> None
 
 def test_left_out_scores_of_the_likelihood_are_lower() -> None:
     facts = small_graphs.politics()
-    factors = relatent.RescalLogit(6, 0.3, 0.3).fit(facts).factors_
+    factors = relatent.RescalLogit(6, 0.3, 0.3, calibrate=False).fit(facts).factors_
     lost = factors.score(*facts.triples.T) - left_out_scores(factors, facts, silent)
     assert (lost > 0).all()
 
 
 def test_a_model_of_another_loss_is_asked_for_its_own_scores() -> None:
     facts = small_graphs.blocks(12)
-    factors = relatent.Rescal(loss="categorical", rank=3, max_iter=20, tol=1e-2).fit(facts).factors_
-    found = relatent.doubt(factors, facts, k=2)
+    factors = relatent.Rescal(loss="categorical", rank=3, max_iter=20, tol=1e-2, calibrate=False).fit(facts).factors_
+    found = relatent.doubt(factors, k=2)
     assert not found.left_out
     assert all(fact.left_out_score == fact.score for fact in found.doubtful)
 
 
 def test_facts_that_fill_every_cell_are_no_reason_to_fail() -> None:
     facts = Facts.from_arrays(["a", "b"], ["r", "r"], ["b", "a"])
-    factors = relatent.RescalALS(1, 0.1, 0.1).fit(facts).factors_
-    assert len(relatent.doubt(factors, facts).doubtful) == 2
+    factors = relatent.RescalALS(1, 0.1, 0.1, calibrate=False).fit(facts).factors_
+    assert len(relatent.doubt(factors).doubtful) == 2
 
 
 @pytest.mark.parametrize(
@@ -158,10 +167,23 @@ def test_facts_that_fill_every_cell_are_no_reason_to_fail() -> None:
     [
         ({"k": 0}, "k must be a whole number of at least 1, got 0"),
         ({"prior": 1.0}, "prior must be above 0 and below 1, got 1.0"),
-        ({"known": Facts.from_arrays(["x"], ["y"], ["z"])}, "no known fact has names that the model contains"),
+        ({"known": Facts.from_arrays(["x"], ["y"], ["z"])}, "the model knows no relation of the known facts"),
     ],
 )
 def test_impossible_requests_are_refused(camps_with_error: Any, given: dict[str, Any], message: str) -> None:
-    facts, _, factors = camps_with_error
+    _, _, factors = camps_with_error
     with pytest.raises(InputError, match=message):
-        relatent.doubt(factors, **{"known": facts, **given})
+        relatent.doubt(factors, **given)
+
+
+def test_a_model_without_its_facts_needs_them_and_then_says_the_same(camps_with_error: Any) -> None:
+    facts, _, factors = camps_with_error
+    without = dataclasses.replace(factors, facts=None)
+    with pytest.raises(InputError, match="does not hold the facts that it was fitted to: give them, as known="):
+        relatent.doubt(without)
+    found, wanted = relatent.doubt(without, k=5, known=facts), relatent.doubt(factors, k=5)
+    assert found.to_dict() == wanted.to_dict()
+    further = Facts.from_arrays(["p1"], ["likes"], ["p8"])  # from camp to camp, as the planted error
+    with_another = relatent.doubt(factors, k=2, known=further)
+    assert with_another.n_facts == len(facts) + 1
+    assert {fact[:3] for fact in with_another.doubtful} == {("p0", "likes", "p7"), ("p1", "likes", "p8")}

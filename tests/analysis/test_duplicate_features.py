@@ -123,7 +123,7 @@ def test_candidates_are_the_best_with_and_without_a_common_fact(monkeypatch):
 
 def test_entities_without_facts_are_no_candidates():
     facts = crowd().over(crowd().entities.extended(["nobody"]), crowd().relations)
-    factors = relatent.RescalALS(4, 1.0, 1.0, max_iter=5, tol=1.0).fit(facts).factors_
+    factors = relatent.RescalALS(4, 1.0, 1.0, max_iter=5, tol=1.0, calibrate=False).fit(facts).factors_
     pairs = features.candidate_pairs(factors, facts)
     assert 30 not in pairs.i
     assert 30 not in pairs.j
@@ -156,7 +156,7 @@ def test_pairs_with_equal_scores_have_equal_ranks():
 def test_other_pairs_become_candidates(monkeypatch):
     monkeypatch.setattr(features, "MAX_CANDIDATES", 1)
     facts = crowd()
-    factors = relatent.RescalALS(4, 1.0, 1.0, max_iter=5, tol=1.0).fit(facts).factors_
+    factors = relatent.RescalALS(4, 1.0, 1.0, max_iter=5, tol=1.0, calibrate=False).fit(facts).factors_
     few = features.candidate_pairs(factors, facts)
     keys = set(zip(few.i.tolist(), few.j.tolist(), strict=True))
     new = next((a, b) for a in range(30) for b in range(a + 1, 30) if (a, b) not in keys)
@@ -182,7 +182,7 @@ def test_row_products_in_blocks_are_the_same(monkeypatch):
 
 
 def test_vectors_by_squares_solve_their_normal_equations():
-    factors = relatent.RescalALS(8, 1.0, 1.0, max_iter=5, tol=1.0).fit(crowd()).factors_
+    factors = relatent.RescalALS(8, 1.0, 1.0, max_iter=5, tol=1.0, calibrate=False).fit(crowd()).factors_
     listed = EntityCells(np.array([0, 1]), np.array([2, 0]), np.array([5, 6]), np.ones(2), np.ones(2))
     (a,) = least_squares_vectors(factors, [listed], 0.0)
     V = np.stack([factors.R[2] @ factors.A[5], factors.R[0].T @ factors.A[6]]).astype(float)

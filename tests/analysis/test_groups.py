@@ -44,7 +44,7 @@ def typed():
 
 
 def test_the_types_of_a_sparse_graph_are_found_without_options(typed):
-    found = groups(RescalLogit(8, 0.1, 0.1, tol=1e-3).fit(typed).factors_)
+    found = groups(RescalLogit(8, 0.1, 0.1, tol=1e-3, calibrate=False).fit(typed).factors_)
     assert [(len(group.names), {name.split("_")[0] for name in group.names}) for group in found] == [
         (80, {"person"}),
         (40, {"book"}),
@@ -54,7 +54,7 @@ def test_the_types_of_a_sparse_graph_are_found_without_options(typed):
 
 
 def test_types_are_found_by_least_squares(typed):
-    f = RescalALS(8, 0.1, 0.1).fit(typed).factors_
+    f = RescalALS(8, 0.1, 0.1, calibrate=False).fit(typed).factors_
     truth = [name.split("_")[0] for name in f.entities]
     assert adjusted_rand_score(truth, types_by_role(f)) > 0.95
 
@@ -64,7 +64,7 @@ def test_entities_that_play_the_same_roles_are_one_type(two_camps):
 
 
 def test_types_are_found_on_samples_of_entities_and_partners(typed, monkeypatch):
-    f = RescalLogit(8, 0.1, 0.1, tol=1e-3).fit(typed).factors_
+    f = RescalLogit(8, 0.1, 0.1, tol=1e-3, calibrate=False).fit(typed).factors_
     whole = types_by_role(f)
     monkeypatch.setattr(roles, "MAX_ENTITIES_CLUSTERED", 100)
     monkeypatch.setattr(roles, "MAX_PARTNERS", 60)
@@ -104,7 +104,7 @@ def test_a_group_is_plain_data(two_camps):
 
 def test_groups_say_which_roles_their_members_play_where_no_single_fact_is_typical():
     facts = sparse_graph("films", 0)
-    model = RescalLogit(rank=16, max_iter=30, rescale_relations=False).fit(facts).factors_
+    model = RescalLogit(rank=16, max_iter=30, calibrate=False).fit(facts).factors_
     found = groups(model)
     of_films = next(group for group in found if group.names[0].startswith("film_"))
     assert of_films.roles[0][:2] == ("acted_in", "object")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -11,57 +10,58 @@ import pytest
 import relatent
 import small_graphs
 from relatent import Factors, Facts, InputError
-from relatent.analysis import best_cells
-from relatent.analysis.known_facts import KnownFacts
+from relatent.arrays import Mask, Vector
 from relatent.data.types_in_facts import rdf_types
-from relatent.model import links
-from relatent.model.factors import against_others
+from relatent.model import best_cells, links
+from relatent.model.calibration import Calibration
 from relatent.model.objective_description import ObjectiveTerm
+from relatent.model.scores import against_others
 from sparse_graphs import sparse_graph
 
 Cell = tuple[int, int, int]
 N, K, RANK = 60, 5, 6
 
 
-def sorted_cells(factors: Factors, facts: Facts, k: int, types: str, only: int | None = None) -> list[Cell]:
+def sorted_cells(factors: Factors, k: int, types: str, only: int | None = None) -> list[Cell]:
     """The k best absent cells, by sorting all of them."""
-    A, R = factors.A.astype(np.float64), factors.R.astype(np.float64)
-    theta = np.einsum("ia,kab,jb->kij", A, R, A, optimize=True) + factors.bias.astype(np.float64)[:, None, None]
-    if factors.exclusive:
-        flat = theta.reshape(len(R), -1)
-        theta = np.stack([against_others(flat, np.full(flat.shape[1], k)) for k in range(len(R))]).reshape(theta.shape)
-    theta = theta.astype(np.float32)
-    absent = np.ones(theta.shape, bool)
-    known = KnownFacts(facts, factors)
-    for relation in range(len(R)):
-        s, o = known.facts.matrix(relation).nonzero()
+    n, facts = len(factors.entities), factors.facts
+    assert facts is not None
+    absent = np.ones((len(factors.relations), n, n), bool)
+    for relation in range(len(absent)):
+        s, o = facts.matrix(relation).nonzero()
         absent[relation, s, o] = False
         if not (s == o).any():
             np.fill_diagonal(absent[relation], False)
         if types == "seen":
-            absent[relation] &= np.isin(np.arange(len(A)), s)[:, None] & np.isin(np.arange(len(A)), o)
+            absent[relation] &= np.isin(np.arange(n), s)[:, None] & np.isin(np.arange(n), o)
         elif types == "roles":
             alike = (roles_of(facts) @ roles_of(facts).T) > 0  # entities that share a role
             absent[relation] &= alike[:, np.unique(s)].any(axis=1)[:, None] & alike[:, np.unique(o)].any(axis=1)
     if only is not None:
-        absent &= (np.arange(len(A)) == only)[:, None] | (np.arange(len(A)) == only)
+        absent &= (np.arange(n) == only)[:, None] | (np.arange(n) == only)
     relation, s, o = np.nonzero(absent)
-    score = theta[absent]
-    p = np.zeros(len(score))
-    if factors.has_probabilities:
-        kinds = {}
-        if getattr(factors.link, "answered", ()):
-            s_has, o_has = (np.zeros((len(R), len(A)), int) for _ in range(2))
-            s_has[known.facts.triples[:, 1], known.facts.subjects] = 1
-            o_has[known.facts.triples[:, 1], known.facts.objects] = 1
-            kinds = {"answered": 2 * s_has[relation, s] + o_has[relation, o]}
-        p = factors.link.probability(score.astype(np.float64), relation, **kinds)
+    score, p = score_and_probability(factors, absent)
     if len(p) > k:  # sort only what can be among the k best, ties included
         first = p if factors.has_probabilities else score
         kept = first >= np.partition(first, -k)[-k]
         relation, s, o, score, p = (values[kept] for values in (relation, s, o, score, p))
     order = np.lexsort((o, relation, s, -score, -p))[:k]
     return [tuple(cell) for cell in np.stack([s, relation, o], axis=1)[order].tolist()]  # type: ignore[misc]
+
+
+def score_and_probability(factors: Factors, chosen: Mask) -> tuple[Vector, Vector]:
+    """Of these cells, (K, N, N): of a calibrated model by `judge`, which tests/model/test_candidates.py checks."""
+    relation, s, o = np.nonzero(chosen)
+    if factors.calibration is not None:
+        judged = factors.candidates.judge(np.stack([s, relation, o], axis=1))
+        return judged.score, judged.probability
+    A, R = factors.A.astype(np.float64), factors.R.astype(np.float64)
+    theta = np.einsum("ia,kab,jb->kij", A, R, A, optimize=True) + factors.bias.astype(np.float64)[:, None, None]
+    if factors.exclusive:
+        flat = theta.reshape(len(R), -1)
+        theta = np.stack([against_others(flat, np.full(flat.shape[1], k)) for k in range(len(R))]).reshape(theta.shape)
+    score = theta[chosen]
+    return score, factors.link.probability(score, relation) if factors.has_probabilities else np.zeros(len(score))
 
 
 def each_pair_once(cells: list[Cell], symmetric: set[int]) -> list[Cell]:
@@ -83,8 +83,8 @@ def roles_of(facts: Facts) -> Any:
     return played
 
 
-def found_cells(factors: Factors, *given: Any, **options: Any) -> list[Cell]:
-    rows = relatent.missing(factors, *given, **options).missing
+def found_cells(factors: Factors, k: int, **options: Any) -> list[Cell]:
+    rows = relatent.missing(factors, k, **options).missing
     assert [row.rank for row in rows] == list(range(1, len(rows) + 1))
     return [(factors.entities.id(s), factors.relations.id(r), factors.entities.id(o)) for s, r, o, *_ in rows]
 
@@ -97,24 +97,27 @@ def random_facts(seed: int = 0, n_facts: int = 400) -> Facts:
 
 
 def random_factors(R: Any = None, seed: int = 0, scale: float = 1.0, **fields: Any) -> Factors:
+    """A model of random vectors that knows its facts."""
     rng, facts = np.random.default_rng(seed), random_facts()
     A = (rng.normal(size=(N, RANK)) * rng.gamma(1, scale, (N, 1))).astype(np.float32)
     R = rng.normal(size=(K, RANK, RANK)).astype(np.float32) if R is None else R
-    return Factors(A, R, rng.normal(size=K).astype(np.float32), facts.entities, facts.relations, **fields)
+    bias = rng.normal(size=K).astype(np.float32)
+    return Factors(A, R, bias, facts.entities, facts.relations, **({"facts": facts} | fields))
 
 
-UNLISTED = links.UnlistedLink(
-    [[-2.0 - k, 0.5 * k, 1.0 + k] for k in range(K)], [[-6.0, -3.0, -1.0 + 0.2 * k] for k in range(K)]
-)
-KINDS = dataclasses.replace(UNLISTED, answered=np.random.default_rng(0).normal(0, 2, (K, 4)).tolist())
+LINES = [([-2.0 - k, 0.5 * k, 1.0 + k], [-6.0, -3.0, -1.0 + 0.2 * k]) for k in range(K)]
+KINDS = {"shifts": np.random.default_rng(0).normal(0, 2, (K, 4))}
+COMPETING = {"one_answer": np.arange(2 * K).reshape(K, 2) % 3 == 0}
+FLAT = [([-1.0, 0.0, 1.0, 2.0], [-2.0, -0.4, -0.4, -0.4])] * K
 MODELS: dict[str, dict[str, Any]] = {
     "logistic": {},
     "least squares": {"link": links.SmoothLink()},
-    "isotonic, with plateaus": {"link": links.IsotonicLink((-1.0, 0.0, 1.0), (0.1, 0.4, 0.5))},
-    "unlisted": {"link": UNLISTED},
-    "unlisted, by kinds of cells": {"link": KINDS},
+    "calibrated": {"calibration": Calibration.of_lines(LINES)},
+    "calibrated, with plateaus": {"calibration": Calibration.of_lines(FLAT)},
+    "calibrated, by kinds of cells": {"calibration": Calibration.of_lines(LINES, **KINDS)},
+    "calibrated, with questions of one answer": {"calibration": Calibration.of_lines(LINES, **KINDS, **COMPETING)},
     "losses of relations": {"link": links.RelationLinks(("logistic", "smooth", "count", "smooth", "logistic"))},
-    "no probabilities": {"loss": ObjectiveTerm("softmax")},
+    "no probabilities": {"loss": ObjectiveTerm("softmax"), "link": links.RankingLink()},
     "exclusive": {"loss": ObjectiveTerm("categorical")},
     "saturated": {"scale": 20.0},
     "all scores equal": {"R": np.zeros((K, RANK, RANK), np.float32)},
@@ -126,83 +129,86 @@ MODELS: dict[str, dict[str, Any]] = {
 def test_the_best_cells_are_those_of_sorting_all(model: str, types: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(best_cells, "CELLS_PER_BLOCK", 700)  # many blocks
     monkeypatch.setattr(best_cells, "MIN_CHUNK", 16)
-    factors, facts = random_factors(**MODELS[model]), random_facts()
+    factors = random_factors(**MODELS[model])
     for k in (1, 40, 300):
-        assert found_cells(factors, facts, k, types=types) == sorted_cells(factors, facts, k, types)
+        assert found_cells(factors, k, types=types) == sorted_cells(factors, k, types)
 
 
 @pytest.mark.filterwarnings("ignore::relatent.PoorFitWarning")
-@pytest.mark.parametrize("kind", ["films", "taxonomy"])
-def test_the_first_1000_of_a_fitted_model_are_those_of_sorting_all(kind: str) -> None:
+@pytest.mark.parametrize(("kind", "calibrate", "share"), [("films", False, 1 / 2), ("taxonomy", True, 1 / 4)])
+def test_the_first_1000_of_a_fitted_model_are_those_of_sorting_all(kind: str, calibrate: bool, share: float) -> None:
     whole = sparse_graph(kind, 0)
-    half = (whole.triples[:, [0, 2]] < whole.n_entities // 2).all(axis=1)  # sorting all cells takes four times longer
-    facts = relatent.read(whole.named(whole.triples[half]))
-    factors = relatent.RescalALS(10, 0.5, 0.5, max_iter=5, tol=0.5).fit(facts).factors_
-    assert found_cells(factors, facts, 1000) == sorted_cells(factors, facts, 1000, "all")
+    part = (whole.triples[:, [0, 2]] < share * whole.n_entities).all(axis=1)  # sorting all cells would take long
+    facts = relatent.read(whole.named(whole.triples[part]))
+    factors = relatent.RescalALS(10, 0.5, 0.5, max_iter=5, tol=0.5, calibrate=calibrate).fit(facts).factors_
+    assert found_cells(factors, 1000) == sorted_cells(factors, 1000, "all")
 
 
 @pytest.mark.filterwarnings("ignore::relatent.ConvergenceWarning")
 @pytest.mark.parametrize("structure", ["complex", "diagonal", "symmetric", relatent.Blocks(2), relatent.Shared(3)])
 def test_structures_give_the_same_as_whole_matrices(structure: Any) -> None:
     facts = small_graphs.blocks()
-    factors = relatent.Rescal(rank=4, structure=structure, max_iter=3, tol=1.0).fit(facts).factors_
-    assert found_cells(factors, facts, 50, types="all") == sorted_cells(factors, facts, 50, "all")
+    factors = relatent.Rescal(rank=4, structure=structure, max_iter=3, tol=1.0, calibrate=False).fit(facts).factors_
+    assert found_cells(factors, 50, types="all") == sorted_cells(factors, 50, "all")
 
 
 def test_bounds_skip_most_of_the_work_where_lengths_differ() -> None:
     facts = Facts.from_arrays([0], [0], [1], n_entities=2000)
     A = np.random.default_rng(0).normal(size=(2000, 8)) * np.geomspace(1, 1e-3, 2000)[:, None]
-    factors = Factors(A, np.eye(8)[None], np.zeros(1), facts.entities, facts.relations)
-    found = relatent.missing(factors, facts, 10, types="all")
+    factors = Factors(A, np.eye(8)[None], np.zeros(1), facts.entities, facts.relations, facts=facts)
+    found = relatent.missing(factors, 10, types="all")
     assert found.n_cells == 2000**2
     assert found.n_scored < 0.5 * found.n_cells
 
 
 def test_relations_and_entities_restrict_the_result() -> None:
-    factors, facts = random_factors(), random_facts()
-    everything = sorted_cells(factors, facts, N * N * K, "all")
+    factors = random_factors()
+    everything = sorted_cells(factors, N * N * K, "all")
     of_relations = [cell for cell in everything if cell[1] in (1, 3)]
-    assert found_cells(factors, facts, 30, relations=["1", "3"]) == of_relations[:30]
-    assert found_cells(factors, facts, 30, entities="7") == sorted_cells(factors, facts, 30, "all", only=7)
+    assert found_cells(factors, 30, relations=["1", "3"]) == of_relations[:30]
+    assert found_cells(factors, 30, entities="7") == sorted_cells(factors, 30, "all", only=7)
 
 
 def test_each_pair_of_a_symmetric_relation_is_listed_once_in_the_likelier_direction() -> None:
-    factors, facts = random_factors(), random_facts()
+    facts = random_facts()
     cells = facts.triples[facts.triples[:, 1] != 2]
     pairs = facts.triples[facts.triples[:, 1] == 2]
     mirrored = np.concatenate([pairs, pairs[2:, ::-1]])  # two facts hold in one direction only
     facts = Facts.from_ids(np.unique(np.concatenate([cells, mirrored]), axis=0), facts.entities, facts.relations)
-    expected = each_pair_once(sorted_cells(factors, facts, N * N * K, "all"), {2})
+    factors = random_factors(facts=facts)
+    expected = each_pair_once(sorted_cells(factors, N * N * K, "all"), {2})
     for options in ({}, {"relations": ["2"]}, {"entities": ["7"]}):
         options |= {"pairs_once": True}
         kept = [cell for cell in expected if not ("relations" in options and cell[1] != 2)]
         kept = [cell for cell in kept if not ("entities" in options and 7 not in cell[::2])]
         for k in (1, 50, 700):
-            assert found_cells(factors, facts, k, **options) == kept[:k]
-    assert relatent.missing(factors, facts, 1).symmetric == ("2",)
-    assert relatent.missing(factors, facts, 1, relations=["1"]).symmetric == ()
+            assert found_cells(factors, k, **options) == kept[:k]
+    assert relatent.missing(factors, 1).symmetric == ("2",)
+    assert relatent.missing(factors, 1, relations=["1"]).symmetric == ()
     s, k, o = next(cell for cell in expected if cell[1] == 2)
     rejected = Facts.from_ids(np.array([[s, k, o]]), facts.entities, facts.relations)
-    rest = found_cells(factors, facts, 700, relations=["2"], rejected=rejected, pairs_once=True)
+    rest = found_cells(factors, 700, relations=["2"], rejected=rejected, pairs_once=True)
     assert not {(s, k, o), (o, k, s)} & set(rest)
 
 
 def test_known_and_rejected_facts_are_left_out_and_unobserved_cells_are_not() -> None:
     factors, facts = random_factors(), random_facts()
-    first, second, third = sorted_cells(factors, facts, 3, "all")
+    first, second, third = sorted_cells(factors, 3, "all")
     masked = Facts.from_ids(facts.triples, facts.entities, facts.relations, unobserved=np.array([first]))
-    assert found_cells(factors, masked, 2) == [first, second]
+    assert found_cells(random_factors(facts=masked), 2) == [first, second]
     accepted, rejected = (Facts.from_ids(np.array([cell]), facts.entities, facts.relations) for cell in (first, second))
-    assert found_cells(factors, [facts, accepted], 1, rejected=rejected) == [third]
+    for further in (accepted, [accepted, facts]):
+        assert found_cells(factors, 1, known=further, rejected=rejected) == [third]
+    assert found_cells(factors, 1, rejected=[accepted, rejected]) == [third]
 
 
 def test_of_too_many_cells_the_widest_choice_of_entities_with_few_enough_is_considered(monkeypatch: Any) -> None:
-    factors, facts = random_factors(), random_facts()
-    sizes = {types: relatent.missing(factors, facts, 5, types=types).n_cells for types in ("all", "roles", "seen")}
+    factors = random_factors()
+    sizes = {types: relatent.missing(factors, 5, types=types).n_cells for types in ("all", "roles", "seen")}
     assert sizes["all"] >= sizes["roles"] > sizes["seen"]
     for limit, chosen in ((sizes["all"], "all"), (sizes["seen"] - 1, "seen")):
         monkeypatch.setattr("relatent.analysis.missing.MAX_CELLS", limit)
-        found = relatent.missing(factors, facts, 5)
+        found = relatent.missing(factors, 5)
         assert (found.candidates, found.n_cells) == (chosen, sizes[chosen])
 
 
@@ -211,19 +217,20 @@ def test_types_of_an_object_with_a_method_allowed_are_respected() -> None:
         def allowed(self, relation: int, place: int) -> Any:
             return np.arange(N) % 2 == 0
 
-    factors, facts = random_factors(), random_facts()
-    assert all(s % 2 == 0 == o % 2 for s, _, o in found_cells(factors, facts, 200, types=Even()))
+    assert all(s % 2 == 0 == o % 2 for s, _, o in found_cells(random_factors(), 200, types=Even()))
 
 
-def test_lift_probability_and_reason_of_a_row() -> None:
+@pytest.mark.parametrize("calibrate", [False, True])
+def test_lift_probability_and_reason_of_a_row(calibrate: bool) -> None:
     facts = small_graphs.two_camps()
     fewer = facts.hold_out(facts.triples[5:6], masked=False)
-    factors = relatent.RescalLogit(4, 0.1, 0.1).fit(fewer).factors_
-    found = relatent.missing(factors, fewer, 1, reasons=True)
+    factors = relatent.RescalLogit(4, 0.1, 0.1, calibrate=calibrate).fit(fewer).factors_
+    found = relatent.missing(factors, 1, reasons=True)
     [row] = found.missing
     assert (row.subject, row.relation, row.object) == fewer.named(facts.triples[5:6])[0]
-    assert row.probability == pytest.approx(factors.probability(row.subject, row.relation, row.object), abs=1e-5)
-    assert row.lift == pytest.approx(row.probability / (len(fewer) / 400))
+    assert row.probability == factors.probability(row.subject, row.relation, row.object)
+    rate = factors.calibration.base_rates[0] if factors.calibration else len(fewer) / 400
+    assert row.lift == pytest.approx(row.probability / rate)
     assert row.reason is not None
     assert {row.subject, row.object} & {row.reason.subject, row.reason.object}
     assert found.to_dict()["missing"][0]["reason"]["influence"] > 0
@@ -231,14 +238,14 @@ def test_lift_probability_and_reason_of_a_row() -> None:
 
 
 def test_a_model_without_probabilities_orders_by_score() -> None:
-    rows = relatent.missing(random_factors(loss=ObjectiveTerm("softmax")), random_facts(), 20).missing
+    rows = relatent.missing(random_factors(**MODELS["no probabilities"]), 20).missing
     assert {row.probability for row in rows} == {None}
     assert [row.score for row in rows] == sorted((row.score for row in rows), reverse=True)
 
 
 def test_progress_ends_with_all_cells() -> None:
     seen: list[tuple[int, int]] = []
-    relatent.missing(random_factors(), random_facts(), 5, progress=lambda done, total, note: seen.append((done, total)))
+    relatent.missing(random_factors(), 5, progress=lambda done, total, note: seen.append((done, total)))
     assert seen[-1][0] == seen[-1][1] > 0
 
 
@@ -254,18 +261,16 @@ def test_progress_ends_with_all_cells() -> None:
 )
 def test_impossible_requests_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        relatent.missing(random_factors(), random_facts(), **given)
+        relatent.missing(random_factors(), **given)
 
 
-def test_known_facts_of_another_graph_are_refused_and_those_without_the_training_facts_warn() -> None:
-    facts = small_graphs.politics()
-    factors = relatent.RescalALS(4, max_iter=3, tol=1.0).fit(facts).factors_
-    with pytest.raises(InputError, match="no known fact has names that the model contains"):
-        relatent.missing(factors, relatent.read([("x", "y", "z")]), 3)
-    with pytest.warns(relatent.DataWarning, match="some of those may be listed as missing"):
-        relatent.missing(factors, facts.subset(np.arange(len(facts)) > 3), 3)
-    more = relatent.read([("president 1", "party", "Blue")])
-    relatent.missing(factors, [more, facts], 3)  # further facts are no reason to warn
+def test_known_facts_of_another_graph_are_refused_and_so_is_a_model_without_any() -> None:
+    with pytest.raises(InputError, match="the model knows no relation of the known facts"):
+        relatent.missing(random_factors(), 3, known=relatent.read([("x", "y", "z")]))
+    without = random_factors(facts=None)
+    with pytest.raises(InputError, match="does not hold its facts, so all would be missing: give them, as known"):
+        relatent.missing(without, 3)
+    assert found_cells(without, 30, known=random_facts()) == found_cells(random_factors(), 30)
 
 
 def test_facts_that_are_the_types_are_not_offered_unless_asked_for() -> None:
@@ -273,8 +278,8 @@ def test_facts_that_are_the_types_are_not_offered_unless_asked_for() -> None:
     rows = [(f"p{i}", "lives in", f"c{i % 3}") for i in range(6)]
     facts = relatent.read([*kinds, *rows])
     typed = facts.with_types(rdf_types(facts))
-    factors = relatent.RescalALS(3, 0.1, 0.1, max_iter=5, tol=1.0).fit(typed).factors_
-    assert {fact.relation for fact in relatent.missing(factors, typed, 100).missing} == {"lives in"}
-    assert relatent.missing(factors, typed, 5, relations="rdf:type").missing
-    offered = relatent.missing(factors, typed, 100, relations="lives in").missing
+    factors = relatent.RescalALS(3, 0.1, 0.1, max_iter=5, tol=1.0, calibrate=False).fit(typed).factors_
+    assert {fact.relation for fact in relatent.missing(factors, 100).missing} == {"lives in"}
+    assert relatent.missing(factors, 5, relations="rdf:type").missing
+    offered = relatent.missing(factors, 100, relations="lives in").missing
     assert {fact.object for fact in offered} <= {"c0", "c1", "c2"}  # neither person nor city, which are types

@@ -44,7 +44,7 @@ def test_a_similar_entity_is_plain_data(two_camps):
 
 def test_entities_that_were_folded_in_are_not_the_most_similar_to_each_other():
     facts = sparse_graph("shopping", 0)
-    model = RescalLogit(rank=16, max_iter=30, rescale_relations=False).fit(facts).factors_
+    model = RescalLogit(rank=16, max_iter=30, calibrate=False).fit(facts).factors_
     old = [name for name in model.entities if name.startswith("user_")][:10]
     bought = [[(row[1], row[2]) for row in facts.named() if row[0] == name][:2] for name in old]
     new = [f"new {i}" for i in range(len(old))]

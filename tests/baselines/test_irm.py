@@ -24,7 +24,7 @@ NOBODY = np.empty(0, np.int64)
 
 
 def quick(**settings):
-    return IRM(**{"chains": 2, "burn_in": 8, "n_samples": 4, **settings})
+    return IRM(**{"chains": 2, "burn_in": 8, "n_samples": 4, "calibrate": False, **settings})
 
 
 def planted(n=60, groups=4, n_relations=2, seed=0):

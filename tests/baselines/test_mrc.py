@@ -19,7 +19,7 @@ SMALL = random_facts(12, 3, 60, unobserved=30, weighted=True)
 
 
 def quick(**settings):
-    return MRC(**{"n_clusterings": 12, "n_clusters": 4, "n_relation_clusters": 2, **settings})
+    return MRC(**{"n_clusterings": 12, "n_clusters": 4, "n_relation_clusters": 2, "calibrate": False, **settings})
 
 
 def crossing(n=48, seed=0):

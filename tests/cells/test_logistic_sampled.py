@@ -11,7 +11,7 @@ from relatent.cells.logistic_sampled import SampledLogisticSum
 from relatent.data.cell_keys import cell_keys, cells_of
 from relatent.data.facts import Facts
 from relatent.model.entity_types import EntityTypes
-from relatent.model.factors import scores
+from relatent.model.scores import scores
 from small_graphs import random_facts, with_types
 
 EVERYTHING = 1e9  # zeros per fact: every entity is drawn on both sides

@@ -1,5 +1,7 @@
 """Two small data files and a model fitted to each."""
 
+import dataclasses
+
 import pytest
 
 import relatent
@@ -18,6 +20,15 @@ def model(tmp_path, family, capsys):
     path = tmp_path / "family.relatent"
     code, _, err = run(capsys, "fit", family, "-o", path, "--rank", 3, "--l2-entities", 0.05, "--l2-relations", 0.05)
     assert code == 0, err
+    return path
+
+
+@pytest.fixture
+def model_without_facts(tmp_path, model):
+    """The model of the family, as --without-facts and --no-calibrate write it."""
+    path = tmp_path / "without.relatent"
+    without = dataclasses.replace(relatent.load(model), facts=None, calibration=None)
+    without.save(path)
     return path
 
 

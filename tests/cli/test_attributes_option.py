@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import relatent
 from attribute_graphs import customers
 from commands import run
 
@@ -50,8 +51,19 @@ def test_fold_in_takes_a_newcomer_without_facts(capsys, folder):
     assert json.loads(out)["folded_in"] == ["eve"]
 
 
-def test_update_needs_the_attributes(capsys, folder):
+def test_update_takes_the_attributes_from_the_model(capsys, folder):
     fitted(capsys, folder / "f.csv", "--attributes", folder / "a.csv", "-o", folder / "m.relatent")
+    (folder / "more.csv").write_text("subject,relation,object\neve,bought,product_1\n")
+    code, _, err = run(capsys, "update", folder / "m.relatent", folder / "more.csv", "-o", folder / "u.relatent")
+    assert code == 0, err
+    before, after = (relatent.load(folder / name).facts.attribute_table for name in ("m.relatent", "u.relatent"))
+    assert after.values == before.values
+    assert relatent.load(folder / "u.relatent").attributes.names == ["about", "born"]
+
+
+def test_update_of_a_model_without_facts_needs_the_attributes(capsys, folder):
+    given = ("--attributes", folder / "a.csv", "-o", folder / "m.relatent", "--without-facts")
+    fitted(capsys, folder / "f.csv", *given)
     (folder / "more.csv").write_text("subject,relation,object\neve,bought,product_1\n")
     arguments = (folder / "m.relatent", folder / "more.csv", "--known", folder / "f.csv", "-o", folder / "u.relatent")
     code, _, err = run(capsys, "update", *arguments)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from commands import run
-from relatent import Factors, Facts, load_splits
+from relatent import Factors, Facts, load_splits, read
 from relatent.cli.data_argument import validation_sources
 
 MIRROR = Path(__file__).resolve().parents[3] / "shared" / "mirror"
@@ -40,16 +40,16 @@ def test_an_unknown_setting_in_a_search_is_a_one_line_error(capsys, family):
     assert err.startswith("error: search: RescalLogit has no setting 'bogus'; it has ")
 
 
-def test_cross_validate_draws_the_reliability_diagram_and_searches_settings_of_a_calibrated_model(capsys, tmp_path):
+def test_cross_validate_draws_the_reliability_diagram_and_searches_settings_of_calibrated_fits(capsys, tmp_path):
     figure = tmp_path / "reliability.svg"
-    arguments = ("--folds", 3, "--rank", 2, "--tol", 0.01, "--calibrate", "platt")
+    arguments = ("--folds", 3, "--rank", 2, "--tol", 0.01, "--probabilities")
     arguments += ("--search", "l2=0.1,1", "--reliability", figure)
     code, out, err = run(capsys, "cross-validate", "presidents", *arguments, "--json")
     assert code == 0, err
     assert figure.read_text().lstrip().startswith("<?xml")
     found = json.loads(out)
     assert {"ece", "reliability"} <= set(found)
-    assert set(found["folds"][0]["settings"]) == {"estimator__l2_entities", "estimator__l2_relations"}
+    assert set(found["folds"][0]["settings"]) == {"l2_entities", "l2_relations"}
 
 
 def test_a_figure_path_that_cannot_be_written_is_refused_before_the_fits(capsys, family, tmp_path):
@@ -61,7 +61,7 @@ def test_a_figure_path_that_cannot_be_written_is_refused_before_the_fits(capsys,
 def test_evaluate_matches_entities_by_name(capsys, model, family, tmp_path):
     test = tmp_path / "test.tsv"
     test.write_text("Ann\tparent\tCid\nEve\tlikes\tAnn\n")
-    code, out, _ = run(capsys, "evaluate", model, test, "--known", family, "--json")
+    code, out, _ = run(capsys, "evaluate", model, test, "--json")
     found = json.loads(out)
     assert code == 0
     assert 0 < found["mrr"] <= 1
@@ -72,38 +72,64 @@ def test_evaluate_matches_entities_by_name(capsys, model, family, tmp_path):
 def test_evaluate_prints_the_baseline_and_rows_per_relation(capsys, model, family, tmp_path):
     test = tmp_path / "test.tsv"
     test.write_text("Ann\tparent\tCid\nBob\tlikes\tCid\nCid\tlikes\tBob\n")
-    code, out, err = run(capsys, "evaluate", model, test, "--known", family)
-    assert code == 0
-    assert "warning" not in err
+    code, out, err = run(capsys, "evaluate", model, test)
+    assert (code, err) == (0, "note: filtered by 5 known facts of the model\n")
     assert "both, frequency baseline" in out
     assert out.index("│ likes    │     2 │") < out.index("│ parent   │     1 │")
     assert "may be training facts" not in out
-    found = json.loads(run(capsys, "evaluate", model, test, "--known", family, "--json")[1])
+    found = json.loads(run(capsys, "evaluate", model, test, "--json")[1])
     assert list(found["by_relation"]) == ["likes", "parent"]
     assert 0 < found["baseline"]["by_relation"]["likes"]["mrr"] <= 1
     assert found["n_trained_on"] == 0
     assert found["n_known"] == 5
 
 
-def test_evaluate_warns_of_training_facts_and_of_a_ranking_that_is_not_filtered(capsys, model, family):
+def test_evaluate_warns_of_training_facts(capsys, model, family):
     code, out, err = run(capsys, "evaluate", model, family)
     assert code == 0
     assert err.splitlines() == [
         "warning: the model was fitted to 5 of the 5 test facts; evaluate it on other facts",
-        "warning: no facts beside the test facts are known, so other true answers count as errors; "
-        "name the training facts with --known",
+        "note: filtered by the test facts only: the model has no others",
     ]
-    assert "no frequency baseline" in out
+    assert "no frequency baseline: it counts answers in known facts beside the test facts" in " ".join(out.split())
     found = json.loads(run(capsys, "evaluate", model, family, "--json")[1])
     assert (found["n_trained_on"], found["n_known"], found["baseline"]) == (5, 0, None)
 
 
-def test_evaluate_says_if_it_cannot_tell_what_was_trained_on(capsys, model, family, tmp_path):
-    (tmp_path / "some.tsv").write_text("Ann\tlikes\tCid\n")
+def test_known_facts_are_further_ones_beside_those_of_the_model(capsys, model, tmp_path):
+    test, further = tmp_path / "test.tsv", tmp_path / "further.tsv"
+    test.write_text("Ann\tparent\tCid\n")
+    further.write_text("Ann\tlikes\tBob\nAnn\tparent\tBob\n")  # the second is a fact of the model
+    code, out, err = run(capsys, "evaluate", model, test, "--known", further, "--json")
+    assert (code, err) == (0, f"note: filtered by 6 known facts of the model and {further}\n")
+    assert json.loads(out)["n_known"] == 6
+
+
+def test_evaluate_of_a_model_without_facts_says_what_it_cannot_tell(capsys, model_without_facts, family, tmp_path):
     (tmp_path / "test.tsv").write_text("Ann\tlikes\tBob\n")
-    _, out, _ = run(capsys, "evaluate", model, tmp_path / "test.tsv", "--known", tmp_path / "some.tsv")
-    wanted = "some test facts may be training facts: the facts of the fit were not found among them and --known"
-    assert wanted in " ".join(out.split())
+    arguments = ("evaluate", model_without_facts, tmp_path / "test.tsv")
+    _, out, err = run(capsys, *arguments)
+    wanted = "the model does not hold its facts, so other true answers count as errors; name them with --known"
+    assert err == f"warning: {wanted}\n"
+    assert "the model holds no facts, so some test facts may be training facts" in " ".join(out.split())
+    _, out, err = run(capsys, *arguments, "--known", family, "--json")
+    assert err == f"note: filtered by 5 known facts of {family}\n"
+    assert (json.loads(out)["n_known"], json.loads(out)["n_trained_on"]) == (5, None)
+
+
+def test_an_entity_is_no_candidate_for_itself_unless_the_protocol_is_that_of_benchmarks(capsys, tmp_path):
+    data, test, path = (tmp_path / name for name in ("f.tsv", "test.tsv", "m.relatent"))
+    data.write_text("a\tlinks\tb\nb\tlinks\tc\nc\tlinks\td\n")
+    test.write_text("a\tlinks\td\n")
+    facts, R = read(data), np.eye(4)[None]  # the entity itself has the best score
+    Factors(np.eye(4), R, np.zeros(1), facts.entities, facts.relations, facts=facts).save(path)
+    mean_ranks = []
+    for protocol in ((), ("--protocol", "benchmark")):
+        code, out, err = run(capsys, "evaluate", path, test, *protocol)
+        assert code == 0, err
+        assert ("all entities are candidates" if protocol else "candidates as in `predict`") in " ".join(out.split())
+        mean_ranks.append(json.loads(run(capsys, "evaluate", path, test, *protocol, "--json")[1])["mean_rank"])
+    assert mean_ranks == [1.5, 2.5]
 
 
 @pytest.fixture
@@ -229,10 +255,12 @@ def test_table1_refuses_combinations_without_rows(capsys):
 def test_test_facts_of_other_relations_are_refused(capsys, tmp_path):
     (tmp_path / "calls.csv").write_text("source,target\na,b\nb,c\nc,a\n")
     (tmp_path / "withheld.csv").write_text("source,relation,target\na,writes,c\n")
-    run(capsys, "fit", tmp_path / "calls.csv", "-o", tmp_path / "m.relatent", "--rank", 2, "--model", "als")
+    fitted = ("fit", tmp_path / "calls.csv", "-o", tmp_path / "m.relatent", "--rank", 2, "--model", "als")
+    assert run(capsys, *fitted)[0] == 0
     code, _, err = run(capsys, "evaluate", tmp_path / "m.relatent", tmp_path / "withheld.csv")
     assert code == 1
-    assert "it has 'linked', the file 'writes'" in err
+    assert "the model knows no relation of the test facts: it has 'linked', they have 'writes'" in err
+    assert err.count("\n") == 1
     (tmp_path / "withheld.csv").write_text("source,target\na,c\n")
     code, _, err = run(capsys, "evaluate", tmp_path / "m.relatent", tmp_path / "withheld.csv")
     assert code == 0

@@ -15,6 +15,11 @@ from relatent.errors import FitError
 from relatent.fit.solvers.lbfgs import LbfgsSearch
 
 
+def shown(out):
+    """The text of a table, whose cells have several lines."""
+    return " ".join(re.sub("[│┌┐]", " ", out).split())
+
+
 @pytest.mark.parametrize("name", ["als", "logit", "rescal", "nonnegative", "irm", "mrc", "mln"])
 def test_every_model_can_be_fitted_described_and_queried(capsys, family, tmp_path, name):
     path = tmp_path / "model.relatent"
@@ -54,12 +59,45 @@ def test_the_same_seed_gives_the_same_model(capsys, family, tmp_path):
     np.testing.assert_array_equal(a.R, b.R)
 
 
-def test_probabilities_are_calibrated_on_request(capsys, family, tmp_path):
+def test_probabilities_are_calibrated_unless_told_not_to(capsys, family, tmp_path):
     path = tmp_path / "model.relatent"
-    code, out, err = run(capsys, "fit", family, "-o", path, "--rank", 2, "--calibrate", "platt", "--json")
+    for options, missing in (((), (0.1, True)), (("--missing", 0.2), (0.2, False)), (("--no-calibrate",), None)):
+        code, out, err = run(capsys, "fit", family, "-o", path, "--rank", 2, *options, "--json")
+        assert code == 0, err
+        found, calibration = json.loads(out).get("calibration"), relatent.load(path).calibration
+        if missing is None:
+            assert found is calibration is None
+            continue
+        assert (found["missing"], found["missing_is_assumed"]) == missing
+        assert (calibration.missing, calibration.is_assumed) == missing
+
+
+def test_fit_states_what_the_probabilities_assume_once(capsys, family, tmp_path):
+    arguments = ("fit", family, "-o", tmp_path / "m.relatent", "--rank", 2)
+    out = shown(run(capsys, *arguments)[1])
+    assert out.count("10 % of all true facts") == 1
+    assert "it is assumed that 10 % of all true facts, about 1, are missing in it; if you know better" in out
+    out = shown(run(capsys, *arguments, "--missing", 0.3)[1])
+    assert "as --missing says, 30 % of all true facts, about 2, are missing in it" in out
+
+
+def test_a_table_of_true_cells_only_can_be_fitted(capsys, tmp_path):
+    data = tmp_path / "dense.tsv"
+    data.write_text("".join(f"a{i}\tr\ta{j}\n" for i in range(5) for j in range(5)))
+    code, out, err = run(capsys, "fit", data, "-o", tmp_path / "m.relatent")
     assert code == 0, err
-    assert json.loads(out)["calibration"]["method"] == "platt"
-    assert relatent.load(path).link.name == "unlisted"
+    assert "the data lists every possible fact, so there is none to give a probability to" in shown(out)
+
+
+def test_the_file_holds_the_facts_unless_told_not_to_and_fit_says_so(capsys, family, tmp_path):
+    path = tmp_path / "m.relatent"
+    arguments = ("fit", family, "-o", path, "--rank", 2, "--no-calibrate")
+    out = shown(run(capsys, *arguments)[1])
+    assert "facts in the model file: no later command needs the data, and who has the file can read them" in out
+    assert set(relatent.load(path).facts.named()) == set(relatent.read(family).named())
+    out = shown(run(capsys, *arguments, "--without-facts")[1])
+    assert "facts not in the model file: later commands need them with --known" in out
+    assert relatent.load(path).facts is None
 
 
 @pytest.mark.parametrize("loss", ["softmax", "hinge"])
@@ -68,14 +106,14 @@ def test_scores_that_are_no_probabilities_are_calibrated_unless_told_not_to(caps
     settings = ("--model", "rescal", "--loss", loss, "--l2-entities", 0.1, "--l2-relations", 0.1, "--max-iter", 5)
     assert run(capsys, "fit", family, "-o", path, *settings)[0] == 0
     assert relatent.load(path).has_probabilities
-    assert relatent.load(path).about["calibration"]["heldout_folds"] == 1
+    assert relatent.load(path).calibration.is_assumed
     code, out, _ = run(capsys, "fit", family, "-o", path, *settings, "--no-calibrate")
     assert code == 0
-    assert "are not probabilities" in " ".join(out.replace("│", " ").split())
+    assert "are not probabilities; fit it with --calibrate" in shown(out)
     assert not relatent.load(path).has_probabilities
     code, _, err = run(capsys, "fit", family, "-o", path, *settings, "--no-calibrate", "--missing", 0.2)
     assert code == 2
-    assert "--no-calibrate contradicts --calibrate and --missing" in err
+    assert "--no-calibrate contradicts --missing" in err
 
 
 def test_clauses_and_groups_are_printed(capsys, family, tmp_path):
@@ -187,7 +225,7 @@ def test_a_fit_that_needs_too_much_memory_is_refused_in_one_line(capsys, tmp_pat
 def test_a_large_fit_reports_the_memory_it_needs(capsys, family, tmp_path, monkeypatch):
     monkeypatch.setattr("relatent.cli.fit.REPORTED_MEMORY_BYTES", 0)
     monkeypatch.setattr(memory, "available", lambda: 24 * 10**9)
-    for more in ((), ("--calibrate", "platt")):
+    for more in ((), ("--no-calibrate",)):
         code, _, err = run(capsys, "fit", family, "-o", tmp_path / "m.relatent", "--rank", 2, *more)
         assert code == 0
         assert err.splitlines()[0].startswith("needs about ")
@@ -210,7 +248,7 @@ def test_fit_says_which_settings_were_chosen_and_why(tmp_path, capsys):
     assert found["chosen"]["settings"]["structure"] == found["settings"]["structure"] == "complex"
     assert "max_iter" not in found["chosen"]["settings"]
     code, out, _ = run(capsys, *arguments)
-    assert "the data is sparse: 209 facts" in " ".join(re.sub("[│┌┐]", " ", out).split())  # in two lines of a table
+    assert "the data is sparse: 209 facts" in shown(out)
 
 
 def test_torchrun_without_distributed_is_wrong_usage(capsys, family, tmp_path, monkeypatch):

@@ -55,7 +55,7 @@ def test_labels_in_an_svg_are_text(saved, capsys, world):
     ("arguments", "code", "message"),
     [
         (["reliability", "-o", "a.png"], 2, "reliability needs --test DATA"),
-        (["reliability", "-o", "a.png", "--test", "kinships"], 1, "names of no fact in kinships"),
+        (["reliability", "-o", "a.png", "--test", "kinships"], 1, "knows no relation of the facts of kinships"),
         (["map", "-o", "a.jpg"], 1, "must end in .png or .svg"),
         (["relation", "-o", "a.png", "-r", "prty"], 1, "unknown relation 'prty'; did you mean 'party'?"),
         (["map", "-o", "a.png", "-r", "party"], 2, "map takes no --relation; that is for relation"),

@@ -14,24 +14,20 @@ def table(path):
         return list(csv.DictReader(file))
 
 
-def test_questions_of_a_file_get_answers_in_their_order(capsys, tmp_path, people, people_model):
+def test_questions_of_a_file_get_answers_in_their_order(capsys, tmp_path, people_model):
     questions = tmp_path / "questions.csv"
     questions.write_text(
         "relation,object,subject\ncitizen of,,Ann\nborn in,Oslo,\n,Italy,Bob\nborn in,Rome,Cid\n"
         "born in,,Nobody\n,,Ann\n"
     )
     target = tmp_path / "answers.csv"
-    code, out, err = run(
-        capsys, "predict", people_model, "--questions", questions, "-o", target, "--top", 2, "--known", people, "--json"
-    )
+    code, out, err = run(capsys, "predict", people_model, "--questions", questions, "-o", target, "--top", 2, "--json")
     assert code == 0, err
     assert json.loads(out) == {"output": str(target), "rows": 6, "results": 6, "without_result": 2}
     rows = table(target)
     assert [row["question"] for row in rows] == ["1", "1", "2", "2", "3", "4", "5", "6"]
     model = relatent.load(people_model)
-    best = relatent.answers(
-        model, relatent.read(people), subject="Ann", relation="citizen of", treat_known="omit"
-    ).answers[0]
+    best = relatent.answers(model, subject="Ann", relation="citizen of", treat_known="omit").answers[0]
     assert (rows[0]["object"], rows[0]["rank"]) == (best.name, "1")
     assert float(rows[0]["probability"]) == pytest.approx(best.probability, rel=1e-4)
     assert [row["note"] for row in rows[-2:]] == [
@@ -41,7 +37,7 @@ def test_questions_of_a_file_get_answers_in_their_order(capsys, tmp_path, people
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "jsonl", "parquet"])
-def test_facts_of_a_file_are_scored_in_any_format(capsys, tmp_path, people, people_model, suffix):
+def test_facts_of_a_file_are_scored_in_any_format(capsys, tmp_path, people_model, suffix):
     import pandas as pd
 
     facts = pd.DataFrame(
@@ -58,7 +54,7 @@ def test_facts_of_a_file_are_scored_in_any_format(capsys, tmp_path, people, peop
         facts.to_json(source, orient="records", lines=True)
     else:
         facts.to_csv(source, sep="\t", index=False, header=False)  # three columns without names
-    code, _, err = run(capsys, "score", people_model, source, "-o", target, "--known", people)
+    code, _, err = run(capsys, "score", people_model, source, "-o", target)
     assert code == 0, err
     readers = {
         "parquet": pd.read_parquet,

@@ -1,5 +1,6 @@
 """`relatent serve`: the socket, the errors, and a server in a process of its own."""
 
+import dataclasses
 import json
 import signal
 import socket
@@ -61,7 +62,8 @@ def test_a_forbidden_port_is_a_one_line_error(capsys, saved, monkeypatch):
     ("arguments", "message"),
     [
         (["--host", "no.such.host.invalid"], "give an address of this machine"),
-        (["--known", "kinships"], "no fact of kinships has names that"),
+        (["--known", "kinships"], "the model knows no relation of the known facts"),
+        (["--test", "kinships"], "the model knows no relation of the test facts"),
         (["--known", "nowhere.tsv"], "neither a file nor a data set"),
     ],
 )
@@ -71,6 +73,14 @@ def test_wrong_arguments_are_one_line_errors(capsys, saved, arguments, message):
     assert message in err
     assert err.count("\n") == 1
     assert not out
+
+
+def test_decisions_need_facts(capsys, saved, tmp_path):
+    path = tmp_path / "without.relatent"
+    dataclasses.replace(relatent.load(saved[0]), facts=None).save(path)
+    code, out, err = run(capsys, "serve", path, "--port", 0, "--review", tmp_path / "reviewed.csv")
+    assert (code, out) == (1, "")
+    assert err == "error: --review needs facts, and the model does not hold any: name them with --known DATA\n"
 
 
 def test_a_missing_package_is_reported_with_the_extra_to_install(capsys, saved, monkeypatch):
@@ -83,7 +93,7 @@ def test_a_missing_package_is_reported_with_the_extra_to_install(capsys, saved, 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
 def test_the_command_serves_until_ctrl_c(saved, host):
     model, data = saved
-    command = [sys.executable, "-m", "relatent.cli.main", "serve", model, "--known", data, "--port", "0", "--json"]
+    command = [sys.executable, "-m", "relatent.cli.main", "serve", model, "--port", "0", "--json"]
     server = subprocess.Popen(
         [*command, "--host", host], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=data.parent
     )

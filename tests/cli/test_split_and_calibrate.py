@@ -35,14 +35,38 @@ def test_split_keeps_weights_and_refuses_shares_that_leave_nothing(capsys, tmp_p
 def test_calibrate_writes_a_model_that_says_what_its_probabilities_mean(capsys, tmp_path, people, people_model):
     valid = tmp_path / "valid.tsv"
     valid.write_text("Eve\tborn in\tOslo\nAnn\tborn in\tOslo\nBob\tcitizen of\tNorway\n")
-    command = ("calibrate", people_model, "--known", people, "--validation", valid, "--missing", 0.2)
-    code, out, err = run(capsys, *command, "-o", people_model, "--json")
+    before, command = relatent.load(people_model), ("calibrate", people_model, "--missing", 0.2, "-o", people_model)
+    code, out, err = run(capsys, *command, "--validation", valid, "--json")
     assert code == 0, err
-    assert json.loads(out)["calibration"]["heldout_facts"] == 2  # Eve is not in the model
-    assert relatent.load(people_model).about["calibration"]["missing"] == 0.2
-    assert "if a share 0.2 of the true facts is missing" in " ".join(
-        run(capsys, *command, "-o", people_model)[1].split()
-    )
+    found = json.loads(out)["calibration"]
+    assert (found["heldout_facts"], found["missing"]) == (2, 0.2)  # Eve is not in the model
+    model = relatent.load(people_model)
+    assert model.calibration.missing == 0.2
+    assert not model.calibration.is_assumed
+    assert model.score("Ann", "born in", "Oslo") == before.score("Ann", "born in", "Oslo")
+    assert model.facts is not None
+    assert model.probability_note in " ".join(run(capsys, *command)[1].replace("│", " ").split())
+
+
+def test_calibrate_gives_probabilities_to_a_model_of_scores(capsys, tmp_path):
+    path = tmp_path / "m.relatent"
+    settings = ("--model", "rescal", "--loss", "hinge", "--rank", 3, "--max-iter", 5)
+    assert run(capsys, "fit", "presidents", "-o", path, *settings, "--no-calibrate")[0] == 0
+    assert not relatent.load(path).has_probabilities
+    code, _, err = run(capsys, "calibrate", path, "-o", path)
+    assert code == 0, err
+    assert relatent.load(path).has_probabilities
+
+
+def test_calibrate_of_a_model_without_facts_needs_them(capsys, family, model_without_facts):
+    command = ("calibrate", model_without_facts, "-o", model_without_facts)
+    code, _, err = run(capsys, *command)
+    assert (code, err.count("\n")) == (1, 1)
+    assert "give them, as known= or --known" in err
+    code, _, err = run(capsys, *command, "--known", family)
+    assert code == 0, err
+    assert relatent.load(model_without_facts).calibration is not None
+    assert relatent.load(model_without_facts).facts is None
 
 
 def test_the_data_that_is_divided_is_not_overwritten(capsys, tmp_path):

@@ -119,7 +119,7 @@ def test_reading_counts_as_part_of_the_time(capsys, family, tmp_path, monkeypatc
 
 
 def test_validation_facts_can_be_given(capsys, family, tmp_path):
-    (tmp_path / "valid.tsv").write_text("Bob\tlikes\tAnn\n")
+    (tmp_path / "valid.tsv").write_text("Bob\tlikes\tCid\n")
     arguments = ("tune", family, "-o", tmp_path / "m.relatent", "--trials", 1, "--json")
     _, out, _ = run(capsys, *arguments, "--validation", tmp_path / "valid.tsv")
     assert json.loads(out)["protocol"] == "measured on validation data"

@@ -1,6 +1,7 @@
 """Types and labels on the command line: fit, predict, evaluate, explain."""
 
 import contextlib
+import dataclasses
 import io
 import json
 from typing import NamedTuple
@@ -60,13 +61,14 @@ def answers(folder, *options):
 
 def test_predict_takes_labels_and_offers_right_types_only(folder):
     found = answers(folder, "-s", "Q1", "-r", "lives in")
-    assert {row["object"] for row in found} == {"Q3", "Q4", "Q5"}
+    assert {row["object"] for row in found} == {"Q4", "Q5"}  # Q3 is known
     assert found[0]["subject"] == "Q1"
     assert found[0]["subject_label"] == "Ann"
     assert found[0]["relation"] == "P1"
     assert found[0]["relation_label"] == "lives in"
-    assert {row["object"]: row["object_label"] for row in found} == {"Q3": "Ulm", "Q4": None, "Q5": None}
-    assert len(answers(folder, "-s", "Q1", "-r", "P1", "--types", "none")) == 4  # all but Q1 itself
+    found = answers(folder, "-s", "Q5", "-r", "P1")
+    assert {row["object"]: row["object_label"] for row in found} == {"Q3": "Ulm"}
+    assert len(answers(folder, "-s", "Q1", "-r", "P1", "--types", "none")) == 3  # all but Q1 itself and Q3
 
 
 def test_an_ambiguous_label_is_one_line_that_lists_the_names(folder):
@@ -77,52 +79,61 @@ def test_an_ambiguous_label_is_one_line_that_lists_the_names(folder):
 
 
 def test_tables_show_labels(folder):
-    result = run("predict", folder / "m.relatent", "-s", "Q1", "-r", "P1")
+    assert "Ann (Q1)" in run("predict", folder / "m.relatent", "-s", "Q1", "-r", "P1").stdout
+    result = run("predict", folder / "m.relatent", "-s", "Q5", "-r", "P1")
     assert "Ulm" in result.stdout
-    assert "Ann (Q1)" in result.stdout
     assert "Q3" not in result.stdout
-    result = run("explain", folder / "m.relatent", "-s", "Q1", "-r", "P1", "-t", "Ulm", "--known", folder / "f.csv")
+    result = run("explain", folder / "m.relatent", "-s", "Q1", "-r", "P1", "-t", "Ulm")
     assert "Ann (Q1) lives in Ulm" in result.stdout
     assert "Ulm" in run("similar", folder / "m.relatent", "Q4").stdout
 
 
-def test_evaluate_reports_both_ways(folder):
-    result = run("evaluate", folder / "m.relatent", folder / "f.csv", "--known", folder / "f.csv", "--json")
-    found = json.loads(result.stdout)
-    assert found["typed"]["n_wrong_type"] == 0
-    assert found["typed"]["mrr"] >= found["mrr"]
-    shown = run("evaluate", folder / "m.relatent", folder / "f.csv", "--known", folder / "f.csv").stdout
-    assert "both, right types" in shown
+def test_evaluate_ranks_among_right_types(folder):
+    def evaluated(*options):
+        result = run("evaluate", folder / "m.relatent", folder / "test.csv", *options, "--json")
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    (folder / "test.csv").write_text("Q5,P1,Q3\nQ1,P1,Q2\n")  # Q2 is no city
+    found, all_types = evaluated(), evaluated("--types", "none")
+    assert (found["n_wrong_type"], all_types["n_wrong_type"]) == (1, 0)
+    assert found["protocol"] == "answers"
+    assert evaluated("--protocol", "benchmark")["n_wrong_type"] == 0
+    shown = " ".join(run("evaluate", folder / "m.relatent", folder / "test.csv").stdout.split())
+    assert "1 right answers of a wrong type come after all others" in shown
     assert "lives in" in shown
-    others = run(
-        "evaluate", folder / "m.relatent", folder / "f.csv", "--known", folder / "f.csv", "--types", "none", "--json"
-    )
-    assert json.loads(others.stdout)["typed"] is None
 
 
-def test_types_for_a_model_need_the_training_facts(folder):
-    result = run("predict", folder / "m.relatent", "-s", "Q1", "-r", "P1", "--types", "infer")
-    assert result.exit_code == 1
-    assert "--types needs the training facts" in result.stderr
+def test_types_can_be_given_to_a_model_that_holds_its_facts(folder):
+    of_q5 = ("-s", "Q5", "-r", "P1", "--json")
+    found = json.loads(run("predict", folder / "m.relatent", *of_q5, "--types", "infer").stdout)["predictions"]
+    assert "Q3" in {row["object"] for row in found}
+    model = relatent.load(folder / "m.relatent")
+    dataclasses.replace(model, R=model.R, facts=None).save(folder / "without.relatent")
+    result = run("predict", folder / "without.relatent", *of_q5, "--types", "infer")
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert "give them, as known= or --known" in result.stderr
+    result = run("predict", folder / "without.relatent", *of_q5, "--types", "infer", "--known", folder / "f.csv")
+    assert json.loads(result.stdout)["predictions"] == found
 
 
 def test_missing_and_doubtful_facts_have_labels(folder):
-    result = run("missing", folder / "m.relatent", "--known", folder / "f.csv", "--json")
+    result = run("missing", folder / "m.relatent", "--json")
     rows = json.loads(result.stdout)["missing"]
     assert {row["relation"]: row["relation_label"] for row in rows}["P1"] == "lives in"
     assert {row["object"] for row in rows if row["relation"] == "P1"} <= {"Q3", "Q4", "Q5"}
-    assert "lives in" in run("doubt", folder / "m.relatent", "--known", folder / "f.csv").stdout
+    assert "lives in" in run("doubt", folder / "m.relatent").stdout
 
 
 def test_files_keep_the_names_and_add_columns_of_labels(folder):
-    known, target = ("--known", folder / "f.csv"), folder / "missing.csv"
-    result = run("missing", folder / "m.relatent", *known, "-o", target)
+    target = folder / "missing.csv"
+    result = run("missing", folder / "m.relatent", "-o", target)
     header, *rows = (line.split(",") for line in target.read_text().splitlines())
     assert header[-3:] == ["subject_label", "relation_label", "object_label"]
     found = [dict(zip(header, row, strict=True)) for row in rows]
     assert {(row["relation"], row["relation_label"]) for row in found} == {("P1", "lives in"), ("P2", "")}
     assert f"{len(rows)} rows written to {target}" in result.stderr
-    run("doubt", folder / "m.relatent", *known, "-o", folder / "doubt.csv")
+    run("doubt", folder / "m.relatent", "-o", folder / "doubt.csv")
     assert "alternative_label" in (folder / "doubt.csv").read_text()
     (folder / "questions.csv").write_text("subject,relation\nQ1,P1\n")
     run("predict", folder / "m.relatent", "--questions", folder / "questions.csv", "-o", folder / "answers.csv")
@@ -145,7 +156,7 @@ def test_rules_info_and_split_show_labels(folder):
     assert "P1,lives in\n" in (folder / "parts" / "labels.csv").read_text()
     assert run("fit", *data, "-o", folder / "mln.relatent", "--model", "mln", "--set", "l1=0").exit_code == 0
     assert "lives in(x,y)" in run("info", folder / "mln.relatent").stdout
-    explained = run("explain", folder / "m.relatent", "-s", "Q1", "-r", "P2", "-t", "Q2", "--known", folder / "f.csv")
+    explained = run("explain", folder / "m.relatent", "-s", "Q1", "-r", "P2", "-t", "Q2")
     assert "lives in(x,z) ∧ lives in(y,z) ⇒ P2(x,y)" in explained.stdout
 
 
@@ -153,11 +164,11 @@ def test_data_frames_have_columns_of_labels_and_notebooks_show_them(folder):
     facts = relatent.read(folder / "f.csv", labels=folder / "labels.csv")
     model = relatent.load(folder / "m.relatent")
     for found in (
-        relatent.missing(model, facts, k=5),
-        relatent.doubt(model, facts, k=5),
+        relatent.missing(model, k=5),
+        relatent.doubt(model, k=5),
         relatent.rules(facts, min_support=1),
         relatent.similar(model, "Q4", k=2),
-        relatent.answers(model, facts, subject="Q1", relation="P1", k=3),
+        relatent.answers(model, subject="Q1", relation="P1", k=3),
         facts.describe(),
     ):
         columns = found.to_pandas().columns

@@ -8,10 +8,10 @@ import relatent
 from commands import run
 
 
-def test_update_writes_a_model_with_the_new_facts_over_the_old_one(capsys, tmp_path, people, people_model):
+def test_update_writes_a_model_with_the_new_facts_over_the_old_one(capsys, tmp_path, people_model):
     new = tmp_path / "new.tsv"
     new.write_text("Eve\tborn in\tOslo\nEve\tfriend of\tAnn\n")
-    code, out, err = run(capsys, "update", people_model, new, "--known", people, "-o", people_model, "--json")
+    code, out, err = run(capsys, "update", people_model, new, "-o", people_model, "--json")
     assert code == 0, err
     found = json.loads(out)
     assert {name: found[name] for name in ("new_facts", "new_entities", "new_relations")} == {
@@ -21,14 +21,26 @@ def test_update_writes_a_model_with_the_new_facts_over_the_old_one(capsys, tmp_p
     }
     f = relatent.load(people_model)
     assert f.probability("Eve", "citizen of", "Norway") > f.probability("Eve", "citizen of", "Italy")
+    assert f.calibration is not None
+    assert len(f.facts) == 10
+    wanted = [("Ann", "born in", "Rome"), ("Eve", "born in", "Oslo"), ("Eve", "friend of", "Ann")]
+    assert set(wanted) < set(f.facts.named())
 
 
-def test_update_without_known_facts_says_that_they_are_needed(capsys, people, people_model):
-    before = people_model.read_bytes()
-    code, _, err = run(capsys, "update", people_model, people, "-o", people_model)
-    assert code == 2
-    assert "Missing option '--known'" in err
-    assert people_model.read_bytes() == before
+def test_update_of_a_model_without_facts_needs_them_and_leaves_them_out_again(capsys, tmp_path, people):
+    path, new = tmp_path / "m.relatent", tmp_path / "new.tsv"
+    new.write_text("Eve\tborn in\tOslo\n")
+    relatent.RescalLogit(6, 0.02, 0.02, keep_facts=False).fit(relatent.read(people)).factors_.save(path)
+    before = path.read_bytes()
+    code, _, err = run(capsys, "update", path, new, "-o", path)
+    assert code == 1
+    wanted = "the model does not hold the facts that it was fitted to: give them, as known= or --known"
+    assert err == f"error: {wanted}\n"
+    assert path.read_bytes() == before
+    code, out, err = run(capsys, "update", path, new, "-o", path, "--known", people, "--json")
+    assert code == 0, err
+    assert json.loads(out)["new_facts"] == 1
+    assert relatent.load(path).facts is None
 
 
 def test_every_file_is_read_by_the_options_of_the_command(capsys, tmp_path):
@@ -37,10 +49,10 @@ def test_every_file_is_read_by_the_options_of_the_command(capsys, tmp_path):
     new.write_text("nr;thing;verb;person\n1;jazz;likes;Eve\n")
     reading = ("--sep", ";", "--columns", "person,verb,thing")
     assert run(capsys, "fit", data, "-o", model, "--model", "als", "--rank", 2, *reading)[0] == 0
-    code, _, err = run(capsys, "update", model, new, "--known", data, "-o", tmp_path / "larger.relatent")
+    code, _, err = run(capsys, "update", model, new, "-o", tmp_path / "larger.relatent")
     assert code == 1
     assert "the fourth column is no weight" in err
-    code, _, err = run(capsys, "update", model, new, "--known", data, "-o", tmp_path / "larger.relatent", *reading)
+    code, _, err = run(capsys, "update", model, new, "-o", tmp_path / "larger.relatent", *reading)
     assert code == 0, err
     assert "Eve" in relatent.load(tmp_path / "larger.relatent").entities
 
@@ -61,7 +73,7 @@ def test_names_that_may_be_misspelt_are_named(capsys, tmp_path):
     )
     assert run(capsys, "fit", data, "-o", model, "--model", "als", "--rank", 3)[0] == 0
     new.write_text("q\tplays genres\trock\nq\tplays genre\tJazz\n")
-    code, _, err = run(capsys, "update", model, new, "--known", data, "-o", model)
+    code, _, err = run(capsys, "update", model, new, "-o", model)
     assert code == 0
     assert "new entities whose names are close to known ones: 'rock' (did you mean 'Rock'?)" in err
     assert "new relations whose names are close to known ones: 'plays genres' (did you mean 'plays genre'?)" in err

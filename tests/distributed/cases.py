@@ -72,7 +72,7 @@ def collectives(workers, folder):
 
 def refusals(workers, folder):
     """What is refused, in whose words."""
-    rank, size, als = workers.rank, workers.size, relatent.RescalALS(rank=1, max_iter=2)
+    rank, size, als = workers.rank, workers.size, relatent.RescalALS(rank=1, max_iter=2, calibrate=False)
     facts, few = fits.PLAIN, random_facts(2, 1, 2)
     other = dataclasses.replace(facts, entities=random_facts(61, 1, 2).entities.extended(["x"])) if rank else facts
     nothing = facts.subset(np.zeros(len(facts), bool))
@@ -80,11 +80,13 @@ def refusals(workers, folder):
     tries = {
         "more workers than entities": lambda: als.fit(few, workers=workers),
         "other vocabularies": lambda: als.fit(other, workers=workers),
-        "other settings": lambda: relatent.RescalALS(rank=1 + rank).fit(facts, workers=workers),
+        "other settings": lambda: relatent.RescalALS(rank=1 + rank, calibrate=False).fit(facts, workers=workers),
         "other validation": lambda: als.fit(facts, facts.subset(np.arange(500) < 9 + rank), workers=workers),
         "two weights": lambda: als.fit(heavier, workers=workers),
         "no facts": lambda: als.fit(nothing, workers=workers),
-        "a setting of one": lambda: relatent.RescalALS(max_iter=size - 1 - rank).fit(facts, workers=workers),
+        "a setting of one": lambda: relatent.RescalALS(max_iter=size - 1 - rank, calibrate=False).fit(
+            facts, workers=workers
+        ),
         "no facts file": lambda: relatent.read(folder / "nowhere.tsv", workers=workers),
     }
     said = {}

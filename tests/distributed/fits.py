@@ -29,8 +29,8 @@ SPARSE = random_facts(61, 40, 500)  # most rows have no facts
 SPARSE_HIDDEN = random_facts(61, 40, 300, unobserved=200, weighted=True)
 VALID = HeldOut(HIDDEN.triples[::7], np.ones(len(HIDDEN.triples[::7]), bool))
 
-ALS = {"rank": 4, "l2_entities": 0.1, "l2_relations": 0.1, "max_iter": 15, "tol": 0.0, "dtype": "float64"}
-LOGIT = {"rank": 4, "l2_entities": 0.1, "l2_relations": 0.1, "max_iter": 12, "tol": 0.0, "dtype": "float64"}
+EXACT = {"rank": 4, "l2_entities": 0.1, "l2_relations": 0.1, "tol": 0.0, "dtype": "float64", "calibrate": False}
+ALS, LOGIT = {**EXACT, "max_iter": 15}, {**EXACT, "max_iter": 12}
 SAMPLED = {**LOGIT, "method": "sampled", "max_iter": 8}
 
 
@@ -67,6 +67,8 @@ def fits():
     yield "sampled weights unobserved", relatent.RescalLogit(**SAMPLED), HIDDEN, None
     yield "exact typed", relatent.RescalLogit(**LOGIT, zeros="typed"), PLAIN, None
     yield "sampled typed", relatent.RescalLogit(**SAMPLED, zeros="typed"), PLAIN, None
+    yield "als calibrated", relatent.RescalALS(**{**ALS, "calibrate": True}), PLAIN, None
+    yield "sampled calibrated", relatent.RescalLogit(**{**SAMPLED, "calibrate": True}), PLAIN, None
     yield "sampled many", relatent.RescalLogit(**{**SAMPLED, "max_iter": 3}), MANY, None
 
 
@@ -94,6 +96,8 @@ def main(folder: Path) -> None:
             )
             f = fitted.factors_
             found |= {f"{name}/{key}": value for key, value in (("A", f.A), ("R", f.R), ("b", f.bias))}
+            if f.calibration is not None:
+                found[f"{name}/p"] = f.probability(0, 0, np.arange(len(f.entities)))
             found[f"{name}/objective"] = fitted.trace_.objective
             found[f"{name}/sent"] = np.diff(sent)  # a step, by the first worker
             found[f"{name}/fingerprint"] = np.array(f.about["data"]["fingerprint"])

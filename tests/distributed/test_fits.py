@@ -55,6 +55,15 @@ def test_all_workers_end_with_the_same_factors(name, together):
             np.testing.assert_array_equal(other[f"{name}/{key}"], together[0][f"{name}/{key}"])
 
 
+@pytest.mark.parametrize("name", ["als calibrated", "sampled calibrated"])
+def test_all_workers_say_the_probabilities_that_one_alone_says(name, together, alone):
+    model = alone[name].factors_
+    wanted = model.probability(0, 0, np.arange(len(model.entities)))
+    np.testing.assert_allclose(together[0][f"{name}/p"], wanted, rtol=1e-2)
+    for other in together[1:]:
+        np.testing.assert_array_equal(other[f"{name}/p"], together[0][f"{name}/p"])
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_fingerprint_of_facts_does_not_depend_on_who_has_them(name, together, alone):
     assert str(together[0][f"{name}/fingerprint"]) == alone[name].factors_.about["data"]["fingerprint"]

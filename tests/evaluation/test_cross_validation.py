@@ -133,11 +133,12 @@ def test_a_fold_with_only_true_cells_has_no_curve():
 class GivenAnswers(BaseEstimator):
     """Least squares with given answers in the cells of a setting."""
 
-    def __init__(self, answers=None):
-        self.answers = answers
+    def __init__(self, answers=None, calibrate=False, keep_facts=False):
+        self.answers, self.calibrate, self.keep_facts = answers, calibrate, keep_facts
 
     def fit(self, facts):
-        fitted = relatent.RescalALS(rank=3, l2_entities=0.1, l2_relations=0.1, tol=1e-2).fit(facts)
+        plain = {"calibrate": self.calibrate, "keep_facts": self.keep_facts}
+        fitted = relatent.RescalALS(rank=3, l2_entities=0.1, l2_relations=0.1, tol=1e-2, **plain).fit(facts)
         self.trace_ = fitted.trace_
         f = fitted.factors_
         A = np.eye(len(f.entities))
@@ -202,6 +203,24 @@ def test_settings_of_any_type_become_json():
     report = cross_validate(ALS, random_facts(), folds=3, search=search)
     written = json.loads(json.dumps(report.to_dict()))
     assert written["folds"][0]["settings"]["rank"] == 3
+
+
+# --- probabilities
+
+
+@each_estimator
+def test_fits_are_calibrated_only_where_probabilities_are_asked_for(estimator):
+    facts = random_facts(15, 2, 80)
+    plain, calibrated = (cross_validate(estimator, facts, folds=3, probabilities=asked) for asked in (False, True))
+    for fold, same in zip(plain.folds, calibrated.folds, strict=True):
+        np.testing.assert_array_equal(fold.scores, same.scores)
+        assert not np.array_equal(fold.probabilities, same.probabilities)
+        with fit_threads(1):  # as the folds are fitted
+            f = clone(estimator).fit(facts.hold_out(fold.heldout.cells, masked=True)).factors_
+        np.testing.assert_allclose(fold.probabilities, f.link.probability(fold.scores), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(same.probabilities, f.probability(*fold.heldout.cells.T), rtol=0.02, atol=1e-4)
+    assert (plain.auc_pr, plain.average_precision) == (calibrated.auc_pr, calibrated.average_precision)
+    assert plain.log_loss != calibrated.log_loss
 
 
 # --- processes, progress

@@ -7,7 +7,7 @@ import pytest
 from relatent import N3, Adam, Dura, Softmax
 from relatent.evaluation import refinement
 from relatent.evaluation.neighbours import Change, key_of
-from relatent.evaluation.refinement import Judged, LocalSearch, climb, n_refined
+from relatent.evaluation.refinement import JudgedNeighbour, LocalSearch, climb, n_refined
 from relatent.evaluation.search_space import Candidate
 from relatent.fit.automatic_settings import DataSummary
 from small_graphs import chain
@@ -37,7 +37,7 @@ def run(objective, search, *, at_once=1, fits=1000):
 
     def judge(batch):
         tried.extend(batch)
-        return [Judged(near, objective(near.candidate.settings), search.seconds * near.cost) for near in batch]
+        return [JudgedNeighbour(near, objective(near.candidate.settings), search.seconds * near.cost) for near in batch]
 
     assert climb(search, judge, at_once, fits, None) == len(tried)
     return tried
@@ -92,10 +92,10 @@ def test_a_change_that_helped_is_made_again_and_one_that_did_not_is_left_out_for
         *[less] * 6,
     ]
     search = local_search(smooth)
-    search.record([Judged(near, -9.0, 1.0) for near in search.proposals(2, None)])  # size does not help
+    search.record([JudgedNeighbour(near, -9.0, 1.0) for near in search.proposals(2, None)])  # size does not help
     for expected in (False, True):
         (near,) = search.proposals(1, None)
-        search.record([Judged(near, search.value + 1, 1.0)])
+        search.record([JudgedNeighbour(near, search.value + 1, 1.0)])
         may_grow = Change("rank", 1) in {n.change for n in search._untried(None)}
         assert may_grow is expected
 

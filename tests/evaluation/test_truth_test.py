@@ -11,7 +11,8 @@ from sklearn.metrics import roc_auc_score
 from relatent import DataWarning, Factors, Facts, InputError, truth_test
 from relatent.data.names import Names
 from relatent.evaluation.reliability import expected_calibration_error
-from relatent.model.links import UnlistedLink
+from relatent.model.calibration import Calibration
+from relatent.model.links import RankingLink
 from relatent.model.objective_description import ObjectiveTerm
 
 RNG = np.random.default_rng(0)
@@ -119,15 +120,17 @@ def test_figures_are_those_of_the_probabilities(shifted):
 
 def test_scores_that_are_no_probabilities_are_not_taken_for_some(shifted):
     factors, facts, negatives, validation = shifted
-    found = truth_test(replace(factors, loss=ObjectiveTerm("softmax")), facts, negatives, **validation)
+    found = truth_test(
+        replace(factors, loss=ObjectiveTerm("softmax"), link=RankingLink()), facts, negatives, **validation
+    )
     assert found.uncalibrated is found.to_dict()["uncalibrated"] is None
     assert found.accuracy == truth_test(factors, facts, negatives, **validation).accuracy
 
 
-def test_the_link_of_each_relation_gives_the_model_its_probabilities(shifted):
+def test_the_calibration_of_each_relation_gives_the_model_its_probabilities(shifted):
     factors, facts, negatives, _ = shifted
-    link = UnlistedLink([(-9.0,)] * 3, [(-1.0,), (0.0,), (2.0,)])  # constant in each relation
-    found = truth_test(replace(factors, link=link), facts, negatives)
+    constant = Calibration.of_lines([([-9.0], [log_odds]) for log_odds in (-1.0, 0.0, 2.0)])
+    found = truth_test(replace(factors, calibration=constant), facts, negatives)
     np.testing.assert_allclose(found.model_probabilities, expit(np.array([-1, 0, 2]))[found.relation_ids])
 
 

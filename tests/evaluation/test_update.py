@@ -5,25 +5,32 @@ import warnings
 
 import numpy as np
 import pytest
-from test_unlisted_calibration import ALS, grouped_world, judged
+import sklearn.base
 
 import relatent
+from grouped_world import ALS, births, grouped_world, judged
 from relatent.data.facts_union import union
-from relatent.errors import DataWarning, InputError
+from relatent.errors import InputError
 from relatent.evaluation.stored_estimator import stored_estimator
 from small_graphs import politics, two_camps
 
-LOGIT = relatent.RescalLogit(6, 0.05, 0.05)
+LOGIT = relatent.RescalLogit(6, 0.05, 0.05, calibrate=False)
 ESTIMATORS = {
     "logit": LOGIT,
-    "als": relatent.RescalALS(6, 0.05, 0.05),
-    "nonnegative": relatent.NonnegativeRescal(6, 0.05, 0.05),
+    "als": relatent.RescalALS(6, 0.05, 0.05, calibrate=False),
+    "nonnegative": relatent.NonnegativeRescal(6, 0.05, 0.05, calibrate=False),
     "complex": relatent.RescalLogit(
-        6, structure="complex", penalty=relatent.Dura(0.02), optimiser=relatent.Adam(0.1), init="small", max_iter=60
+        6,
+        structure="complex",
+        penalty=relatent.Dura(0.02),
+        optimiser=relatent.Adam(0.1),
+        init="small",
+        max_iter=60,
+        calibrate=False,
     ),
-    "shared": relatent.RescalLogit(6, 0.05, 0.05, structure=relatent.Shared(2)),
+    "shared": relatent.RescalLogit(6, 0.05, 0.05, structure=relatent.Shared(2), calibrate=False),
     "softmax": relatent.Rescal(
-        6, loss="softmax", penalty=relatent.Dura(0.02), optimiser=relatent.Adam(0.1), max_iter=40
+        6, loss="softmax", penalty=relatent.Dura(0.02), optimiser=relatent.Adam(0.1), max_iter=40, calibrate=False
     ),
 }
 
@@ -48,7 +55,7 @@ def test_a_new_entity_is_learned_from_its_facts(camps, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", relatent.ConvergenceWarning)
         model = ESTIMATORS[kind].fit(old).factors_
-    updated = relatent.update(model, few, old)
+    updated = relatent.update(model, few)
     assert list(updated.entities) == [*model.entities, "p3"]
     own, others = (updated.score("p3", "likes", [f"p{i}" for i in camp]) for camp in (range(5, 16, 2), range(0, 16, 2)))
     assert own.min() > others.max()
@@ -61,7 +68,7 @@ def test_a_new_relation_is_learned_with_the_entities_that_are_known():
     old = relatent.read([row for row in facts.named() if row[1] != "party"])
     new = relatent.read(of_party)
     model = LOGIT.fit(old).factors_
-    updated = relatent.update(model, new, old)
+    updated = relatent.update(model, new)
     assert list(updated.relations) == [*model.relations, "party"]
     known = [updated.score(*row) for row in of_party]
     swapped = [updated.score(s, r, "Red" if o == "Blue" else "Blue") for s, r, o in of_party]
@@ -72,46 +79,68 @@ def test_settings_and_calibration_are_kept_and_an_update_can_follow_an_update(tm
     facts = grouped_world(n=60)
     rest, new = relatent.split(facts, test_size=0.05)
     train, test = relatent.split(rest, test_size=0.2, random_state=1)
-    model = relatent.Calibrated(ALS, missing=0.2, heldout_folds=1).fit(train).factors_
+    model = sklearn.base.clone(ALS).set_params(missing=0.2).fit(train).factors_
     model.save(tmp_path / "m.relatent")
-    once = relatent.update(relatent.load(tmp_path / "m.relatent"), new, train)
+    once = relatent.update(relatent.load(tmp_path / "m.relatent"), new)
     listed = union([train, new], entities=train.entities, relations=train.relations)
-    p, _, _ = judged(once, listed, test)
+    assert once.facts.fingerprint == listed.fingerprint
+    p, truth, _ = judged(once, listed, test)
     assert p.sum() == pytest.approx(len(listed) * 0.2 / 0.8, rel=0.05)
+    assert p[truth].mean() > 5 * p[~truth].mean()
     assert once.about["settings"] == model.about["settings"]
-    assert once.about["calibration"]["expected"] > model.about["calibration"]["expected"]
+    assert once.calibration.expected > model.calibration.expected
+    assert (once.calibration.missing, once.calibration.is_assumed) == (0.2, False)
+    assert once.calibration.heldout_facts == model.calibration.heldout_facts
     more = relatent.Facts.from_arrays(["0", "1"], ["5", "5"], ["1", "2"])
-    twice = relatent.update(once, more, listed)
+    twice = relatent.update(once, more)
     assert [record["steps_of_fit"] for record in twice.about["updates"]] == [model.about["fit"]["steps"]] * 2
-    assert len(twice.link.scores) == 4  # knots for the new relation, too
+    assert len(twice.calibration.scores) == 4  # knots for the new relation, too
     twice.save(tmp_path / "m.relatent")
-    assert relatent.load(tmp_path / "m.relatent").about == twice.about
+    again = relatent.load(tmp_path / "m.relatent")
+    assert again.about == twice.about
+    np.testing.assert_array_equal(again.probability(0, 3, [1, 2]), twice.probability(0, 3, [1, 2]))
 
 
-def test_scales_of_relations_are_undone_for_the_fit_and_applied_again():
-    facts = politics(60)
-    estimator = dataclasses.replace(ESTIMATORS["complex"], rescale_relations=True)
-    model = estimator.fit(facts).factors_
-    again = relatent.update(model, facts, facts)
-    record = again.about["rescaled"]
-    assert record == model.about["rescaled"]
-    difference = np.abs(again.score(*facts.triples.T) - model.score(*facts.triples.T))
-    assert np.median(difference) < 0.5 * np.std(model.score(*facts.triples.T))
+def test_what_another_answer_means_is_carried_over():
+    train, _ = relatent.split(births(), test_size=0.1)
+    model = ALS.fit(train).factors_
+    larger = relatent.update(model, relatent.read([("new", "born in", "town1"), ("new", "knows", "p1")]))
+    assert list(larger.relations) == [*train.relations, "knows"]
+    assert larger.calibration.one_answer[:2].tolist() == model.calibration.one_answer.tolist()
+    assert larger.calibration.one_answer[train.relations.id("born in"), 0]
+    open_ = [f"town{i}" for i in range(12)]
+    found, before = (f.probability(train.entities[0], "visited", open_) for f in (larger, model))
+    np.testing.assert_allclose(found, before, atol=0.1)
 
 
 def test_the_same_call_gives_the_same_model(camps):
     old, new = camps
     model = ESTIMATORS["complex"].fit(old).factors_
-    first, second = (relatent.update(model, new, old) for _ in range(2))
+    first, second = (relatent.update(model, new) for _ in range(2))
     np.testing.assert_array_equal(first.A, second.A)
     np.testing.assert_array_equal(first.R, second.R)
 
 
-def test_other_known_facts_are_noticed(camps):
+def test_facts_that_the_model_holds_and_that_are_given_again_count_once():
+    def calls(*rows):
+        callers, called, times = zip(*rows, strict=True)
+        return relatent.Facts.from_arrays(callers, ["calls"] * len(rows), called, times=np.array(times, float))
+
+    old = calls("ab2", "bc1", "ca1")
+    model = relatent.Rescal(2, "poisson", l2_entities=0.1, l2_relations=0.1, calibrate=False).fit(old).factors_
+    updated = relatent.update(model, calls("cb1"), known=calls("ab2", "da3"))
+    counted = {s + o: times for (s, _, o), times in zip(updated.facts.named(), updated.facts.times, strict=True)}
+    assert counted == {"ab": 2, "bc": 1, "ca": 1, "cb": 1, "da": 3}
+
+
+def test_a_model_without_facts_needs_them(camps):
     old, new = camps
-    model = LOGIT.fit(old).factors_
-    with pytest.warns(DataWarning, match=r"known has 2 facts .* not the \d+ that the model was fitted to"):
-        relatent.update(model, new, old.subset(np.arange(len(old)) < 2))
+    model = sklearn.base.clone(LOGIT).set_params(keep_facts=False).fit(old).factors_
+    with pytest.raises(InputError, match=r"does not hold the facts .* as known= or --known"):
+        relatent.update(model, new)
+    updated = relatent.update(model, new, known=old)
+    assert updated.facts is None
+    np.testing.assert_array_equal(updated.A, relatent.update(LOGIT.fit(old).factors_, new).A)
 
 
 def test_models_that_cannot_be_updated_are_refused(camps):
@@ -119,9 +148,9 @@ def test_models_that_cannot_be_updated_are_refused(camps):
     model = LOGIT.fit(old).factors_
     irm = dataclasses.replace(model, R=model.relation_matrices, about={"model": "IRM", "settings": {}})
     with pytest.raises(InputError, match="a model of IRM cannot be updated; fit it to all facts"):
-        relatent.update(irm, new, old)
+        relatent.update(irm, new)
     with pytest.raises(InputError, match="new_facts must be Facts, got int"):
-        relatent.update(model, 3, old)
+        relatent.update(model, 3)
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)

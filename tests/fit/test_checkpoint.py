@@ -27,9 +27,9 @@ from small_graphs import random_facts
 TESTS = Path(__file__).resolve().parents[1]
 FACTS = random_facts(20, 3, 150, unobserved=60, weighted=True)
 MODELS = {
-    "als": relatent.RescalALS(4, 0.1, 0.1, max_iter=200, tol=1e-3, init="random"),
-    "logit": relatent.RescalLogit(4, 0.1, 0.1, max_iter=200, tol=1e-5),
-    "sampled": relatent.RescalLogit(4, 0.1, 0.1, method="sampled", max_iter=20),
+    "als": relatent.RescalALS(4, 0.1, 0.1, max_iter=200, tol=1e-3, init="random", calibrate=False),
+    "logit": relatent.RescalLogit(4, 0.1, 0.1, max_iter=200, tol=1e-5, calibrate=False),
+    "sampled": relatent.RescalLogit(4, 0.1, 0.1, method="sampled", max_iter=20, calibrate=False),
 }
 each_model = pytest.mark.parametrize("name", MODELS)
 
@@ -103,6 +103,19 @@ def test_a_finished_fit_is_not_done_again(often, tmp_path, name):
     steps = []
     assert_same_fit(clone(name).fit(FACTS, checkpoint=path, progress=lambda *news: steps.append(news)), whole)
     assert not steps
+
+
+@each_model
+@pytest.mark.parametrize("step", [2, 14, 1000])
+def test_a_resumed_fit_has_the_probabilities_of_the_whole_fit(often, tmp_path, name, step):
+    """What is learned after the fit is no part of the checkpoint: it may go on with another share of missing facts."""
+    path, cells = tmp_path / "fit.checkpoint", FACTS.triples[::7]
+    whole = clone(name, calibrate=True, missing=0.3).fit(FACTS)
+    with contextlib.suppress(InterruptedFitError):
+        clone(name, calibrate=True).fit(FACTS, checkpoint=path, progress=interrupt_at(step))
+    resumed = clone(name, calibrate=True, missing=0.3).fit(FACTS, checkpoint=path)
+    assert_same_fit(resumed, whole)
+    np.testing.assert_array_equal(resumed.factors_.probability(*cells.T), whole.factors_.probability(*cells.T))
 
 
 @each_model

@@ -1,23 +1,25 @@
 """What a fit says it needs is what it takes."""
 
+import dataclasses
 import tracemalloc
 
 import pytest
 
 import relatent
+from relatent.data.names import Names
 from small_graphs import random_facts
 
 MANY = random_facts(1000, 8, 60_000)  # most memory goes to facts
 WIDE = random_facts(2000, 2, 4_000)  # most goes to vectors of entities
 SPARSE = random_facts(2000, 40, 15_000)  # most rows have no facts
-SHORT = {"max_iter": 3, "tol": 0}
+SHORT = {"max_iter": 3, "tol": 0, "calibrate": False}
 STRUCTURED = {
     "method": "sampled",
     "optimiser": relatent.Adam(0.05),
     "penalty": relatent.Dura(0.05),
     "init": "small",
-    "rescale_relations": False,
     "max_iter": 1,
+    "calibrate": False,
 }
 EXACT = STRUCTURED | {"method": "exact"}
 BATCHES = relatent.Softmax(relation_weight=0.5, batch_size=1000)
@@ -45,8 +47,8 @@ def peak(model, facts):
         (relatent.RescalALS(10, **SHORT), WIDE),
         (relatent.RescalALS(10, init="random", **SHORT), SPARSE),
         (relatent.RescalALS(40, init="random", dtype="float64", **SHORT), SPARSE),
-        (relatent.RescalLogit(10, **SHORT), MANY),
-        (relatent.RescalLogit(10, init="random", **SHORT), MANY),
+        (relatent.RescalLogit(10, method="exact", **SHORT), MANY),
+        (relatent.RescalLogit(10, method="exact", init="random", **SHORT), MANY),
         (relatent.RescalLogit(20, **SHORT), WIDE),
         (relatent.RescalLogit(20, dtype="float64", init="random", **SHORT), MANY),
         (relatent.Rescal(10, "squared", **SHORT), MANY),
@@ -78,13 +80,15 @@ def test_attributes_count_too():
     "ignore:stopped at max_iter", "ignore:all factors have shrunk to zero", "ignore:the factors explain"
 )
 @pytest.mark.parametrize("named", [False, True])
-def test_the_size_of_a_model_file_is_told(tmp_path, named):
-    names = [f"a name of some length, number {i}" for i in range(2000)] if named else None
-    s, k, o = WIDE.triples.T
-    facts = relatent.Facts.from_arrays(s, k, o, n_entities=2000, entity_names=names)
-    model = relatent.RescalALS(10, **SHORT).fit(facts)
-    model.factors_.save(tmp_path / "m.relatent")
-    assert model.estimate_memory(facts).file == pytest.approx((tmp_path / "m.relatent").stat().st_size, rel=0.2)
+@pytest.mark.parametrize("world", [MANY, WIDE, random_facts(50, 3, 1500, unobserved=2000, weighted=True)])
+def test_the_size_of_a_model_file_is_told(tmp_path, named, world):
+    names = [f"a name of some length, number {i}" for i in range(world.n_entities)] if named else None
+    facts = world if names is None else dataclasses.replace(world, entities=Names(names))
+    for settings in ({"calibrate": False}, {"keep_facts": False}, {}):
+        model = relatent.RescalALS(10, **{**SHORT, "calibrate": True, **settings}).fit(facts)
+        model.factors_.save(tmp_path / "m.relatent")
+        size = (tmp_path / "m.relatent").stat().st_size - 4096  # of the header, and the settings in it
+        assert model.estimate_memory(facts).file == pytest.approx(size, rel=0.2, abs=4096)
 
 
 def test_the_numbers_of_the_structure_count_not_those_of_whole_matrices(tmp_path):

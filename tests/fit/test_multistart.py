@@ -40,13 +40,13 @@ def test_only_tiny_problems_are_started_several_times(monkeypatch):
     facts = random_facts(12, 2, 40)
     for init, method, times in (("als", "exact", 1), ("random", "exact", 0), ("als", "sampled", 0)):
         started.clear()
-        relatent.RescalLogit(2, 0.1, 0.1, init=init, method=method, max_iter=50, tol=0.01).fit(facts)
+        relatent.RescalLogit(2, 0.1, 0.1, init=init, method=method, max_iter=50, tol=0.01, calibrate=False).fit(facts)
         assert len(started) == times
 
 
 def test_a_trial_that_gains_nothing_more_ends(monkeypatch):
     steps, step = [], multistart.LbfgsSearch.step
     monkeypatch.setattr(multistart.LbfgsSearch, "step", lambda self, state: steps.append(1) or step(self, state))
-    estimator = relatent.RescalLogit(3, 0.1, 0.1).fit(blocks(24, groups=3))
+    estimator = relatent.RescalLogit(3, 0.1, 0.1, calibrate=False).fit(blocks(24, groups=3))
     trials = len(steps) - estimator.n_iter_
     assert 0 < trials < 0.6 * (1 + multistart.RANDOM_STARTS) * multistart.TRIAL_STEPS

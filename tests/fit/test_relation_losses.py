@@ -84,7 +84,7 @@ def test_a_loss_per_relation_beats_one_loss_for_all() -> None:
     (i, j), (i2, j2) = np.nonzero(hidden[0]), np.nonzero(hidden[1])
     of_counts, of_truth = {}, {}
     for name, loss in (("own", {"calls": "poisson"}), ("logistic", "logistic"), ("poisson", "poisson")):
-        model = Rescal(6, loss=loss, l2_entities=0.5, l2_relations=0.5, tol=1e-4).fit(facts).factors_
+        model = Rescal(6, loss=loss, l2_entities=0.5, l2_relations=0.5, tol=1e-4, calibrate=False).fit(facts).factors_
         mean = np.maximum(model.link.response(model.score(i, 0, j), np.zeros(len(i), int)), 1e-3)
         of_counts[name] = float(np.mean(mean - means[i, j] * np.log(mean)))  # of a Poisson likelihood
         p = np.clip(model.probability(i2, 1, j2), 1e-6, 1 - 1e-6)
@@ -98,7 +98,8 @@ def test_weights_shift_the_fit_to_a_relation() -> None:
     facts, _ = drawn(means, chances, 4)
     found = {}
     for weight in (0.1, 10.0):
-        model = Rescal(3, relation_weights={"likes": weight}, l2_entities=1.0, l2_relations=1.0, tol=1e-4).fit(facts)
+        settings = {"l2_entities": 1.0, "l2_relations": 1.0, "tol": 1e-4, "calibrate": False}
+        model = Rescal(3, relation_weights={"likes": weight}, **settings).fit(facts)
         f, likes = model.factors_, facts.triples[facts.triples[:, 1] == 1]
         found[weight] = float(f.probability(*likes.T).mean())
     assert found[10.0] > found[0.1] + 0.05
@@ -131,4 +132,4 @@ def test_a_model_with_losses_by_relation_survives_a_file(tmp_path: Path) -> None
 )
 def test_losses_and_weights_that_do_not_fit_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(relatent.InputError, match=message):
-        Rescal(3, **changes).fit(FACTS)
+        Rescal(3, **changes, calibrate=False).fit(FACTS)

@@ -127,10 +127,9 @@ def test_a_model_of_every_structure_answers_as_its_whole_matrices_and_survives_a
 ) -> None:
     facts = two_camps()
     with pytest.warns(relatent.ConvergenceWarning):
-        model = RescalLogit(RANK, 0.1, 0.1, structure=structure, max_iter=5).fit(facts).factors_
-    twin = relatent.Factors(
-        model.A, model.R, model.bias, model.entities, model.relations, loss=model.loss, penalty=model.penalty
-    )
+        model = RescalLogit(RANK, 0.1, 0.1, structure=structure, max_iter=5, calibrate=False).fit(facts).factors_
+    known = {name: getattr(model, name) for name in ("loss", "penalty", "facts", "calibration")}
+    twin = relatent.Factors(model.A, model.R, model.bias, model.entities, model.relations, **known)
     model.save(tmp_path / "m.relatent")
     for other in (twin, relatent.load(tmp_path / "m.relatent")):
         assert np.allclose(other.R, model.R)
@@ -175,14 +174,14 @@ def test_matrices_that_are_too_large_are_refused_and_single_ones_are_not(monkeyp
 )
 def test_a_structure_that_does_not_fit_is_refused(structure: Any, message: str) -> None:
     with pytest.raises(relatent.InputError, match=message):
-        Rescal(7 if structure == "complex" else 6, structure=structure).fit(FACTS)
+        Rescal(7 if structure == "complex" else 6, structure=structure, calibrate=False).fit(FACTS)
 
 
 def test_directed_relations_need_a_structure_that_can_express_them() -> None:
     chain = Facts.from_arrays([f"n{i}" for i in range(12)], ["next"] * 12, [f"n{(i + 1) % 12}" for i in range(12)])
     found = {}
     for name in ("diagonal", "complex"):
-        model = RescalLogit(12, structure=name, penalty=Dura(0.001), rescale_relations=False).fit(chain).factors_
+        model = RescalLogit(12, structure=name, penalty=Dura(0.001), calibrate=False).fit(chain).factors_
         found[name] = model.score("n0", "next", "n1") - model.score("n1", "next", "n0")
     assert found["diagonal"] == pytest.approx(0, abs=1e-4)
     assert found["complex"] > 3
@@ -191,16 +190,16 @@ def test_directed_relations_need_a_structure_that_can_express_them() -> None:
 @pytest.mark.parametrize("structure", ["complex", "diagonal", Blocks(2)], ids=repr)
 def test_structures_of_few_numbers_may_have_more_components_than_entities(structure: Any, tmp_path: Any) -> None:
     facts = relatent.load_dataset("people")
-    wide = relatent.RescalLogit(2 * facts.n_entities, structure=structure).fit(facts).factors_
+    wide = relatent.RescalLogit(2 * facts.n_entities, structure=structure, calibrate=False).fit(facts).factors_
     wide.save(tmp_path / "wide.relatent")
     model = relatent.load(tmp_path / "wide.relatent")
     s, k, o = (names[0] for names in (facts.entities, facts.relations, facts.entities))
     assert model.top(subject=s, relation=k, k=3).names == wide.top(subject=s, relation=k, k=3).names
     assert relatent.similar(model, s)
     assert relatent.groups(model)
-    assert relatent.explain(model, s, k, o, facts)
-    assert relatent.duplicates(model, facts) is not None
-    assert len(relatent.missing(model, known=facts, k=5)) == 5
+    assert relatent.explain(model, s, k, o)
+    assert relatent.duplicates(model) is not None
+    assert len(relatent.missing(model, k=5)) == 5
     assert "Eve" in model.fold_in(relatent.read([("Eve", k, o)])).entities
 
 
@@ -221,4 +220,4 @@ def test_structures_of_few_numbers_may_have_more_components_than_entities(struct
 )
 def test_whole_matrices_have_no_more_components_than_entities(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(relatent.InputError, match=message):
-        relatent.RescalLogit(78, **settings).fit(relatent.load_dataset("people"))
+        relatent.RescalLogit(78, **settings, calibrate=False).fit(relatent.load_dataset("people"))

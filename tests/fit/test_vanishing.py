@@ -13,7 +13,7 @@ from relatent.fit.optimisers import Adam
 from sparse_graphs import sparse_graph
 
 FACTS = sparse_graph("films", 0)
-SETTINGS = {"structure": "complex", "optimiser": Adam(0.1), "init": "small", "rescale_relations": False, "max_iter": 40}
+SETTINGS = {"structure": "complex", "optimiser": Adam(0.1), "init": "small", "calibrate": False, "max_iter": 40}
 
 
 def factors_with_scores(size):
@@ -58,7 +58,7 @@ def test_a_trial_has_few_components(rank, structure, wanted):
 def test_a_fit_without_options_to_large_data_weakens_its_penalty_and_says_so(monkeypatch):
     monkeypatch.setattr(automatic_settings, "LARGE_DATA", len(FACTS))
     monkeypatch.setattr(automatic_settings, "N3_LIMITS", (2.0, 2.0))
-    model = relatent.RescalLogit(32, max_iter=40, rescale_relations=False).fit(FACTS)
+    model = relatent.RescalLogit(32, max_iter=40, calibrate=False).fit(FACTS)
     weight = model.settings_.values["penalty"].weight
     assert 0.1 < weight < 2.0
     assert "with N3(weight=2.0) all factors of a short fit shrank to zero" in model.settings_.reason
@@ -78,4 +78,4 @@ def test_smaller_data_have_no_trial(monkeypatch):
     monkeypatch.setattr(vanishing, "lasting_penalty", lambda *_: pytest.fail("a trial"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        relatent.RescalLogit(8, max_iter=2, rescale_relations=False).fit(FACTS)
+        relatent.RescalLogit(8, max_iter=2, calibrate=False).fit(FACTS)

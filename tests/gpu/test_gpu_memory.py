@@ -16,7 +16,7 @@ ONE_ROUND = {
     "optimiser": relatent.Adam(0.01),
     "penalty": relatent.Dura(0.05),
     "init": "small",
-    "rescale_relations": False,
+    "calibrate": False,
     "max_iter": 1,
     "device": "cuda",
 }
@@ -53,8 +53,11 @@ CASES = {
         relatent.RescalLogit(64, structure="full", **EXACT | {"optimiser": relatent.Lbfgs(), "max_iter": 3}),
         MANY_FACTS,
     ),
-    "least squares": (relatent.RescalALS(64, init="random", max_iter=2, device="cuda"), LIKE_FB15K),
-    "least squares, many facts": (relatent.RescalALS(20, init="random", max_iter=2, device="cuda"), MANY_FACTS),
+    "least squares": (relatent.RescalALS(64, init="random", max_iter=2, device="cuda", calibrate=False), LIKE_FB15K),
+    "least squares, many facts": (
+        relatent.RescalALS(20, init="random", max_iter=2, device="cuda", calibrate=False),
+        MANY_FACTS,
+    ),
 }
 
 

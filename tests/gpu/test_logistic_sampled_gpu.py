@@ -116,7 +116,7 @@ def test_a_fit_on_a_gpu_is_reproducible_and_as_good_as_on_a_cpu() -> None:
     train, test = relatent.split(facts, test_size=0.1, random_state=0)
     settings = {"rank": 20, "method": "sampled", "penalty": relatent.Dura(0.02), "optimiser": relatent.Adam(0.05)}
     found = [
-        relatent.RescalLogit(**settings, init="small", max_iter=60, device=device).fit(train).factors_
+        relatent.RescalLogit(**settings, init="small", max_iter=60, device=device, calibrate=False).fit(train).factors_
         for device in ("cpu", "cuda", "cuda")
     ]
     assert np.array_equal(found[1].A, found[2].A)

@@ -101,7 +101,7 @@ def use(path: Path) -> int:
             lambda: loaded[0].top(subject=loaded[0].entities[0], relation=loaded[0].relations[0], k=2),
             lambda: loaded[0].fold_in(more),
             lambda: loaded[0].fold_in(more, attributes={"new": {"age": "30", "club": "red"}}),
-            lambda: relatent.explain(loaded[0], "a0", "likes", "a1", known),
+            lambda: relatent.explain(loaded[0], "a0", "likes", "a1", known=known),
             lambda: Explorer(loaded[0]).model(),
             lambda: loaded[0].save(path.with_suffix(".again")),
         ]

@@ -1,5 +1,6 @@
 """Attributes that stay with a model: its file, fold-in, updates."""
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -76,11 +77,12 @@ def object_mrr(factors, test):
 @pytest.mark.filterwarnings("ignore::relatent.errors.ConvergenceWarning")
 def test_a_model_without_attributes_refuses_them(world):
     graph, known, _, models = world
-    plain = relatent.RescalALS(rank=2, max_iter=2).fit(known.without_attributes()).factors_
+    plain = relatent.RescalALS(rank=2, max_iter=2, calibrate=False).fit(known.without_attributes()).factors_
     with pytest.raises(relatent.InputError, match="the model was fitted without attributes"):
         plain.fold_in(known, attributes={"user_0": graph.table["user_0"]})
+    without = dataclasses.replace(models["als"], facts=None)
     with pytest.raises(relatent.InputError, match=r"fitted with attributes \(about, born, income, price\); give those"):
-        relatent.update(models["als"], known.without_attributes(), known.without_attributes())
+        relatent.update(without, known.without_attributes(), known=known.without_attributes())
 
 
 def test_attributes_of_other_names_are_refused_or_warned_of(world):
@@ -102,8 +104,8 @@ def test_a_data_frame_of_attributes_is_that_of_a_mapping(world):
 
 
 def test_an_update_learns_from_attributes_of_new_entities(world):
-    graph, known, new, models = world
+    graph, _, new, models = world
     new = relatent.read(new, attributes={name: graph.table[name] for name in NEWCOMERS})
-    updated = relatent.update(models["als"], new, known)
+    updated = relatent.update(models["als"], new)
     assert set(NEWCOMERS) <= set(updated.entities)
     assert updated.attributes.names == models["als"].attributes.names

@@ -4,20 +4,25 @@ import numpy as np
 import pytest
 
 from relatent.errors import InputError
-from relatent.model.links import LINKS, IdentityLink, IsotonicLink, LogisticLink, PlattLink, SmoothLink
+from relatent.model.links import (
+    LINKS,
+    CountLink,
+    IdentityLink,
+    LogisticLink,
+    RankingLink,
+    RelationLinks,
+    SmoothLink,
+)
 
 THETA = np.linspace(-4, 5, 90_001)
-KNOTS = IsotonicLink((-1.0, 0.0, 2.0), (0.1, 0.1, 0.9))
 EVERY = [
     LogisticLink(),
     SmoothLink(),
     SmoothLink(0.3),
     SmoothLink(0.5),
     IdentityLink(),
-    PlattLink(2.5, -1),
-    PlattLink(0, 3),
-    KNOTS,
-    IsotonicLink([0], [1]),
+    CountLink(),
+    RankingLink(),
 ]
 
 
@@ -72,70 +77,40 @@ def test_the_identity_link_is_theta_kept_inside():
     np.testing.assert_array_equal(IdentityLink().response(THETA), THETA)
 
 
-def test_the_platt_link_is_the_logistic_one_stretched_and_shifted():
-    np.testing.assert_allclose(
-        PlattLink(2, -1).probability(THETA), LogisticLink().probability(2 * THETA - 1), rtol=1e-12
-    )
-    np.testing.assert_array_equal(PlattLink(1, 0).probability(THETA), LogisticLink().probability(THETA))
+def test_the_count_link_is_the_probability_of_any_of_a_poisson_number():
+    theta = np.array([-40.0, 0.0, 1.0, 1e6])
+    np.testing.assert_allclose(CountLink().probability(theta), [np.exp(-40), 1 - np.exp(-1), 1 - np.exp(-np.e), 1])
+    assert CountLink().response(theta)[:3].tolist() == np.exp(theta[:3]).tolist()
 
 
-def test_the_isotonic_link_is_linear_between_its_knots_and_level_outside():
-    p = KNOTS.probability(np.array([-9.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 9.0]))
-    np.testing.assert_allclose(p, [0.1, 0.1, 0.1, 0.1, 0.3, 0.5, 0.9, 0.9])
+def test_scores_of_a_ranking_have_an_order_and_no_probability():
+    assert not RankingLink().gives_probabilities
+    assert all(link.gives_probabilities for link in EVERY if not isinstance(link, RankingLink))
+    np.testing.assert_array_equal(RankingLink().response(THETA), RankingLink().probability(THETA))
 
 
-@pytest.mark.parametrize("link", [PlattLink(3, 1), KNOTS])
-def test_a_calibrated_link_responds_with_the_probability_and_is_exact_for_float32(link):
-    theta = np.linspace(-1, 2, 100, dtype=np.float32)
-    p = link.probability(theta)
-    assert p.dtype == np.float64
-    np.testing.assert_array_equal(link.response(theta), p)
-    assert float(link.probability(theta[7])) == p[7]
+def test_links_of_relations_are_those_of_each_cell():
+    links = RelationLinks(("logistic", "smooth", "count"))
+    theta, k = np.linspace(-2, 2, 30), np.arange(30) % 3
+    for relation, link in enumerate((LogisticLink(), SmoothLink(), CountLink())):
+        for what in ("probability", "response"):
+            found, wanted = getattr(links, what)(theta, k), getattr(link, what)(theta)
+            np.testing.assert_array_equal(found[k == relation], wanted[k == relation])
+    assert links.gives_probabilities
+    assert not RelationLinks(("logistic", "ranking")).gives_probabilities
+    assert RelationLinks(["logistic"]) == RelationLinks(("logistic",))
+    with pytest.raises(InputError, match="links differ by relation, so the relations of the scores are needed"):
+        links.probability(theta)
 
 
-def test_knots_compare_and_hash_whether_they_came_as_lists_or_tuples():
-    assert IsotonicLink([0, 1], [0.2, 0.5]) == IsotonicLink((0.0, 1.0), (0.2, 0.5))
-    assert len({IsotonicLink([0, 1], [0.2, 0.5]), IsotonicLink((0, 1), (0.2, 0.5)), PlattLink(1, 0)}) == 2
-
-
-@pytest.mark.parametrize(
-    ("slope", "intercept", "message"),
-    [
-        (-1, 0, "slope must be at least 0, so that probabilities rise with scores, got -1"),
-        (float("nan"), 0, "slope must be a finite number, got nan"),
-        (1, float("inf"), "intercept must be a finite number, got inf"),
-        (1, None, "intercept must be a finite number, got None"),
-        (True, 0, "slope must be a finite number, got True"),
-    ],
-)
-def test_a_platt_link_that_does_not_rise_is_refused(slope, intercept, message):
-    with pytest.raises(InputError, match=message):
-        PlattLink(slope, intercept)
-
-
-@pytest.mark.parametrize(
-    ("scores", "probabilities", "message"),
-    [
-        ([], [], "scores and probabilities need the same length, at least 1, got 0 and 0"),
-        ([0, 1], [0.5], "scores and probabilities need the same length, at least 1, got 2 and 1"),
-        ([0, 0], [0.1, 0.2], "scores must increase from knot to knot"),
-        ([1, 0], [0.1, 0.2], "scores must increase from knot to knot"),
-        ([0, 1], [0.2, 0.1], "probabilities must not decrease from knot to knot"),
-        ([0, 1], [-0.1, 0.1], "probabilities must be within 0 and 1, got -0.1 to 0.1"),
-        ([0, 1], [0.1, 1.1], "probabilities must be within 0 and 1, got 0.1 to 1.1"),
-        ([0, float("nan")], [0.1, 0.2], "scores must be a list of finite numbers"),
-        ([0, 1], [0.1, "x"], "probabilities must be a list of finite numbers"),
-        ("01", [0.1, 0.2], "scores must be a list of finite numbers"),
-        ([0, 1], 0.3, "probabilities must be a list of finite numbers"),
-    ],
-)
-def test_knots_that_make_no_rising_line_are_refused(scores, probabilities, message):
-    with pytest.raises(InputError, match=message):
-        IsotonicLink(scores, probabilities)
+@pytest.mark.parametrize(("links", "said"), [(("logistic", "identity"), "'identity'"), ((), "none")])
+def test_links_of_relations_are_plain_ones(links, said):
+    with pytest.raises(InputError, match=f"links of relations must be plain ones, got {said}"):
+        RelationLinks(links)
 
 
 def test_every_link_is_listed_by_its_name():
-    assert {"logistic", "smooth", "identity", "platt", "isotonic"} <= set(LINKS)
+    assert set(LINKS) == {"logistic", "smooth", "count", "identity", "ranking", "per-relation"}
     assert all(kind.name == name for name, kind in LINKS.items())
 
 

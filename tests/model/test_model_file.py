@@ -3,7 +3,7 @@ import json
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +11,16 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
+from relatent.data.facts import Facts
 from relatent.data.names import Names
 from relatent.errors import FitError, InputError, ModelFileError
-from relatent.model import model_file
+from relatent.model import model_file, stored_calibration, stored_facts
+from relatent.model.calibration import Calibration
 from relatent.model.factors import Factors, load
-from relatent.model.links import IdentityLink, IsotonicLink, LogisticLink, PlattLink, SmoothLink
+from relatent.model.links import CountLink, IdentityLink, LogisticLink, RankingLink, RelationLinks, SmoothLink
 from relatent.model.model_file import inspect
 from relatent.model.objective_description import ObjectiveTerm
-
-VERSION_1, VERSION_2 = (Path(__file__).with_name(f"version{version}.relatent") for version in (1, 2))
-
+from relatent.tensor_file import RefusedFileError
 
 SQUARED = {"name": "squared", "parameters": {}}
 
@@ -33,9 +33,41 @@ def small(dtype: str = "float32", **changes: object) -> Factors:
     return replace(factors, **changes)
 
 
+def with_facts(**columns: object) -> Facts:
+    """Facts and unobserved cells of the small model."""
+    given = {"unobserved": np.array([[1, 1, 1], [3, 2, 0]]), **columns}
+    model = small()
+    return Facts.from_ids(
+        np.array([[0, 0, 1], [0, 2, 3], [2, 0, 0], [3, 1, 1]]), model.entities, model.relations, **given
+    )
+
+
+def calibration() -> Calibration:
+    lines = [([-1.0, 1 / 3, 2.0], [-4.0, -1.0, -1.0]), ([0.5], [-2.0]), ([0.1, 0.7], [-3.0, 1e-9])]
+    return Calibration.of_lines(
+        lines,
+        shifts=np.arange(12.0).reshape(3, 4) / 7,
+        one_answer=np.array([[True, False], [False, False], [True, True]]),
+        base_rates=np.array([0.1, 0.02, 1e-7]),
+        unobserved=2.5,
+        missing=0.3,
+        is_assumed=False,
+        heldout_facts=17,
+        expected=12.5,
+    )
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "model.relatent"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A file with every kind of content, as small as it can be."""
+    path = tmp_path_factory.mktemp("whole") / "model.relatent"
+    small(facts=with_facts(), calibration=calibration()).save(path)
+    return path.read_bytes()
 
 
 def assert_same(one: Factors, other: Factors) -> None:
@@ -92,10 +124,11 @@ def test_numbered_vocabularies_take_no_room(path):
     "link",
     [
         LogisticLink(),
-        SmoothLink(0.2),
+        SmoothLink(0.1 + 0.2),
         IdentityLink(),
-        PlattLink(0.1 + 0.2, -1 / 3),
-        IsotonicLink((-1 / 3, 2.0), (1e-9, 0.1 + 0.2)),
+        CountLink(),
+        RankingLink(),
+        RelationLinks(("logistic", "count", "ranking")),
     ],
 )
 def test_every_link_comes_back_as_it_was(path, link):
@@ -103,7 +136,8 @@ def test_every_link_comes_back_as_it_was(path, link):
     loaded = load(path).link
     assert loaded == link
     assert hash(loaded) == hash(link)
-    np.testing.assert_array_equal(loaded.probability(np.linspace(-1, 2, 50)), link.probability(np.linspace(-1, 2, 50)))
+    theta, k = np.linspace(-1, 2, 51), np.arange(51) % 3
+    np.testing.assert_array_equal(loaded.probability(theta, k), link.probability(theta, k))
 
 
 def test_loaded_names_know_what_they_name(path):
@@ -130,57 +164,80 @@ def test_about_may_hold_any_json(path):
     assert load(path).about == about
 
 
-def test_a_file_of_version_1_is_read_for_ever():
-    factors = load(VERSION_1)
-    assert factors.entities == ["Ann", "Bob", "Zoë"]
-    assert factors.relations == ["0", "1"]
-    assert factors.A.tolist() == [[1, 0], [0, 1], [0.5, -0.25]]
-    assert factors.R.tolist() == [[[0, 2], [0, 0]], [[1, 0], [0, -1]]]
-    assert factors.bias.tolist() == [-1, 0.5]
-    assert factors.link == SmoothLink(0.1)
-    assert factors.about == {"settings": {"model": "als", "rank": 2}, "data": {"facts": 3}}
-    assert factors.score("Ann", "0", "Bob") == 1
-    assert (factors.loss, factors.penalty) == (None, None)  # its settings do not tell them
-
-
-def test_a_file_of_version_2_is_read_for_ever():
-    factors = load(VERSION_2)
-    assert inspect(VERSION_2)["format_version"] == 2
-    assert factors.entities == ["Ann", "Bob", "Zoë"]
-    assert factors.relations == ["likes", "knows"]
-    assert factors.A.tolist() == [[1, 0], [0, 1], [0.5, -0.25]]
-    assert factors.exclusive
-    assert factors.loss == ObjectiveTerm("categorical")
-    assert factors.penalty == ObjectiveTerm("dura", {"weight": 0.05})
+# --- facts and calibration
 
 
 @pytest.mark.parametrize(
-    ("about", "loss", "penalty"),
+    "columns",
     [
-        ({"model": "RescalALS", "settings": {"l2_entities": 3, "l2_relations": 2.0}}, ("squared", {}),
-         ("l2", {"entities": 3, "relations": 2.0})),
-        ({"model": "RescalLogit", "settings": {"l2_entities": 1.0, "l2_relations": 2.0, "penalty": None}},
-         ("logistic", {}), ("l2", {"entities": 1.0, "relations": 2.0})),
-        ({"model": "Rescal", "settings": {"loss": "Logistic()", "l2_entities": 1.0, "penalty": "Dura(weight=1e-05)"}},
-         ("logistic", {}), ("dura", {"weight": 1e-05})),
-        ({"model": "Rescal", "settings": {"loss": "SmoothHinge()", "penalty": "L2(entities=0.5, relations=2.0)"}},
-         ("hinge", {}), ("l2", {"entities": 0.5, "relations": 2.0})),
-        ({"model": "Rescal", "settings": {"loss": "Softmax(relations=2.0, hubs=0.0)", "penalty": "N3(weight=0.01)"}},
-         ("softmax", {"relation_weight": 2.0, "degree_weight": 0.0}), ("n3", {"weight": 0.01})),
-        ({"model": "Rescal", "settings": {"loss": "<own.Loss object at 0x7f>", "l2_entities": 1.0}},
-         ("<own.Loss object at 0x7f>", {}), ("l2", {"entities": 1.0, "relations": 0.0})),
-        ({"model": "NonnegativeRescal", "settings": {"rank": 3, "l1_entities": 0.5, "l2_entities": 1.0}},
-         ("squared", {}), ("nonnegative", {"l1_entities": 0.5, "l2_entities": 1.0})),
-        ({"model": "MarkovLogic", "settings": {"l1": 0.1}}, ("pseudo-likelihood", {}), None),
-        ({"model": ["IRM"], "settings": "none"}, None, None),
+        {},
+        {"weights": np.array([0.5, 1.0, 1 / 3, 1e-3])},
+        {"times": np.array([1.0, 7.0, 2.0, 1e6])},
+        {"attributes": np.arange(12.0).reshape(4, 3)},
+        {"unobserved": np.empty((0, 3), np.int64)},
     ],
-)  # fmt: skip
-def test_the_settings_in_older_files_tell_loss_and_penalty(path, about, loss, penalty):
-    save(small(about=about), path)
-    assert inspect(path)["format_version"] == 1
-    factors = load(path)
-    assert factors.loss == (loss and ObjectiveTerm(*loss))
-    assert factors.penalty == (penalty and ObjectiveTerm(*penalty))
+    ids=lambda columns: "".join(columns),
+)
+def test_facts_come_back_as_they_were(path, columns):
+    facts = with_facts(**columns)
+    small(facts=facts).save(path)
+    assert inspect(path)["holds_facts"] is True
+    found = load(path).facts
+    for name in ("triples", "unobserved", "weights", "times"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(facts, name))
+    wanted = None if facts.attributes is None else np.asarray(facts.attributes)
+    np.testing.assert_array_equal(None if found.attributes is None else np.asarray(found.attributes), wanted)
+    assert found.named() == facts.named()
+
+
+def test_a_model_without_facts_says_so(path):
+    small().save(path)
+    assert inspect(path)["holds_facts"] is False
+    assert load(path).facts is None
+
+
+def test_facts_take_few_bytes(path, tmp_path):
+    """Sorted cells as gaps of a few bytes: at most two bytes per fact in a graph as dense as this one."""
+    rng = np.random.default_rng(0)
+    cells = np.unique(rng.integers(0, (500, 5, 500), (20_000, 3)), axis=0)
+    A, R, bias = np.zeros((500, 1), np.float32), np.zeros((5, 1, 1), np.float32), np.zeros(5, np.float32)
+    facts = Facts.from_ids(cells, Names(500), Names(5))
+    Factors(A, R, bias, Names(500), Names(5)).save(path)
+    Factors(A, R, bias, Names(500), Names(5), facts=facts).save(tmp_path / "facts.relatent")
+    assert (tmp_path / "facts.relatent").stat().st_size - path.stat().st_size < 2 * len(facts) + 500
+    np.testing.assert_array_equal(load(tmp_path / "facts.relatent").facts.triples, facts.triples)
+
+
+@pytest.mark.parametrize("size", [1, 127, 128, 2**21, 2**40])
+def test_numbers_are_packed_and_unpacked(size, monkeypatch):
+    monkeypatch.setattr(stored_facts, "BYTES_PER_BLOCK", 5)  # many blocks
+    keys = np.unique(np.random.default_rng(0).integers(0, size, 300))
+    for given in (keys, keys[:0], np.array([0]), np.array([size - 1])):
+        np.testing.assert_array_equal(stored_facts.unpacked(stored_facts.packed(given), size), given)
+    with pytest.raises(RefusedFileError, match="its facts cannot be read"):
+        stored_facts.unpacked(stored_facts.packed(np.array([size])), size)
+
+
+def test_a_calibration_comes_back_as_it_was(path):
+    given = calibration()
+    small(calibration=given).save(path)
+    found = load(path).calibration
+    for part in fields(Calibration):
+        np.testing.assert_array_equal(getattr(found, part.name), getattr(given, part.name))
+    assert inspect(path)["calibration"] == {
+        "unobserved": 2.5, "missing": 0.3, "is_assumed": False, "heldout_facts": 17, "expected": 12.5
+    }  # fmt: skip
+    small().save(path)
+    assert load(path).calibration is inspect(path)["calibration"] is None
+
+
+def test_a_loaded_model_gives_the_same_answers(path):
+    factors = small(facts=with_facts(), calibration=calibration())
+    factors.save(path)
+    loaded = load(path)
+    cells = np.array(list(np.ndindex(4, 3, 4)))
+    for one, other in zip(factors.candidates.judge(cells), loaded.candidates.judge(cells), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 # --- inspect
@@ -204,6 +261,8 @@ def test_inspect_tells_what_a_file_holds_in_json(path):
         "structure": "full",
         "exclusive": False,
         "about": {"settings": {"rank": 2}},
+        "holds_facts": False,
+        "calibration": None,
         "bytes": path.stat().st_size,
         "sha256": told["sha256"],
         "verified": False,
@@ -228,33 +287,31 @@ def flip(path: Path, position: int, bit: int = 0) -> None:
     path.write_bytes(content)
 
 
-def test_a_file_cut_anywhere_is_refused(path):
-    whole = VERSION_1.read_bytes()
+def test_a_file_cut_anywhere_is_refused(path, whole):
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
-        with pytest.raises(ModelFileError, match=r"truncated|is empty"):
-            load(path)
-        with pytest.raises(ModelFileError, match=r"truncated|is empty"):
-            inspect(path)
+        for reader in (load, inspect):
+            with pytest.raises(ModelFileError, match=r"truncated|is empty"):
+                reader(path)
 
 
-def test_a_longer_file_is_refused(path):
-    path.write_bytes(VERSION_1.read_bytes() + b"\0")
+def test_a_longer_file_is_refused(path, whole):
+    path.write_bytes(whole + b"\0")
     with pytest.raises(ModelFileError, match="truncated or damaged"):
         load(path)
 
 
-def test_any_flipped_bit_is_refused(path):
-    for position in range(VERSION_1.stat().st_size):
-        path.write_bytes(VERSION_1.read_bytes())
+def test_any_flipped_bit_is_refused(path, whole):
+    for position in range(len(whole)):
+        path.write_bytes(whole)
         flip(path, position, position % 8)
         with pytest.raises(ModelFileError, match=str(path)):
             load(path)
 
 
-def test_any_flipped_bit_is_read_without_a_crash_if_the_digest_is_not_asked(path):
-    for position in range(VERSION_1.stat().st_size):
-        path.write_bytes(VERSION_1.read_bytes())
+def test_any_flipped_bit_is_read_without_a_crash_if_the_digest_is_not_asked(path, whole):
+    for position in range(len(whole)):
+        path.write_bytes(whole)
         flip(path, position, 5)
         with suppress(ModelFileError):
             load(path, verify=False)
@@ -269,7 +326,7 @@ def test_a_changed_value_is_told_from_other_damage(path):
 
 def forged(path: Path, arrays: dict | None = None, **changes: object) -> None:
     """A file with a wrong header or wrong tensors whose digest would be found only at the end."""
-    whole = contents(small())
+    whole = contents(small(facts=with_facts(weights=np.ones(4)), calibration=calibration()))
     arrays = {**model_file._arrays_of(whole), **(arrays or {})}
     arrays = {name: array for name, array in arrays.items() if array is not None}
     document = {
@@ -277,7 +334,7 @@ def forged(path: Path, arrays: dict | None = None, **changes: object) -> None:
         "tensors": {name: {"dtype": a.dtype.name, "shape": list(a.shape)} for name, a in arrays.items()},
         **changes,
     }
-    document = {name: value for name, value in document.items() if value is not None}
+    document = {name: value for name, value in document.items() if name not in changes or value is not None}
     save_file(arrays, path, {"relatent": json.dumps(document)})
 
 
@@ -285,25 +342,17 @@ def forged(path: Path, arrays: dict | None = None, **changes: object) -> None:
     ("changes", "message"),
     [
         ({"format": "other"}, "is not a relatent model; give a file written by Factors.save or relatent fit"),
-        ({"format_version": 8}, "has format version 8, this relatent reads up to 7; upgrade relatent"),
-        ({"format_version": 5, "loss": None, "penalty": None}, "has a structure this relatent does not know"),
         (
-            {
-                "format_version": 5,
-                "loss": None,
-                "penalty": None,
-                "structure": {"name": "blocks", "parameters": {"size": 3}},
-            },
-            "has a structure this relatent does not know",
+            {"format_version": 2},
+            "has format version 2, this relatent reads 1; upgrade relatent, or fit the model again",
         ),
-        ({"format_version": 3}, "is damaged: its loss has no name or no parameters"),
-        ({"format_version": 3, "loss": {"name": "squared"}}, "is damaged: its loss has no name or no parameters"),
-        ({"format_version": 3, "loss": ["squared"]}, "is damaged: its loss has no name or no parameters"),
-        ({"format_version": 3, "loss": SQUARED, "penalty": 1}, "is damaged: its penalty has no name or no parameters"),
-        ({"format_version": 2}, "is damaged: its header does not say whether relations are exclusive"),
-        ({"exclusive": True}, "is damaged: its header does not say whether relations are exclusive"),
-        ({"format_version": "1"}, "is damaged: format version '1'"),
-        ({"format_version": 0}, "is damaged: format version 0"),
+        ({"format_version": "1"}, "has format version '1', this relatent reads 1"),
+        ({"format_version": 0}, "has format version 0, this relatent reads 1"),
+        ({"structure": {"name": "cube", "parameters": {}}}, "has a structure this relatent does not know"),
+        ({"structure": {"name": "blocks", "parameters": {"size": 3}}}, "has a structure this relatent does not know"),
+        ({"loss": {"name": "squared"}}, "is damaged: its loss has no name or no parameters"),
+        ({"loss": ["squared"]}, "is damaged: its loss has no name or no parameters"),
+        ({"loss": SQUARED, "penalty": 1}, "is damaged: its penalty has no name or no parameters"),
         ({"about": [1]}, "its header has no about"),
         ({"sha256": None}, "its header has no sha256"),
         ({"sha256": "abc"}, "its checksum is not a SHA-256"),
@@ -316,23 +365,11 @@ def forged(path: Path, arrays: dict | None = None, **changes: object) -> None:
         ({"link": {"name": "smooth", "parameters": {"epsilon": 7}}}, "epsilon must be above 0 and at most 0.5, got 7"),
         ({"link": {"name": "smooth", "parameters": {"epsilon": "x"}}}, "is damaged: smooth link"),
         ({"link": {"name": "smooth", "parameters": {"other": 1}}}, "is damaged: smooth link"),
-        ({"link": {"name": "platt", "parameters": {"slope": -1, "intercept": 0}}}, "slope must be at least 0"),
-        (
-            {"link": {"name": "platt", "parameters": {"slope": 1e999, "intercept": 0}}},
-            "is damaged: its header is not JSON",
-        ),
-        ({"link": {"name": "platt", "parameters": {"slope": 10**400, "intercept": 0}}}, "cannot be read as a model"),
-        ({"link": {"name": "platt", "parameters": {"slope": [1], "intercept": 0}}}, "slope must be a finite number"),
-        ({"link": {"name": "platt", "parameters": {"slope": 1}}}, "is damaged: platt link"),
-        (
-            {"link": {"name": "isotonic", "parameters": {"scores": [1, 0], "probabilities": [0, 1]}}},
-            "is damaged: isotonic link: scores must increase from knot to knot; get a fresh copy",
-        ),
-        (
-            {"link": {"name": "isotonic", "parameters": {"scores": [0, 1], "probabilities": [0, 2]}}},
-            "is damaged: isotonic link: probabilities must be within 0 and 1, got 0 to 2",
-        ),
-        ({"link": {"name": "isotonic", "parameters": {"scores": {}, "probabilities": 1}}}, "is damaged: isotonic link"),
+        ({"link": {"name": "smooth", "parameters": {"epsilon": 1e999}}}, "is damaged: its header is not JSON"),
+        ({"link": {"name": "smooth", "parameters": {"epsilon": 10**400}}}, "epsilon must be above 0"),
+        ({"link": {"name": "smooth", "parameters": {"epsilon": [1]}}}, "is damaged: smooth link"),
+        ({"link": {"name": "per-relation", "parameters": {"links": ["logistic", "probit"]}}}, "got 'probit'"),
+        ({"link": {"name": "per-relation", "parameters": {"links": 3}}}, "is damaged: per-relation link"),
     ],
 )
 def test_a_header_that_does_not_fit_is_refused(path, changes, message):
@@ -375,8 +412,52 @@ def test_tensors_that_do_not_fit_are_refused(path, tensors, message):
         load(path, verify=False)
 
 
+CALIBRATED = {"unobserved": 0.0, "missing": 0.1, "is_assumed": True, "heldout_facts": 0, "expected": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("tensors", "changes", "message"),
+    [
+        ({"facts": np.full(3, 255, np.uint8)}, {}, "its facts cannot be read"),
+        ({"facts": np.array([200, 200, 9], np.uint8)}, {}, "its facts cannot be read"),  # beyond the last cell
+        ({"facts": np.array([0, 0, 0], np.uint8)}, {}, "its facts cannot be read"),  # three facts, four weights
+        ({"facts": None}, {}, "its facts cannot be read"),
+        ({"facts": np.zeros(4, np.int32)}, {}, "facts is int32"),
+        ({"fact_weights": np.array([1.0, 1.0, np.nan, 1.0])}, {}, "its facts cannot be read"),
+        ({"unobserved": np.full(12, 128, np.uint8)}, {}, "its facts cannot be read"),
+        ({"attribute_matrix": np.ones(6)}, {}, "its facts cannot be read"),
+        ({"attribute_values": np.frombuffer(b"[1]", np.uint8)}, {}, "its facts cannot be read"),
+        ({"calibration_scores": None}, {}, "its calibration cannot be read: incomplete"),
+        ({}, {"calibration": None}, "its calibration cannot be read: incomplete"),
+        ({}, {"calibration": {**CALIBRATED, "missing": 1.0}}, "a share of missing facts between 0 and 1"),
+        ({}, {"calibration": {**CALIBRATED, "missing": "0.1"}}, "its calibration cannot be read: numbers"),
+        ({}, {"calibration": {**CALIBRATED, "is_assumed": 1}}, "its calibration cannot be read"),
+        (
+            {"calibration_scores": np.zeros((3, 3)), "calibration_values": np.zeros((3, 3))},
+            {},
+            "must rise from knot to knot",
+        ),
+        ({"calibration_values": np.full((3, 3), np.nan)}, {}, "needs knots, which are finite numbers"),
+        ({"calibration_shifts": np.zeros((3, 3))}, {}, r"shifts of a calibration must have shape \(3, 4\)"),
+        ({"calibration_base_rates": np.full(3, np.inf)}, {}, "shifts and base rates of a calibration must be finite"),
+        ({"calibration_one_answer": np.zeros((3, 2))}, {}, "calibration_one_answer is float64"),
+    ],
+)
+def test_facts_and_calibrations_that_do_not_fit_are_refused(path, tensors, changes, message):
+    forged(path, tensors, **changes)
+    with pytest.raises(ModelFileError, match=message):
+        load(path, verify=False)
+
+
+def test_a_calibration_of_other_relations_is_refused(path):
+    other = Calibration.of_lines([([0.0, 1.0], [-1.0, 0.0])] * 2)
+    forged(path, stored_calibration.to_tensors(other))
+    with pytest.raises(ModelFileError, match="its calibration cannot be read: it is of 2 relations, the model has 3"):
+        load(path, verify=False)
+
+
 def test_a_header_that_disagrees_with_the_tensors_is_refused(path):
-    whole = contents(small())
+    whole = contents(small(facts=with_facts(weights=np.ones(4)), calibration=calibration()))
     described = json.loads(model_file._document_text(whole, model_file._arrays_of(whole)))["tensors"]
     forged(path, {"bias": np.zeros(3)}, tensors=described)
     with pytest.raises(ModelFileError, match=r"bias is float64 of shape \(3,\)"):
@@ -538,8 +619,9 @@ def test_exclusive_relations_stay_exclusive(tmp_path):
     again = load(tmp_path / "one.relatent")
     assert again.exclusive
     np.testing.assert_array_equal(again.score(0, 0, [0, 1]), f.score(0, 0, [0, 1]))
-    assert inspect(tmp_path / "one.relatent")["format_version"] == 3
     assert inspect(tmp_path / "one.relatent")["exclusive"] is True
+    small().save(tmp_path / "one.relatent")
+    assert inspect(tmp_path / "one.relatent")["exclusive"] is False
 
 
 @pytest.mark.parametrize("loss", [None, ObjectiveTerm("softmax", {"relation_weight": 2.0, "degree_weight": 0.5})])
@@ -549,7 +631,8 @@ def test_loss_and_penalty_come_back_as_they_were(path, loss, penalty):
     save(factors, path)
     assert_same(factors, load(path))
     stored = inspect(path)
-    assert stored["format_version"] == (1 if loss is None and penalty is None else 3)
+    assert stored["format_version"] == 1
+    assert stored["loss"] == (loss and {"name": "softmax", "parameters": dict(loss.parameters)})
     assert stored["penalty"] == (penalty and {"name": "dura", "parameters": {"weight": 0.5}})
 
 
@@ -557,9 +640,3 @@ def test_the_loss_decides_whether_relations_are_exclusive():
     assert small(exclusive=True).loss == ObjectiveTerm("categorical")
     assert small(loss=ObjectiveTerm("categorical")).exclusive
     assert not replace(small(exclusive=True), loss=ObjectiveTerm("logistic")).exclusive
-
-
-def test_models_without_loss_and_penalty_keep_the_version_that_older_programs_read(tmp_path):
-    small().save(tmp_path / "one.relatent")
-    assert inspect(tmp_path / "one.relatent")["format_version"] == 1
-    assert inspect(tmp_path / "one.relatent")["exclusive"] is False

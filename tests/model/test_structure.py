@@ -10,7 +10,7 @@ from relatent.cells.logistic_sampled import SampledLogisticSum
 from relatent.fit.losses import Logistic
 from relatent.fit.penalised_likelihood import ExpandedSum
 from relatent.fit.penalties import L2, Dura
-from relatent.model.factors import scores
+from relatent.model.scores import scores
 
 FACTS = uniform(30, 3, 120, random_state=1)
 BACKEND = NumpyBackend(np.float64)

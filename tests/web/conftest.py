@@ -1,10 +1,11 @@
-"""Fixtures of the tests of the web application: one small model, served with and without its known facts."""
+"""Fixtures of the tests of the web application: one small model, served with and without its facts."""
+
+import dataclasses
 
 import pytest
 
 import relatent
 import small_graphs
-from relatent.analysis.known_facts import KnownFacts
 
 
 @pytest.fixture(scope="session")
@@ -18,8 +19,7 @@ def politics():
 def explorer(politics):
     from relatent.web.explorer import Explorer
 
-    facts, factors = politics
-    return Explorer(factors, KnownFacts(facts, factors), name="politics.relatent", known_name="politics")
+    return Explorer(politics[1], name="politics.relatent")
 
 
 @pytest.fixture(scope="session")
@@ -36,5 +36,5 @@ def client_without_facts(politics):
 
     from relatent.web.explorer import Explorer
 
-    with client_of(Explorer(politics[1])) as client:
+    with client_of(Explorer(dataclasses.replace(politics[1], facts=None))) as client:
         yield client

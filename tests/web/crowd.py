@@ -1,4 +1,4 @@
-"""A crowd at the server: `python crowd.py MODEL DATA [seconds]` measures what a bystander sees of it.
+"""A crowd at the server: `python crowd.py MODEL [seconds]` measures what a bystander sees of it.
 
 2,000 idle connections, 100 that send a byte per second, and 50 clients that ask without pause, one time in a hundred
 for a fold-in; the bystander, a process of its own, asks five questions per second.
@@ -108,9 +108,9 @@ def measure(port: int, questions: list[str], fold_in: str, seconds: float, memor
     print(f"memory: {before >> 10} MB, {warm >> 10} after 5 s, {after >> 10} at the end")
 
 
-def main(model: str, data: str, seconds: float = 60.0) -> None:
+def main(model: str, seconds: float = 60.0) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    command = [sys.executable, "-m", "relatent", "serve", model, "--known", data, "--port", "0", "--json"]
+    command = [sys.executable, "-m", "relatent", "serve", model, "--port", "0", "--json"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def memory() -> int:
@@ -130,4 +130,4 @@ def main(model: str, data: str, seconds: float = 60.0) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], *map(float, sys.argv[3:]))
+    main(sys.argv[1], *map(float, sys.argv[2:]))

@@ -1,13 +1,12 @@
 """Answers of the explorer: entities, questions, explanations, new entities, the model and its quality."""
 
 import dataclasses
-from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from api_client import check_error, client_of, get, get_when_ready
 
 import relatent
-from relatent.analysis.known_facts import KnownFacts
 from relatent.model.links import IdentityLink
 from relatent.model.objective_description import ObjectiveTerm
 from relatent.web.explorer import Explorer
@@ -40,14 +39,14 @@ def test_an_entity_has_known_facts_and_predictions(client):
 
 
 def test_ask_answers_as_the_library_does(client, politics):
-    facts, factors = politics
-    expected = [name for name in factors.top(subject="vice 2", relation="party", k=4).names if name != "vice 2"]
-    answers = get(client, "ask", subject="vice 2", relation="party", top=3)["answers"]
-    assert names(answers) == expected[:3]
-    assert [answer["known"] for answer in answers] == [True, False, False]
-    unknown = get(client, "ask", subject="vice 2", relation="party", top=3, known="omit")["answers"]
-    others = factors.top("vice 2", "party", k=4, exclude=facts).names
-    assert names(unknown) == [name for name in others if name != "vice 2"][:3]
+    factors = politics[1]
+    for known, is_known in (("mark", [True, False, False]), ("omit", [False] * 3), ("only", [True])):
+        answers = get(client, "ask", subject="vice 2", relation="party", top=3, known=known)["answers"]
+        expected = factors.top(subject="vice 2", relation="party", k=3, known=known)
+        assert names(answers) == expected.names
+        assert "vice 2" not in expected.names
+        assert [answer["probability"] for answer in answers] == expected.probabilities.tolist()
+        assert [answer["known"] for answer in answers] == is_known
 
 
 @pytest.mark.parametrize("open_place", ["subject", "relation", "object"])
@@ -59,12 +58,12 @@ def test_ask_fills_any_of_the_three_places(client, open_place):
 
 
 def test_a_fact_has_a_probability_and_an_explanation(client, politics):
-    facts, factors = politics
+    factors = politics[1]
     fact = get(client, "fact", **FACT)
     assert fact["probability"] == pytest.approx(float(factors.probability(*FACT.values())))
     assert fact["known"]
     explanation = get(client, "explain", **FACT)
-    expected = relatent.explain(factors, *FACT.values(), known=facts)
+    expected = relatent.explain(factors, *FACT.values())
     assert explanation["sentence"] == expected.sentence
     influences = [reason["influence"] for reason in explanation["reasons"]]
     assert influences == pytest.approx([reason.influence for reason in expected.reasons])
@@ -97,17 +96,10 @@ def test_the_model_is_described(client, politics):
     assert model["kind"] == "RescalLogit"
     assert model["sizes"]["entities"] == 42
     assert model["fit"]["objectives"] == factors.about["fit"]["objectives"]
-    assert model["known"] == {"name": "politics", "facts": 80}
+    assert model["known"] == {"name": "the model", "facts": 80}
     assert model["can_explain"]
     assert model["can_fold_in"]
     assert [relation["facts"] for relation in get(client, "relations")["relations"]] == facts.counts().tolist()
-
-
-def test_a_model_file_of_version_1_can_be_explored():
-    factors = relatent.load(Path(__file__).parents[1] / "model" / "version1.relatent")
-    with client_of(Explorer(factors)) as client:
-        assert get(client, "model")["fit"]["objectives"] == factors.about.get("fit", {}).get("objectives", [])
-        assert get(client, "entity", name=factors.entities[0])["sections"]
 
 
 def test_quality_is_measured_on_known_facts_if_there_are_no_test_facts(client):
@@ -119,13 +111,12 @@ def test_quality_is_measured_on_known_facts_if_there_are_no_test_facts(client):
 
 def test_quality_is_measured_on_test_facts(politics):
     facts, factors = politics
-    train, test = relatent.split(facts, test_size=0.2)
-    explorer = Explorer(factors, KnownFacts(train, factors), KnownFacts(test, factors), test_name="held out")
-    with client_of(explorer) as client:
+    _, test = relatent.split(facts, test_size=0.2)
+    with client_of(Explorer(factors, test=test, test_name="held out")) as client:
         result = get_when_ready(client, "quality").json()
     assert (result["data"], result["name"]) == ("test", "held out")
     with pytest.warns(relatent.DataWarning, match="the model was fitted to 16 of the 16 test facts"):
-        expected = relatent.evaluate(factors, test, known=train)
+        expected = relatent.evaluate(factors, test)
     assert result["quality"]["overall"]["mrr"] == pytest.approx(expected.mrr)
 
 
@@ -133,17 +124,53 @@ def test_without_known_facts_there_are_answers_but_no_explanations(client_withou
     client = client_without_facts
     assert get(client, "ask", subject="vice 2", relation="party")["n_known"] == 0
     error = check_error(client.get("/api/explain", params=FACT), 409, "not_possible_here")
-    assert error["remedy"] == "start it with --known DATA"
+    assert (error["message"], error["remedy"]) == (
+        "the model does not hold its facts, so there is nothing to explain by",
+        "start the server with --known DATA",
+    )
     only_known = {"subject": "vice 2", "relation": "party", "known": "only"}
     check_error(client.get("/api/ask", params=only_known), 409, "not_possible_here")
-    check_error(client.get("/api/quality"), 409, "not_possible_here")
-    assert not get(client, "model")["can_explain"]
+    for path in ("missing", "duplicates"):
+        error = check_error(client.get(f"/api/{path}"), 409, "not_possible_here")
+        assert error["remedy"] == "start the server with --known DATA"
+    error = check_error(client.get("/api/quality"), 409, "not_possible_here")
+    assert error["remedy"] == "start it with --test DATA"
+    model = get(client, "model")
+    assert not model["can_explain"]
+    assert model["known"] is None
+
+
+def test_facts_that_the_model_does_not_hold_can_be_given(client, politics):
+    facts, factors = politics
+    without = dataclasses.replace(factors, facts=None)
+    with client_of(Explorer(without, facts, known_name="politics")) as given:
+        assert get(given, "model")["known"] == {"name": "politics", "facts": 80}
+        for path in ("ask?subject=vice+2&relation=party", "entity?name=president+3", "fact?" + urlencode(FACT)):
+            assert get(given, path) == get(client, path)
+
+
+def test_further_known_facts_are_known_beside_those_of_the_model(politics):
+    further = relatent.Facts.from_arrays(["vice 2"], ["party"], ["Red"])
+    with client_of(Explorer(politics[1], further, known_name="the model, more.csv")) as client:
+        assert get(client, "model")["known"] == {"name": "the model, more.csv", "facts": 81}
+        answers = get(client, "ask", subject="vice 2", relation="party", top=50)["answers"]
+        assert [answer["name"] for answer in answers if answer["known"]] == ["Blue", "Red"]
+        missing = get_when_ready(client, "missing", count=1000).json()["missing"]
+        assert ("vice 2", "party", "Red") not in {(row["subject"], row["relation"], row["object"]) for row in missing}
+        body = {"name": "Eve", "facts": [{"relation": "vicePresident", "role": "object", "partner": "president 1"}]}
+        assert client.post("/api/fold-in", json=body).status_code == 200
+
+
+def test_facts_of_other_data_are_refused(politics):
+    other = relatent.Facts.from_arrays(["Ann"], ["likes"], ["Bob"])
+    for given, what in (({"known": other}, "known facts"), ({"test": other}, "test facts")):
+        with pytest.raises(relatent.InputError, match=f"the model knows no relation of the {what}: it has 'party'"):
+            Explorer(politics[1], **given)
 
 
 def test_a_model_that_cannot_fold_in_refuses_new_entities_and_explanations(politics):
-    facts, fitted = politics
-    factors = dataclasses.replace(fitted, loss=ObjectiveTerm("block-model"), link=IdentityLink())
-    with client_of(Explorer(factors, KnownFacts(facts, factors))) as client:
+    factors = dataclasses.replace(politics[1], loss=ObjectiveTerm("block-model"), link=IdentityLink())
+    with client_of(Explorer(factors)) as client:
         body = {"name": "Eve", "facts": [{"relation": "party", "role": "subject", "partner": "Red"}]}
         check_error(client.post("/api/fold-in", json=body), 409, "not_possible_here")
         check_error(client.get("/api/explain", params=FACT), 409, "not_possible_here")

@@ -3,7 +3,6 @@
 import pytest
 
 import relatent
-from relatent.analysis.known_facts import KnownFacts
 from relatent.data.result_labels import add_labels
 from relatent.json_values import to_json
 from relatent.web.errors import AmbiguousNameError
@@ -18,7 +17,7 @@ def explorer():
     facts = relatent.Facts.from_arrays(*zip(*rows, strict=True), types={"Q1": "person", "Q2": "person", "Q3": "city"})
     facts = facts.with_labels(LABELS)
     model = relatent.RescalALS(rank=2, l2_entities=0.1, l2_relations=0.1).fit(facts).factors_
-    return Explorer(model, KnownFacts(facts, model))
+    return Explorer(model)
 
 
 def test_search_finds_names_and_labels(explorer):

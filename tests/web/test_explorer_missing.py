@@ -4,23 +4,20 @@ import pytest
 from api_client import check_error, client_of, get_when_ready
 
 import relatent
-from relatent.analysis.known_facts import KnownFacts
 from relatent.data.review import ReviewFile, read_review
 from relatent.web.explorer import Explorer
 
 
 @pytest.fixture
 def reviewing(politics, tmp_path):
-    facts, factors = politics
     path = tmp_path / "reviewed.csv"
-    with client_of(Explorer(factors, KnownFacts(facts, factors), review=ReviewFile(path))) as client:
+    with client_of(Explorer(politics[1], review=ReviewFile(path))) as client:
         yield client, path
 
 
 def test_the_likeliest_missing_facts_are_those_of_the_library(client, politics):
-    facts, factors = politics
     page = get_when_ready(client, "missing", start=2, count=3).json()
-    expected = relatent.missing(factors, facts, 5).missing[2:]
+    expected = relatent.missing(politics[1], 5).missing[2:]
     assert [(row["subject"], row["relation"], row["object"]) for row in page["missing"]] == [
         row[:3] for row in expected
     ]
@@ -52,10 +49,16 @@ def test_decided_facts_are_not_offered_by_the_next_server(reviewing, politics):
         client.post(
             "/api/review", json={**{key: row[key] for key in ("subject", "relation", "object")}, "verdict": verdict}
         )
-    facts, factors = politics
-    with client_of(Explorer(factors, KnownFacts(facts, factors), review=ReviewFile(path))) as again:
+    with client_of(Explorer(politics[1], review=ReviewFile(path))) as again:
         first = get_when_ready(again, "missing", count=1).json()["missing"][0]
     assert (first["subject"], first["object"]) == (rows[2]["subject"], rows[2]["object"])
+
+
+def test_decisions_about_other_data_are_refused(politics, tmp_path):
+    path = tmp_path / "reviewed.csv"
+    path.write_text("subject,relation,object,verdict\nAnn,likes,Bob,accepted\n", encoding="utf-8")
+    with pytest.raises(relatent.InputError, match="the model knows no relation of the reviewed facts"):
+        Explorer(politics[1], review=ReviewFile(path))
 
 
 def test_requests_that_cannot_be_answered_are_refused(client, client_without_facts, reviewing):

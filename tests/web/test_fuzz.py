@@ -13,7 +13,6 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
-from relatent.analysis.known_facts import KnownFacts
 from relatent.web.app import create_app
 from relatent.web.explorer import Explorer
 
@@ -25,9 +24,8 @@ CASES = int(os.environ.get("RELATENT_FUZZ_CASES", "1500")) // 10  # of each endp
 
 
 def application():
-    facts = small_graphs.politics()
-    factors = relatent.RescalLogit(8, 0.1, 0.1).fit(facts).factors_
-    return create_app(Explorer(factors, KnownFacts(facts, factors)), hosts=None)
+    factors = relatent.RescalLogit(8, 0.1, 0.1).fit(small_graphs.politics()).factors_
+    return create_app(Explorer(factors), hosts=None)
 
 
 schema = schemathesis.openapi.from_asgi("/api/openapi.json", application())

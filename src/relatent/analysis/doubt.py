@@ -18,29 +18,32 @@ import numpy as np
 
 from ..arrays import Ids, Triples, Vector
 from ..data.facts import Facts
-from ..data.facts_union import union
 from ..data.result_labels import row_labels
 from ..errors import InputError, RelatentError, RelatentWarning
 from ..evaluation.stored_estimator import stored_estimator
 from ..fit.estimators.base import Estimator, check_count
+from ..fit.pooled_logistic import CoefficientPrior, pooled_logistic
 from ..json_values import to_json_object
 from ..model.entity_regression import can_fold
-from ..model.factors import Factors, best_first
+from ..model.factors import Factors
+from ..model.known_facts import KnownFacts
 from ..model.leave_one_out import left_out_scores
-from ..model.links import PlattLink
-from ..model.score_maps import fit_platt
+from ..model.scores import best_first
 from ..progress import Progress, reporting
 from ..random_state import RandomState, to_seed
 from ..result_tables import ResultList, data_frame, html_table, result_record
-from .known_facts import KnownFacts
 from .planted_errors import error_probabilities, exchanged_cells, n_fits, ranks, with_planted_errors
 
 if TYPE_CHECKING:
     import pandas as pd
 
 DEFAULT_PRIOR = 0.02
-MIN_CELLS = 3  # facts, and exchanged cells, of a relation that has a map of its own
-SLOPE_PRECISION = 5.0  # 1 / variance of the slopes of relations
+LINE_PRIOR = CoefficientPrior(  # intercept and slope of the log-likelihood ratio, on scores of unit variance
+    centre=np.array([0.0, 1.0]),
+    mean_precision=np.array([0.1, 0.1]),
+    precision=np.array([1.0, 5.0]),
+    nonnegative=np.array([False, True]),
+)
 
 
 @result_record
@@ -90,9 +93,9 @@ class DoubtfulFacts(NamedTuple):
 
 def doubt(
     factors: Factors,
-    known: Facts | Sequence[Facts] | KnownFacts,
     k: int = 100,
     *,
+    known: Facts | Sequence[Facts] | None = None,
     prior: float = DEFAULT_PRIOR,
     refit: bool = True,
     random_state: RandomState = 0,
@@ -110,10 +113,10 @@ def doubt(
 
     Parameters
     ----------
-    known : Facts, sequence of Facts
-        The facts that the model was fitted to.
     k : int
         How many facts.
+    known : Facts, sequence of Facts
+        Further known facts, beside those of the model; all of them, if it does not hold any.
     prior : float
         The share of known facts assumed to be wrong. `doubt` is in proportion to it; the order stays.
     refit : bool
@@ -125,28 +128,27 @@ def doubt(
     >>> import relatent
     >>> facts = relatent.load_dataset("presidents")
     >>> model = relatent.RescalALS(rank=10, l2_entities=0.1, l2_relations=0.1).fit(facts).factors_
-    >>> len(relatent.doubt(model, facts, k=3).doubtful)
+    >>> len(relatent.doubt(model, k=3).doubtful)
     3
     """
     check_count("k", k)
     if not 0 < prior < 1:
         raise InputError(f"prior must be above 0 and below 1, got {prior}")
-    fitted_to = _fitted_to(factors, known)
-    known = known if isinstance(known, KnownFacts) else KnownFacts(known, factors)
-    known.check_not_empty()
-    facts, rng = known.facts, np.random.default_rng(to_seed(random_state))
-    found = _found(factors, known, rng, progress)
+    fitted_to = factors.facts_with(known)
+    listed = KnownFacts(fitted_to.without_attributes())
+    facts, rng = listed.facts, np.random.default_rng(to_seed(random_state))
+    found = _found(factors, listed, rng, progress)
     estimator = _estimator(factors, fitted_to) if refit else None
     doubts: Sequence[float | None] = [None] * len(facts)
     if estimator is not None:
-        planted = _ranks_of_planted(estimator, fitted_to, known, rng, progress)
+        planted = _ranks_of_planted(estimator, fitted_to, listed, rng, progress)
         if len(planted):
             doubts = error_probabilities(ranks(found.against, found.against), planted, prior).tolist()
     rows = []
     for i in best_first(found.against, int(k)).tolist():
         s, relation, o = facts.triples[i].tolist()
         names = factors.entities[s], factors.relations[relation], factors.entities[o]
-        other = _alternative(factors, known, s, relation)
+        other = _alternative(factors, listed, s, relation)
         rows.append(DoubtfulFact(*names, doubts[i], float(found.own[i]), float(found.left_out[i]), other))
     return DoubtfulFacts(ResultList(rows, row_labels(factors)), len(facts), float(prior), can_fold(factors))
 
@@ -171,16 +173,6 @@ def _found(factors: Factors, known: KnownFacts, rng: np.random.Generator, progre
     return _Found(own, scores[-1], -np.mean(ratios, axis=0) - second_answers(known, exchanged))
 
 
-def _fitted_to(factors: Factors, known: Facts | Sequence[Facts] | KnownFacts) -> Facts:
-    """The facts as a fit needs them: with attributes and types."""
-    if isinstance(known, KnownFacts):
-        facts = known.facts
-    else:
-        sources = [known] if isinstance(known, Facts) else list(known)
-        facts = union(sources, entities=factors.entities, relations=factors.relations)
-    return facts if factors.types is None or facts.types is not None else facts.with_types(factors.types.sets)
-
-
 def _estimator(factors: Factors, facts: Facts) -> Estimator | None:
     """An estimator with the settings of the model; None if they, or the attributes it needs, are not there."""
     if factors.attributes is not None and facts.attributes is None:
@@ -189,8 +181,7 @@ def _estimator(factors: Factors, facts: Facts) -> Estimator | None:
         estimator = stored_estimator(factors)
     except InputError:
         return None
-    if "rescale_relations" in estimator.get_params():
-        estimator.set_params(rescale_relations=False)  # relations are compared by lines of their own
+    estimator.set_params(calibrate=False, keep_facts=False)  # relations are compared by lines of their own
     return estimator
 
 
@@ -208,7 +199,7 @@ def _ranks_of_planted(
             except RelatentError as error:
                 message = f"the model cannot be fitted again: {error}; refit=False (--no-refit) lists without doubt"
                 raise InputError(message) from None
-        among = KnownFacts(changed, factors)
+        among = KnownFacts(changed.without_attributes())
         is_planted = ~facts.contains(among.facts.triples)
         against = _found(factors, among, rng, progress).against
         found.append(ranks(against[is_planted], against[~is_planted]))
@@ -216,18 +207,24 @@ def _ranks_of_planted(
 
 
 def evidence(factors: Factors, known: KnownFacts, theta: Vector, exchanged: Triples) -> Vector:
-    """For each fact, given its score θ, the log-likelihood ratio of a right fact and an exchanged one, (n,)."""
-    relations = known.facts.triples[:, 1]
+    """For each fact, given its score θ, the log-likelihood ratio of a right fact and an exchanged one, (n,).
+
+    It is linear in the score, by relation; relations are alike, as far as they say. Both kinds weigh the same.
+    """
     others = np.asarray(factors.score(*exchanged.T), np.float64)
     if not len(others):  # every cell of the places is a fact
         return np.zeros(len(theta))
-    common = _line(theta, others)
-    found: Vector = common.slope * theta + common.intercept
-    for k in range(known.n_relations):
-        here, there = relations == k, exchanged[:, 1] == k
-        if min(here.sum(), there.sum()) >= MIN_CELLS:
-            line = _line(theta[here], others[there], common.slope)
-            found[here] = line.slope * theta[here] + line.intercept
+    n, K = (len(theta), len(others)), known.n_relations
+    scores, relations = np.concatenate([theta, others]), np.concatenate([known.facts.triples[:, 1], exchanged[:, 1]])
+    is_fact = np.arange(len(scores)) < n[0]
+    counts = [np.bincount(relations[rows], minlength=K)[relations] for rows in (is_fact, ~is_fact)]
+    both = counts[0] + counts[1]
+    centre, spread = float(scores.mean()), float(scores.std()) or 1.0
+    X = np.stack([np.ones(len(scores)), (scores - centre) / spread], axis=1)
+    true = np.where(is_fact, both / np.maximum(2 * counts[0], 1), 0.0)
+    false = np.where(~is_fact, both / np.maximum(2 * counts[1], 1), 0.0)
+    lines = pooled_logistic(X, relations, K, true, false, LINE_PRIOR).of_group[known.facts.triples[:, 1]]
+    found: Vector = lines[:, 0] + lines[:, 1] * (theta - centre) / spread
     return found
 
 
@@ -260,18 +257,6 @@ def _ends(cells: Triples, place: int, n: int) -> Ids:
     """The number of each cell's relation and subject, or relation and object."""
     numbers: Ids = cells[:, 1].astype(np.int64) * n + cells[:, place]
     return numbers
-
-
-def _line(facts: Vector, others: Vector, usual_slope: float | None = None) -> PlattLink:
-    """The log-likelihood ratio of both kinds, linear in the score; each kind weighs the same."""
-    weights = np.repeat([0.5 / len(facts), 0.5 / len(others)], [len(facts), len(others)]) * (len(facts) + len(others))
-    return fit_platt(
-        np.concatenate([facts, others]),
-        np.arange(len(weights)) < len(facts),
-        weights,
-        usual_slope=usual_slope or 0.0,
-        precision=0.0 if usual_slope is None else SLOPE_PRECISION,
-    )
 
 
 def _alternative(factors: Factors, known: KnownFacts, s: int, relation: int) -> str | None:

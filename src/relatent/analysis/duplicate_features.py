@@ -24,6 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba import get_num_threads, njit
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from ..arrays import Ids, Matrix, Vector
 from ..data.facts import Facts
@@ -124,9 +125,14 @@ def role_counts(X: sp.csr_matrix, code: NDArray[np.int64], n_relations: int) -> 
 
 
 def kinds_of_entities(facts: Facts) -> NDArray[np.int64]:
-    """The kind of each entity: the commonest of its roles in relations, as a number."""
-    has_role = role_counts(*fact_table(facts), facts.n_relations) > 0
-    kinds: NDArray[np.int64] = np.argmax(has_role * has_role.sum(axis=0), axis=1)
+    """The kind of each entity, as a number: that of the commonest of its roles in relations.
+
+    Two roles are of one kind if more than half of the entities with one of them have the other as well.
+    """
+    has_role = (role_counts(*fact_table(facts), facts.n_relations) > 0).astype(np.float64)
+    both, n_with = has_role.T @ has_role, np.maximum(has_role.sum(axis=0), 1)
+    _, kind_of_role = connected_components(sp.csr_matrix(both > 0.5 * n_with[:, None]), directed=False)
+    kinds: NDArray[np.int64] = kind_of_role[np.argmax(has_role * n_with, axis=1)].astype(np.int64)
     return kinds
 
 

@@ -16,6 +16,7 @@ without a common fact would never be found. Pass `shared=` if you know the overl
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -121,9 +122,9 @@ Classifiers = tuple[PairClassifier | None, PairClassifier | None]  # without and
 
 def duplicates(
     factors: Factors,
-    known: Facts,
     entity: str | int | None = None,
     *,
+    known: Facts | Sequence[Facts] | None = None,
     k: int = 100,
     threshold: float = 0.5,
     prior: float = 0.1,
@@ -136,8 +137,8 @@ def duplicates(
 
     Parameters
     ----------
-    known : the facts the model was fitted to
     entity : return only the duplicates of this entity
+    known : further known facts, beside those of the model
     k : the maximum number of pairs
     threshold : the probability from which pairs are merged
     prior : the fraction of entities expected to have a duplicate. The facts alone do not tell it; it scales the odds
@@ -153,16 +154,16 @@ def duplicates(
     >>> import relatent
     >>> facts = relatent.load_dataset("presidents")
     >>> model = relatent.RescalALS(rank=10, l2_entities=0.1, l2_relations=0.1).fit(facts).factors_
-    >>> found = relatent.duplicates(model, facts, k=3)
+    >>> found = relatent.duplicates(model, k=3)
     >>> len(found.pairs), list(found.to_dict())
     (3, ['pairs', 'merges'])
     """
     _check_arguments(k, threshold, prior, shared)
     check_has_vectors(factors.A)
     entity_id = None if entity is None else int(factors.entities.ids(entity))
-    facts = known.over(factors.entities, factors.relations)
+    facts = factors.facts_with(known).without_attributes()
     if not len(facts):
-        raise InputError("known has no fact about the model's entities; pass the facts the model was fitted to")
+        raise InputError("there are no facts to compare entities by: give them, as known= or --known")
     if facts.n_entities > MAX_ENTITIES:
         raise InputError(
             f"duplicates compares at most {MAX_ENTITIES:,} entities, got {facts.n_entities:,}; "
@@ -297,7 +298,7 @@ def _fit_least_squares(factors: Factors, facts: Facts) -> Factors:
     with warnings.catch_warnings():
         for ignored in (ConvergenceWarning, PoorFitWarning):  # features, not predictions
             warnings.simplefilter("ignore", ignored)
-        return RescalALS(rank, l2, l2, max_iter=MAX_ITER_ALS).fit(facts).factors_
+        return RescalALS(rank, l2, l2, max_iter=MAX_ITER_ALS, calibrate=False, keep_facts=False).fit(facts).factors_
 
 
 def entities_to_split(facts: Facts, n: int, rng: np.random.Generator, min_facts: int | None = None) -> Ids:

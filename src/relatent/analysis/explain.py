@@ -13,14 +13,15 @@ from ..data.names import Names
 from ..data.result_labels import row_labels
 from ..errors import InputError
 from ..json_values import to_json_object
+from ..model.candidates import Candidates
 from ..model.entity_regression import EntityCells, FactInfluences, fact_influences
-from ..model.factors import Factors, best_first
+from ..model.factors import Factors
+from ..model.known_facts import KnownFacts
 from ..model.objective_description import PSEUDO_LIKELIHOOD
+from ..model.scores import best_first
 from ..result_tables import ResultList, data_frame, html_table, result_record
-from .known_facts import KnownFacts
-from .probabilities import cell_probabilities
+from .answers import numbers
 from .rules import RulePath, rule_paths
-from .self_answers import may_be_itself
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,8 +70,8 @@ class Explanation(NamedTuple):
     subject: str
     relation: str
     object: str
-    score: float
-    probability: float
+    score: float  # log-odds of the probability; θ of a model that is not calibrated
+    probability: float | None  # the same number as in every list of answers; None if the model has none
     bias: float  # of the relation, the same for all of its cells
     reasons: list[Reason]  # strongest first
     components: list[LatentComponent]
@@ -89,7 +90,7 @@ class Explanation(NamedTuple):
         return html_table(self.sentence, self.reasons)
 
     def __repr__(self) -> str:
-        return f"Explanation(probability {self.probability:.3g}, {len(self.reasons)} reasons: {self.sentence})"
+        return f"Explanation(score {self.score:.3g}, {len(self.reasons)} reasons: {self.sentence})"
 
 
 def explain(
@@ -97,9 +98,9 @@ def explain(
     subject: str | int,
     relation: str | int,
     object: str | int,
-    known: Facts | KnownFacts,
     *,
     k: int = 5,
+    known: Facts | Sequence[Facts] | Candidates | None = None,
 ) -> Explanation:
     """Explain the score of a cell by at most k known facts of its two entities and k latent components.
 
@@ -111,12 +112,12 @@ def explain(
 
     `paths` are rules that known facts follow and that predict the cell, at most k, with their support and confidence
     (`relatent.rules`): they come from the facts alone, whatever the model says. A model of rules
-    (`MarkovLogic`) has these reasons only.
+    (`MarkovLogic`) has these reasons only. `known` are further known facts, beside those of the model.
 
     >>> import relatent
     >>> facts = relatent.load_dataset("presidents")
     >>> model = relatent.RescalALS(rank=10, l2_entities=0.1, l2_relations=0.1).fit(facts).factors_
-    >>> found = relatent.explain(model, "Al Gore", "party", "Democratic", facts, k=2)
+    >>> found = relatent.explain(model, "Al Gore", "party", "Democratic", k=2)
     >>> "party" in {reason.relation for reason in found.reasons}  # the other: vicePresident or president
     True
     """
@@ -125,20 +126,23 @@ def explain(
     s, o = int(factors.entities.ids(subject)), int(factors.entities.ids(object))
     relation_id = int(factors.relations.ids(relation))
     cell = (s, relation_id, o)
-    known = KnownFacts(known, factors) if isinstance(known, Facts) else known
+    asked = factors.asked(known)
+    listed = asked.known
+    if not len(listed):
+        raise InputError("the model does not hold its facts, and only facts are reasons: give them, as known= or --known")
     A, R_k = factors.A.astype(np.float64), factors.relation_matrices[relation_id].astype(np.float64)
-    strongest = _strongest(_influences(factors, known, cell, k), k)
-    score = np.atleast_1d(factors.score(*cell))
-    [probability] = cell_probabilities(factors, known, np.array([cell]), score).tolist()
-    paths = rule_paths(known.steps, *cell, k)
+    strongest = _strongest(_influences(factors, listed, cell, k), k)
+    judged = asked.judge(np.array([cell]))
+    [probability] = numbers(judged.probability)
+    paths = rule_paths(listed.steps, *cell, k)
     return Explanation(
         *_names(factors, cell),
-        float(score[0]),
+        float(judged.score[0]),
         probability,
         float(factors.bias[relation_id]),
         ResultList((Reason(*_names(factors, fact), value) for fact, value in strongest), row_labels(factors)),
         [] if is_of_rules(factors) else _components(A, R_k, factors.entities, s, o, k),
-        _sentence(factors, cell, probability, strongest, known, paths),
+        _sentence(factors, cell, probability, strongest, asked, paths),
         ResultList(paths, row_labels(factors)),
     )
 
@@ -148,9 +152,9 @@ def is_of_rules(factors: Factors) -> bool:
     return factors.rules is not None or (factors.loss is not None and factors.loss.name == PSEUDO_LIKELIHOOD)
 
 
-def first_reason(factors: Factors, known: KnownFacts, cell: Cell) -> Reason | None:
+def first_reason(factors: Factors, asked: Candidates, cell: Cell) -> Reason | None:
     """The known fact that supports a cell most; None if none does."""
-    strongest = _strongest(_influences(factors, known, cell, 1), 1)
+    strongest = _strongest(_influences(factors, asked.known, cell, 1), 1)
     return next((Reason(*_names(factors, fact), value) for fact, value in strongest), None)
 
 
@@ -230,15 +234,16 @@ def _examples(names: Names, values: Vector, excluded: int) -> list[str]:
 def _sentence(
     factors: Factors,
     cell: Cell,
-    probability: float,
+    probability: float | None,
     strongest: list[tuple[Cell, float]],
-    known: KnownFacts,
+    asked: Candidates,
     paths: list[RulePath],
 ) -> str:
     """The strongest reason in words, with other entities that have both the reason and the fact in question."""
+    known = asked.known
     is_known = bool(np.isin(cell[2], known.objects(cell[0], cell[1])))
     claim = " ".join(_shown(factors, cell)) + (" is known" if is_known else "")
-    if cell[0] == cell[2] and not is_known and not may_be_itself(factors, known)[cell[1]]:
+    if cell[0] == cell[2] and not is_known and not asked.may_be_itself[cell[1]]:
         return f"{claim} is not offered as an answer: no known fact of this relation joins an entity with itself."
     if is_of_rules(factors):
         if not paths:
@@ -250,10 +255,10 @@ def _sentence(
     fact = strongest[0][0]
     if is_known:
         lead = f"{claim}; besides itself, the strongest support is "
-    elif probability >= 0.5:
+    elif probability is not None and probability >= 0.5:
         lead = f"{claim}, because "
     else:
-        lead = f"{claim} is {_standing(factors, cell, known)}; its strongest support is "
+        lead = f"{claim} is {_standing(asked, cell)}; its strongest support is "
     text = lead + " ".join(_shown(factors, fact))
     place = 0 if cell[0] in (fact[0], fact[2]) else 2  # the end of the cell that the fact shares
     others = [factors.entities.shown(i) for i in _entities_with_both(known, fact, cell, place)]
@@ -265,12 +270,9 @@ def _shown(factors: Factors, cell: Cell) -> tuple[str, str, str]:
     return factors.entities.shown(cell[0]), factors.relations.shown(cell[1]), factors.entities.shown(cell[2])
 
 
-def _standing(factors: Factors, cell: Cell, known: KnownFacts) -> str:
+def _standing(asked: Candidates, cell: Cell) -> str:
     """How an improbable cell stands among the answers to its question that are not known."""
-    s, relation, o = cell
-    scores = factors.score(s, relation, np.arange(len(factors.entities)))
-    scores[known.objects(s, relation)] = -np.inf
-    rank = 1 + int(np.count_nonzero(scores > scores[o]))
+    rank = int(asked.ranked(np.array([cell])).rank[0])
     if rank == 1:
         return "the likeliest answer that is not known"
     return f"number {rank} of the answers that are not known" if rank <= MAX_SHOWN_RANK else "unlikely"

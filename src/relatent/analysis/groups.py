@@ -13,7 +13,8 @@ from ..backend.blas_threads import one_thread
 from ..data.result_labels import row_labels
 from ..errors import InputError
 from ..json_values import to_json_object
-from ..model.factors import Factors, best_first
+from ..model.factors import Factors
+from ..model.scores import best_first
 from ..progress import Progress, silent
 from ..random_state import RandomState, to_seed
 from ..result_tables import ResultList, data_frame, html_table, name_list, result_record

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
@@ -12,20 +11,19 @@ from ..arrays import Ids, Mask, Triples
 from ..data.facts import Facts
 from ..data.result_labels import row_labels
 from ..data.types_in_facts import RDF_TYPE, role_types
-from ..errors import DataWarning, InputError
-from ..evaluation.training_overlap import n_trained_on
+from ..errors import InputError
 from ..fit.estimators.base import check_count
 from ..json_values import to_json_object
+from ..model.best_cells import BestCells, Region, best_cells
+from ..model.candidates import Candidates
 from ..model.entity_regression import can_fold
 from ..model.entity_types import EntityTypes
 from ..model.factors import Factors
+from ..model.known_facts import KnownFacts
 from ..progress import Progress, reporting
 from ..result_tables import ResultList, data_frame, html_table, result_record
-from .best_cells import BestCells, Region, best_cells
+from .answers import numbers
 from .explain import Reason, first_reason
-from .known_facts import KnownFacts
-from .probabilities import base_rates, uses_answered, with_lift
-from .self_answers import may_be_itself
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,10 +52,10 @@ class MissingFact(NamedTuple):
     subject: str
     relation: str
     object: str
-    score: float
+    score: float  # log-odds of the probability; θ of a model that is not calibrated
     probability: float | None  # None if the model has no probabilities
     rank: int  # among all absent facts that were considered
-    lift: float | None  # probability / facts per observed cell of the relation
+    lift: float | None  # probability / share of true cells among the unlisted ones of the relation
     reason: Reason | None = None  # the known fact that supports it most
 
 
@@ -97,12 +95,12 @@ class MissingFacts(NamedTuple):
 
 def missing(
     factors: Factors,
-    known: Facts | Sequence[Facts] | KnownFacts,
     k: int = 100,
     relations: Names = None,
     entities: Names = None,
     types: AllowedEntities | str | None = None,
     *,
+    known: Facts | Sequence[Facts] | Candidates | None = None,
     rejected: Facts | Sequence[Facts] | None = None,
     pairs_once: bool = False,
     reasons: bool = False,
@@ -116,8 +114,6 @@ def missing(
 
     Parameters
     ----------
-    known : Facts, sequence of Facts
-        What is known, and not offered: the training facts and all others.
     k : int
         How many facts.
     relations, entities : names or ids, or None
@@ -128,6 +124,8 @@ def missing(
         a known fact of the relation has there, so that an entity whose only fact of this kind is missing is not
         considered. None: those of the model's types; if it has none, "all", or the first of "roles" and "seen" that
         leaves at most 5·10⁹ cells. `candidates` of the result says which.
+    known : Facts, sequence of Facts
+        Further known facts, which are not offered either, beside those of the model.
     rejected : Facts, sequence of Facts
         What is known to be false, and not offered either, nor its mirror if the relation is symmetric.
     pairs_once : bool
@@ -139,53 +137,41 @@ def missing(
     >>> import relatent
     >>> facts = relatent.load_dataset("presidents")
     >>> model = relatent.RescalALS(rank=10, l2_entities=0.1, l2_relations=0.1).fit(facts).factors_
-    >>> found = relatent.missing(model, facts, k=3, relations="party").missing
+    >>> found = relatent.missing(model, k=3, relations="party").missing
     >>> [(fact.relation, fact.rank) for fact in found]
     [('party', 1), ('party', 2), ('party', 3)]
     """
     check_count("k", k)
-    if not isinstance(known, KnownFacts):
-        sources = [known] if isinstance(known, Facts) else list(known)
-        known = KnownFacts(sources, factors)
-        _check_known(factors, sources, known)
-    is_symmetric = _is_symmetric(known)
-    false = np.empty((0, 3), np.int32) if rejected is None else KnownFacts(rejected, factors).facts.triples
+    asked = factors.asked(known)
+    listed = asked.known
+    if not len(listed):
+        raise InputError("the model does not hold its facts, so all would be missing: give them, as known= or --known")
+    is_symmetric = _is_symmetric(listed)
+    false = np.empty((0, 3), np.int32)
+    if rejected is not None:
+        sources = [rejected] if isinstance(rejected, Facts) else list(rejected)
+        false = np.concatenate([false, *(s.over(factors.entities, factors.relations).triples for s in sources)])
     false = np.concatenate([false, false[is_symmetric[false[:, 1]]][:, ::-1]])
     only = None if entities is None else np.unique(factors.entities.ids(entities))
     relation_ids = _considered(factors) if relations is None else np.unique(factors.relations.ids(relations))
-    allowed, candidates = _resolved(types, factors, known, relation_ids.tolist(), only)
-    with_self = may_be_itself(factors, known)
+    allowed, candidates = _resolved(types, factors, listed, relation_ids.tolist(), only)
     regions = [
         region
         for relation in relation_ids.tolist()
-        for region in _regions(relation, known, allowed, only, false, with_self[relation])
+        for region in _regions(relation, listed, allowed, only, false, bool(asked.may_be_itself[relation]))
     ]
-    if uses_answered(factors):
-        regions = [part for region in regions for part in _by_answered(region, known)]
+    if factors.calibration is not None:
+        regions = [part for region in regions for part in _by_answered(region, listed)]
     merge = pairs_once and bool(is_symmetric[relation_ids].any())
     with reporting(progress, "cells searched for missing facts") as report:
-        best = best_cells(factors, regions, 2 * int(k) if merge else int(k), report)
+        best = best_cells(asked, regions, 2 * int(k) if merge else int(k), report)
     if merge:  # a pair has two cells, so that k pairs are among twice as many cells
         best = _each_pair_once(best, is_symmetric, int(k))
-    found = _facts(factors, known, best)
+    found = _facts(factors, best)
     if reasons and can_fold(factors):
-        found = list(_with_reasons(factors, known, best, found, progress))
+        found = list(_with_reasons(factors, asked, best, found, progress))
     symmetric = tuple(factors.relations[relation] for relation in relation_ids.tolist() if is_symmetric[relation])
     return MissingFacts(ResultList(found, row_labels(factors)), best.n_cells, best.n_scored, candidates, symmetric)
-
-
-def _check_known(factors: Factors, sources: list[Facts], known: KnownFacts) -> None:
-    """Facts of which the model knows no name are an error; facts without its training facts are a warning."""
-    if any(len(facts) for facts in sources):
-        known.check_not_empty()
-    trained_on = factors.about.get("data", {}).get("facts", 0)
-    if trained_on and sources and n_trained_on(factors, sources[0], sources[1:]) is None:
-        warnings.warn(
-            f"the known facts do not include the {trained_on:,} that the model was fitted to, or were read in another "
-            "way: some of those may be listed as missing",
-            DataWarning,
-            stacklevel=3,
-        )
 
 
 def _considered(factors: Factors) -> Ids:
@@ -277,7 +263,7 @@ def _by_answered(region: Region, known: KnownFacts) -> Iterator[Region]:
     for of_subject, of_object in ((0, 0), (0, 1), (1, 0), (1, 1)):
         subjects, objects = sides[0][of_subject], sides[1][of_object]
         if len(subjects) and len(objects):
-            yield region._replace(subjects=subjects, objects=objects, answered=2 * of_subject + of_object)
+            yield region._replace(subjects=subjects, objects=objects, kind=2 * of_subject + of_object)
 
 
 def _is_symmetric(known: KnownFacts) -> Mask:
@@ -291,32 +277,29 @@ def _is_symmetric(known: KnownFacts) -> Mask:
 
 def _each_pair_once(best: BestCells, is_symmetric: Mask, k: int) -> BestCells:
     """The k best cells without those whose mirror is better, of the symmetric relations."""
-    cells = best.cells.astype(np.int64)
+    cells = best.judged.cells
     as_pair = np.where(is_symmetric[cells[:, 1], None], np.sort(cells[:, ::2], axis=1), cells[:, ::2])
     _, first = np.unique(np.column_stack([cells[:, 1], as_pair]), axis=0, return_index=True)
-    kept = np.sort(first)[:k]
-    return best._replace(cells=best.cells[kept], scores=best.scores[kept], probabilities=best.probabilities[kept])
+    return best._replace(judged=best.judged.at(np.sort(first)[:k]))
 
 
-def _facts(factors: Factors, known: KnownFacts, best: BestCells) -> list[MissingFact]:
-    rates, found = base_rates(factors, known), []
-    for rank, ((s, k, o), score, p) in enumerate(
-        zip(best.cells.tolist(), best.scores.tolist(), best.probabilities.tolist(), strict=True), 1
-    ):
-        probability, lift = with_lift(factors, p, k, rates)
+def _facts(factors: Factors, best: BestCells) -> list[MissingFact]:
+    found, judged = [], best.judged
+    columns = (judged.cells.tolist(), judged.score.tolist(), numbers(judged.probability), numbers(judged.lift))
+    for rank, ((s, k, o), score, p, lift) in enumerate(zip(*columns, strict=True), 1):
         names = factors.entities[s], factors.relations[k], factors.entities[o]
-        found.append(MissingFact(*names, score, probability, rank, lift))
+        found.append(MissingFact(*names, score, p, rank, lift))
     return found
 
 
 def _with_reasons(
     factors: Factors,
-    known: KnownFacts,
+    asked: Candidates,
     best: BestCells,
     found: Sequence[MissingFact],
     progress: bool | Progress | None,
 ) -> Iterator[MissingFact]:
     with reporting(progress, "reasons") as report:
-        for done, (cell, fact) in enumerate(zip(best.cells.tolist(), found, strict=True), 1):
-            yield fact._replace(reason=first_reason(factors, known, tuple(cell)))
+        for done, (cell, fact) in enumerate(zip(best.judged.cells.tolist(), found, strict=True), 1):
+            yield fact._replace(reason=first_reason(factors, asked, tuple(cell)))
             report(done, len(found), "reasons")

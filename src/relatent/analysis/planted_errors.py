@@ -12,15 +12,17 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from scipy.optimize import brentq
+from sklearn.isotonic import isotonic_regression
 
 from ..arrays import Mask, Triples, Vector
 from ..data.facts import Facts
-from ..model.score_maps import fit_isotonic
-from .known_facts import KnownFacts
+from ..model.known_facts import KnownFacts
 
 PLANTED_SHARE = 0.02  # of the facts: more of them would hide each other
 MIN_PLANTED, MAX_FITS = 200, 5  # as many fits as plant so many errors, but no more
 MAX_PROBABILITY = 0.99
+FACTS_PER_STEP = 3  # planted errors per step of their density
 
 
 def exchanged_cells(known: KnownFacts, rng: np.random.Generator) -> tuple[Triples, Mask]:
@@ -77,14 +79,23 @@ def ranks(values: Vector, among: Vector) -> Vector:
 def error_probabilities(at: Vector, planted: Vector, prior: float) -> Vector:
     """The probability that each of all facts, at these ranks, is wrong, given the ranks of planted errors.
 
-    The ranks of all facts are even, so that the ratio of the two densities is one of weighted numbers. It falls with
-    the rank, and the probabilities sum to the expected number of wrong facts.
+    The ranks of all facts, wrong ones among them, are even, so that by Bayes' rule a probability is the prior times the
+    density of the planted errors. It falls with the rank, and the probabilities sum to the expected number of wrong
+    facts.
     """
-    n = max(len(at), len(planted))
-    even = (np.arange(n) + 0.5) / n
-    is_planted = np.repeat([False, True], [n, len(planted)])
-    weights = np.where(is_planted, prior * n / len(planted), 1.0)
-    share = fit_isotonic(-np.log(np.concatenate([even, planted])), is_planted, weights).probability(-np.log(at))
-    ratio = share / (1 - share)
-    found: Vector = np.minimum(ratio * (prior * len(at) / ratio.sum()), MAX_PROBABILITY)
-    return found
+    ordered = np.sort(planted)
+    edges = np.unique(np.concatenate([[0.0], ordered[FACTS_PER_STEP - 1 :: FACTS_PER_STEP], [1.0]]))
+    n_below = np.searchsorted(ordered, edges, side="right")  # equal ranks are in the step that they end
+    width, counts = np.diff(edges), np.diff(n_below)
+    density = -isotonic_regression(-(counts + 0.5 * width) / width, sample_weight=width)  # falling with the rank
+    ratio = density[np.searchsorted(edges, at) - 1]
+
+    def capped(factor: float) -> Vector:
+        found: Vector = np.minimum(factor * ratio, MAX_PROBABILITY)
+        return found
+
+    expected = prior * len(at)
+    most = MAX_PROBABILITY / ratio.min()
+    if capped(most).sum() <= expected:
+        return capped(most)
+    return capped(brentq(lambda factor: float(capped(factor).sum()) - expected, 0.0, most))

@@ -9,10 +9,12 @@ any sampled zero has a notable probability, and the one that does would stand fo
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from ..arrays import Ids, Mask, Vector
 from ..data.facts import Facts
@@ -21,10 +23,11 @@ from ..evaluation.metrics import measure
 from ..evaluation.ranking import evaluate
 from ..evaluation.reliability import ABOVE, reliability
 from ..json_values import to_json
+from ..model.candidates import Candidates
 from ..model.factors import Factors
+from ..model.known_facts import KnownFacts
+from ..model.vocabulary import check_shared
 from ..progress import Progress
-from .known_facts import KnownFacts
-from .probabilities import cell_probabilities
 
 MAX_RANKED_FACTS = 5000  # of more, a sample of this size is ranked
 MAX_CELLS = 1 << 22  # scored for precision and reliability
@@ -80,33 +83,34 @@ class ScoredCells(NamedTuple):
 
 def quality(
     factors: Factors,
-    test: KnownFacts,
-    known: KnownFacts | None = None,
+    test: Facts,
+    known: Facts | Sequence[Facts] | Candidates | None = None,
     *,
     random_state: int = 0,
     progress: bool | Progress | None = None,
 ) -> ModelQuality:
     """Rank the test facts among all entities, and measure precision and reliability on whole rows.
 
-    known: other true facts, usually the training facts; they count neither as rivals nor as false cells.
+    known: further true facts, beside those of the model; they count neither as rivals nor as false cells.
 
     >>> import relatent
-    >>> from relatent.analysis.known_facts import KnownFacts
     >>> from relatent.analysis.quality import quality
     >>> train, test = relatent.split(relatent.load_dataset("kinships"), test_size=0.1)
     >>> model = relatent.RescalALS(rank=10).fit(train).factors_
-    >>> found = quality(model, KnownFacts(test, model), KnownFacts(train, model))
+    >>> found = quality(model, test)
     >>> found.overall.n_facts == len(test)
     True
     """
-    if not len(test):
+    check_shared(factors.entities, factors.relations, test, "test facts")
+    asked = factors.asked(known)
+    of_model = test.over(factors.entities, factors.relations)
+    if not len(of_model):
         raise InputError("the model knows the names of none of these facts; pass facts from the same data")
-    ranked, rng = _sample_facts(test.facts, random_state), np.random.default_rng(random_state)
-    true_facts = [test.facts] if known is None else [test.facts, known.facts]
+    ranked, rng = _sample_facts(of_model, random_state), np.random.default_rng(random_state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        ranks = evaluate(factors, ranked, known=true_facts, progress=progress).ranks
-    cells = score_rows(factors, test, known, rng)
+        ranks = evaluate(factors, ranked, known=[of_model, asked.known.facts], progress=progress).ranks
+    cells = score_rows(factors, of_model, asked, rng)
     p = cells.probability
 
     def figures(facts: Ids | slice, rows: Ids | slice) -> QualityFigures:
@@ -117,7 +121,7 @@ def quality(
 
     curve = reliability(cells.truth, p, cells.weights, above=ABOVE)
     return ModelQuality(
-        len(test),
+        len(of_model),
         len(ranked),
         len(p),
         figures(slice(None), slice(None)),
@@ -126,7 +130,7 @@ def quality(
                 factors.relations[k],
                 figures(np.flatnonzero(ranked.triples[:, 1] == k), np.flatnonzero(cells.relation == k)),
             )
-            for k in np.unique(test.facts.triples[:, 1]).tolist()
+            for k in np.unique(of_model.triples[:, 1]).tolist()
         ],
         to_json(curve.error),
         [ReliabilityBin(*map(float, row)) for row in zip(*curve, strict=True)],
@@ -142,20 +146,22 @@ def _sample_facts(facts: Facts, random_state: int) -> Facts:
     return facts.subset(mask)
 
 
-def score_rows(factors: Factors, test: KnownFacts, known: KnownFacts | None, rng: np.random.Generator) -> ScoredCells:
-    """Cells of whole rows (subject, relation, ·), without facts that only `known` has."""
-    n, rows, parts = test.n, _sample_rows(test, rng), []
+def score_rows(factors: Factors, test: Facts, asked: Candidates, rng: np.random.Generator) -> ScoredCells:
+    """Cells of whole rows (subject, relation, ·), without known facts that are not tested."""
+    tested = KnownFacts(test)
+    is_tested = test.contains(asked.known.facts.triples)
+    if is_tested.any():  # a tested fact must not answer for others
+        asked = Candidates(factors, KnownFacts(asked.known.facts.subset(~is_tested)))
+    n, rows, parts = tested.n, _sample_rows(tested, rng), []
     for row, weight in zip(*(column.tolist() for column in rows), strict=True):
         k, s = divmod(row, n)
-        theta = np.asarray(factors.question(subject=s, relation=k).theta, np.float64)
         truth, counts = np.zeros(n, bool), np.ones(n, bool)
-        truth[test.objects(s, k)] = True
-        if known is not None:
-            counts[known.objects(s, k)] = False
+        counts[asked.known.objects(s, k)] = False
+        truth[tested.objects(s, k)] = True
         kept = np.flatnonzero(counts | truth)
-        cells = np.stack([np.full(len(kept), s), np.full(len(kept), k), kept], axis=1)
-        p = cell_probabilities(factors, known, cells, theta[kept])
-        parts.append(ScoredCells(cells[:, 1], truth[kept], theta[kept], p, np.full(len(kept), weight)))
+        judged = asked.judge(np.stack([np.full(len(kept), s), np.full(len(kept), k), kept], axis=1))
+        p = judged.probability if factors.has_probabilities else expit(judged.score)
+        parts.append(ScoredCells(judged.cells[:, 1], truth[kept], judged.score, p, np.full(len(kept), weight)))
     return ScoredCells(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 

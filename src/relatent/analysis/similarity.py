@@ -24,8 +24,9 @@ from ..arrays import Mask, Matrix, Vector
 from ..backend import gram_matrix as gram
 from ..data.result_labels import row_labels
 from ..errors import InputError
-from ..model.factors import Factors, best_first
+from ..model.factors import Factors
 from ..model.rule_scores import check_has_vectors
+from ..model.scores import best_first
 from ..result_tables import ResultList, result_record
 
 ROWS_PER_BLOCK = 1 << 12  # converted to float64 at a time

@@ -176,22 +176,24 @@ def _sum_by_relation(parts: list[tuple[int, Matrix]]) -> dict[int, Matrix]:
 # --- which clauses to add
 
 
-class Candidates(NamedTuple):
+class ClauseCandidates(NamedTuple):
     """Clauses and the estimated gain of log-likelihood by each."""
 
     codes: Codes  # (n, 4)
     worth: Vector  # (n,)
 
-    def take(self, rows: Ids) -> Candidates:
+    def take(self, rows: Ids) -> ClauseCandidates:
         """The candidates of these rows, in this order."""
-        return Candidates(self.codes[rows], self.worth[rows])
+        return ClauseCandidates(self.codes[rows], self.worth[rows])
 
-    def joined_with(self, others: Candidates) -> Candidates:
+    def joined_with(self, others: ClauseCandidates) -> ClauseCandidates:
         """These candidates and others."""
-        return Candidates(np.concatenate([self.codes, others.codes]), np.concatenate([self.worth, others.worth]))
+        return ClauseCandidates(np.concatenate([self.codes, others.codes]), np.concatenate([self.worth, others.worth]))
 
 
-def short_clauses(evidence: Evidence, residual: Slices, variance: Slices, l1: float, *, pairs: bool) -> Candidates:
+def short_clauses(
+    evidence: Evidence, residual: Slices, variance: Slices, l1: float, *, pairs: bool
+) -> ClauseCandidates:
     """Clauses k(x,x), and with `pairs` those of two atoms, whose gradient is above the penalty l1.
 
     `residual` is w (x − p) of each atom and `variance` w p (1 − p), (K, N, N) both. Given the unit clauses, k1 ⇒ k and
@@ -211,11 +213,11 @@ def short_clauses(evidence: Evidence, residual: Slices, variance: Slices, l1: fl
         k1, k = np.nonzero(np.less_equal.outer(rarer, rarer) if turn else np.less.outer(rarer, rarer))
         codes.append(_codes(shape, k1, -1, k))
         worth.append(value[k1, k])
-    found = Candidates(np.concatenate(codes), np.concatenate(worth))
+    found = ClauseCandidates(np.concatenate(codes), np.concatenate(worth))
     return affordable(found, len(found.codes))
 
 
-def best_chains(evidence: Evidence, residual: Slices, variance: Slices, l1: float, *, each: int) -> Candidates:
+def best_chains(evidence: Evidence, residual: Slices, variance: Slices, l1: float, *, each: int) -> ClauseCandidates:
     """Of all 4 K³ chains whose gradient is above the penalty l1, the most promising ones for each head."""
     K = len(residual)
     codes, worth = [], []
@@ -224,11 +226,11 @@ def best_chains(evidence: Evidence, residual: Slices, variance: Slices, l1: floa
         body, head = np.nonzero(value > 0)
         codes.append(_codes(shape, k1[body], k2[body], head))
         worth.append(value[body, head])
-    best = best_of_each_head(Candidates(np.concatenate(codes), np.concatenate(worth)), each)
+    best = best_of_each_head(ClauseCandidates(np.concatenate(codes), np.concatenate(worth)), each)
     return affordable(best, len(CHAINS) * K**3)
 
 
-def unlike(found: Candidates, codes: Codes) -> Candidates:
+def unlike(found: ClauseCandidates, codes: Codes) -> ClauseCandidates:
     """Candidates that repeat neither a clause of the model nor a better candidate.
 
     Chains through the same three atoms, another one of them being the head, are nearly the same: together
@@ -253,13 +255,13 @@ def _atoms(code: Ids) -> tuple[tuple[int, str, str], ...]:
     return min(tuple(sorted((k, name[pair[0]], name[pair[1]]) for k, pair in atoms)) for name in renamings)
 
 
-def affordable(found: Candidates, out_of: int) -> Candidates:
+def affordable(found: ClauseCandidates, out_of: int) -> ClauseCandidates:
     """Those worth more than the log(n / r) nats it takes to name the r-th best of n candidates, best first."""
     order = np.argsort(-found.worth, kind="stable")
     return found.take(order[found.worth[order] > np.log(out_of / np.arange(1, len(order) + 1))])
 
 
-def best_of_each_head(found: Candidates, each: int) -> Candidates:
+def best_of_each_head(found: ClauseCandidates, each: int) -> ClauseCandidates:
     """The most promising clauses of each head, best first."""
     order = np.argsort(-found.worth, kind="stable")
     head = found.codes[order, 3]

@@ -32,8 +32,8 @@ from ..model.rule_scores import MAX_STEPS, RuleScores
 from ..random_state import RandomState
 from .clause_weights import MIN_WEIGHT, Features, learn_weights
 from .clauses import (
-    Candidates,
     Clause,
+    ClauseCandidates,
     Codes,
     Evidence,
     Shape,
@@ -359,7 +359,7 @@ class Search:
         codes, weights, objective = self.likelihood.refit(codes, weights, steps=SEARCH_STEPS)
         return ClauseSearchState(codes, weights, objective, state.rounds + 1, len(new), int(len(new) == free))
 
-    def _candidates(self, state: ClauseSearchState) -> Candidates:
+    def _candidates(self, state: ClauseSearchState) -> ClauseCandidates:
         """Clauses to add, most promising first."""
         likelihood, evidence = self.likelihood, self.likelihood.evidence
         p = expit(likelihood.scores(state.codes, state.weights))

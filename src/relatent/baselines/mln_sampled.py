@@ -29,7 +29,7 @@ from ..data.cell_keys import cells_of, sorted_unique
 from ..data.facts import Facts
 from ..model.step_graph import Body, StepGraph
 from .clause_weights import MIN_WEIGHT, Features, learn_weights
-from .clauses import Candidates, Codes, Shape, affordable, body_codes, gain, unit_clauses
+from .clauses import ClauseCandidates, Codes, Shape, affordable, body_codes, gain, unit_clauses
 
 LISTED_PER_STRATUM = 200_000  # zeros times clauses, about, per relation and stratum of subjects
 MIN_SUBJECTS = 32  # drawn per stratum
@@ -117,7 +117,9 @@ class RuleSearch:
         numbers = np.arange(F.shape[0])[:, None]
         K = self.facts.n_relations
         possible = {1: K, 2: 2 * K**2}.get(self.limits.max_length, 4 * K**3)
-        return affordable(Candidates(numbers, gain(G, G, H, self.limits.l1)), possible).codes[: self.limits.per_head, 0]
+        return affordable(ClauseCandidates(numbers, gain(G, G, H, self.limits.l1)), possible).codes[
+            : self.limits.per_head, 0
+        ]
 
 
 def listed_cells(

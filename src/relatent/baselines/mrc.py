@@ -176,7 +176,7 @@ class MRC(Estimator):
     >>> import relatent
     >>> from relatent.baselines.mrc import MRC
     >>> facts = relatent.Facts.from_arrays(["Ann", "Ann", "Bob", "Bob"], ["likes"] * 4, ["Cid", "Dan", "Cid", "Dan"])
-    >>> model = MRC(n_clusterings=20, n_clusters=2).fit(facts)
+    >>> model = MRC(n_clusterings=20, n_clusters=2, calibrate=False).fit(facts)
     >>> model.clusters_.tolist()
     [0, 0, 1, 1]
     >>> bool(model.factors_.probability("Ann", "likes", "Dan") > 0.8)

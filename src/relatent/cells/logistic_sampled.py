@@ -26,7 +26,7 @@ from ..data.cell_keys import cells_of, sorted_unique
 from ..data.facts import Facts
 from ..data.shard import Shard
 from ..distributed.workers import Workers
-from ..model.factors import scores
+from ..model.scores import scores
 from .cell_sum import CellKeys, CellMemory, ModelSize, PartialGradient, Reduction, n_listed_cells
 from .logistic_sampled_cell_list import ACTIVE_ZERO, global_firsts, listed_facts, with_cells
 from .logistic_sampled_kernels import (

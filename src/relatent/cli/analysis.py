@@ -8,26 +8,16 @@ import click
 
 from .output import print_result
 from .reading_options import reading_options
-from .shared_options import FILE, json_option, model_argument, seed_option, top_option
+from .shared_options import FILE, further_known_option, json_option, model_argument, seed_option, top_option
 from .table_file import FORMATS, STANDARD_OUTPUT, check_table_target, write_table
 
 MERGES: dict[str, type] = {"name": str, "into": str, "probability": float, "facts": int}
-
-
-def _refuse_known(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        raise click.UsageError("vectors and scores of the model are compared, not known facts; leave --known out")
-
-
-no_known_option = click.option("--known", hidden=True, expose_value=False, callback=_refuse_known)
-training_facts_option = click.option("--known", required=True, help="The facts that the model was fitted to.")
 
 
 @click.command()
 @model_argument
 @click.argument("entity")
 @top_option(10, "entities")
-@no_known_option
 @json_option
 def similar(model: Path, entity: str, k: int, as_json: bool) -> None:
     """List the entities whose scores are most similar to those of ENTITY.
@@ -58,7 +48,6 @@ def similar(model: Path, entity: str, k: int, as_json: bool) -> None:
 )
 @click.option("--groups", "n_groups", type=click.IntRange(min=1), help="Number of groups.  [default: found]")
 @top_option(5, "typical facts per group")
-@no_known_option
 @seed_option
 @json_option
 def groups(model: Path, method: str, n_groups: int | None, k: int, seed: int, as_json: bool) -> None:
@@ -84,14 +73,16 @@ def groups(model: Path, method: str, n_groups: int | None, k: int, seed: int, as
 @click.option("--subject", "-s", required=True, help="Subject of the fact.")
 @click.option("--relation", "-r", required=True, help="Relation of the fact.")
 @click.option("--object", "-t", "object_", required=True, help="Object of the fact.")
-@training_facts_option
+@further_known_option
 @top_option(5, "reasons")
 @reading_options("--edge-relation")
 @json_option
-def explain(model: Path, subject: str, relation: str, object_: str, known: str, k: int, as_json: bool) -> None:
+def explain(
+    model: Path, subject: str, relation: str, object_: str, known: tuple[str, ...], k: int, as_json: bool
+) -> None:
     """Explain the probability of a fact: the known facts that influence it most, and its latent components.
 
-    Example: relatent explain presidents.relatent -s "Al Gore" -r party -t Democratic --known presidents
+    Example: relatent explain presidents.relatent -s "Al Gore" -r party -t Democratic
     """
     from ..analysis.explain import explain as find
     from ..data.result_labels import add_labels, shown
@@ -100,13 +91,14 @@ def explain(model: Path, subject: str, relation: str, object_: str, known: str, 
     from .data_argument import open_facts
 
     factors = load(model)
-    found = find(factors, subject, relation, object_, open_facts(known, split="train"), k=k)
+    further = [open_facts(source, split="train") for source in known]
+    found = find(factors, subject, relation, object_, k=k, known=further)
     print_result(as_json, add_labels(found.to_dict(), factors), lambda: tables.explanation(shown(found, factors)))
 
 
 @click.command()
 @model_argument
-@training_facts_option
+@further_known_option
 @click.option("--entity", help="List duplicates of this entity.  [default: of all entities]")
 @top_option(20, "pairs")
 @click.option(
@@ -142,7 +134,7 @@ def explain(model: Path, subject: str, relation: str, object_: str, known: str, 
 @json_option
 def duplicates(
     model: Path,
-    known: str,
+    known: tuple[str, ...],
     entity: str | None,
     k: int,
     threshold: float,
@@ -155,7 +147,7 @@ def duplicates(
 ) -> None:
     """List pairs of entities that may be the same, with probabilities, and propose merges.
 
-    Example: relatent duplicates people.relatent --known people.tsv --threshold 0.8 -o merges.tsv
+    Example: relatent duplicates people.relatent --threshold 0.8 -o merges.tsv
     """
     from ..analysis.duplicates import duplicates as find
     from ..data.result_labels import add_labels, shown
@@ -167,12 +159,12 @@ def duplicates(
     if output is not None:
         check_table_target(output)
     factors = load(model)
-    facts = open_facts(known, split="train")
+    further = [open_facts(source, split="train") for source in known]
     with bar("duplicates", note="comparing entities") as progress:
         found = find(
             factors,
-            facts,
             entity,
+            known=further,
             k=k,
             threshold=threshold,
             prior=prior,

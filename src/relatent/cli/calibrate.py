@@ -7,19 +7,16 @@ from pathlib import Path
 import click
 
 from .estimator_options import missing_option
-from .output import print_result, save_model
+from .output import calibration_summary, print_result, probability_note, save_model
 from .reading_options import reading_options
-from .shared_options import json_option, model_argument, model_output_option, seed_option
+from .shared_options import further_known_option, json_option, model_argument, model_output_option, seed_option
 
 
 @click.command()
 @model_argument
-@click.option("--known", multiple=True, required=True, help="The facts that the model was fitted to (repeatable).")
+@further_known_option
 @click.option("--validation", multiple=True, help="Facts that the model was not fitted to (repeatable).")
 @missing_option
-@click.option(
-    "--method", type=click.Choice(["isotonic", "platt"]), default="isotonic", show_default=True, help="Form of the map."
-)
 @model_output_option
 @reading_options()
 @seed_option
@@ -29,20 +26,18 @@ def calibrate(
     known: tuple[str, ...],
     validation: tuple[str, ...],
     missing: float | None,
-    method: str,
     output: Path,
     seed: int,
     as_json: bool,
 ) -> None:
-    """Give a model calibrated probabilities of cells that are not listed. Scores and rankings do not change.
+    """Learn the probabilities of a model anew: for another share of missing facts, or from validation facts.
 
-    With --validation no fit is needed. Without, fits with the settings of the model hold out parts of the known facts,
-    which takes as long as `relatent fit --missing` beyond the fit itself. OUTPUT may be MODEL.
+    With --validation no fit is needed. Without, a fit with the settings of the model holds out a part of its facts.
+    OUTPUT may be MODEL.
 
-    Example: relatent calibrate people.relatent --known people.tsv --missing 0.1 -o people.relatent
+    Example: relatent calibrate people.relatent --missing 0.3 -o people.relatent
     """
-    from ..analysis.probabilities import describe_probabilities
-    from ..evaluation.calibration import calibrate as learn
+    from ..evaluation.calibrate import calibrate as learn
     from ..model.factors import load
     from ..model.model_file import check_target
     from ..progress import bar
@@ -50,13 +45,14 @@ def calibrate(
     from .data_argument import open_facts
 
     check_target(output)
-    factors, facts = load(model), open_facts(known, split="train")
+    factors = load(model)
+    facts = open_facts(known, split="train") if known else None
     unseen = open_facts(validation, split="valid") if validation else None
     with bar("calibrating", note="held-out facts") as progress:
         calibrated = learn(
-            factors, facts, validation=unseen, missing=missing, method=method, random_state=seed, progress=progress
+            factors, known=facts, validation=unseen, missing=missing, random_state=seed, progress=progress
         )
     save_model(calibrated, output)
-    document = {"model": str(output), "calibration": calibrated.about["calibration"]}
-    note = describe_probabilities(calibrated)
+    document = {"model": str(output), "calibration": calibration_summary(calibrated)}
+    note = probability_note(calibrated)
     print_result(as_json, document, lambda: [tables.values(str(output), [("probabilities", note)])])

@@ -185,14 +185,12 @@ def with_names_of(facts: Facts, training: Facts) -> Facts:
 
 
 def with_given_types(factors: Factors, known: Sequence[Facts]) -> Factors:
-    """The model with the types that --types gives, where they occur in the known facts; as it is without --types."""
+    """The model with the types that --types gives, where they occur in its facts; as it is without --types."""
     given = annotation_choices().get("types")
     if given is None:
         return factors
     if given == NONE:
         return factors.without_types()
-    if not known:
-        raise InputError("--types needs the training facts, to see which types occur where: name them with --known")
-    facts = annotated(union(known, entities=factors.entities, relations=factors.relations), types=given)
+    facts = annotated(factors.without_types().facts_with(known).with_types(None), types=given)
     assert facts.types is not None
     return replace(factors, R=factors.relation_matrices, types=EntityTypes.of(facts, facts.types))

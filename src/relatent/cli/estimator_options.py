@@ -24,17 +24,27 @@ model_option = click.option(
     "factors (nonnegative); block models (irm, mrc); Markov logic (mln). Options below name the models that take them.",
 )
 calibrate_option = click.option(
-    "--calibrate",
-    type=click.Choice(["isotonic", "platt"]),
-    help="Calibrate the probabilities on cells held out from the training data; softmax and hinge have none otherwise.",
+    "--calibrate/--no-calibrate",
+    default=True,
+    show_default=True,
+    help="Learn the probabilities of facts that are not listed, by further fits that hold out a part of the facts.",
 )
 missing_option = click.option(
     "--missing",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="SHARE",
-    help="Share of the true facts that the data does not list, by which unlisted cells are calibrated; implies "
-    "--calibrate isotonic.  [default: 0.1; if the data has unobserved cells, these are calibrated]",
+    help="Share of the true facts that the data does not list, on which the probabilities rest.  [default: 0.1]",
 )
+without_facts_option = click.option(
+    "--without-facts",
+    is_flag=True,
+    help="Leave the facts out of the model file; later commands then need them with --known.",
+)
+OPTIONS_OF_THEIR_OWN = {
+    "calibrate": "--calibrate or --no-calibrate",
+    "missing": "--missing",
+    "keep_facts": "--without-facts",
+}
 
 
 def is_given(option: str) -> bool:
@@ -174,12 +184,6 @@ SETTINGS = (
         help="Form of the relation matrices: r² numbers each, r (complex as ComplEx, diagonal as DistMult), dense "
         "blocks on the diagonal, or sums of a few matrices that all relations share.",
     ),
-    _setting(
-        "--rescale-relations/--no-rescale-relations",
-        default=None,
-        none=CHOSEN,
-        help="Make scores of different relations comparable by facts held out of a second, shorter fit.",
-    ),
     _setting("--device", metavar="cpu|cuda", help="Where to compute."),
     _setting(
         "--penalty",
@@ -218,12 +222,13 @@ def make_estimator(
     model: str,
     settings: dict[str, Any],
     seed: int,
-    calibrate: str | None,
     preset: str | None = None,
+    *,
+    calibrate: bool = True,
     missing: float | None = None,
+    keep_facts: bool = True,
 ) -> Estimator:
     """The estimator that the options ask for; raises UsageError if options contradict each other."""
-    from ..evaluation.calibration import Calibrated
     from ..evaluation.model_names import MODELS
     from ..fit import presets
 
@@ -243,25 +248,13 @@ def make_estimator(
             raise click.UsageError(f"{name} is given twice, by --{name.replace('_', '-')} and by --set")
         if name not in known:
             raise click.UsageError(f"--set: --model {model} has no setting {name!r}; it has {', '.join(known)}")
-    estimator.set_params(**given, **others)
-    if calibrate is None and missing is None:
-        return estimator
-    return Calibrated(estimator, calibrate or "isotonic", random_state=seed, missing=missing)
+        if name in OPTIONS_OF_THEIR_OWN:
+            raise click.UsageError(f"--set: {name} has an option of its own, {OPTIONS_OF_THEIR_OWN[name]}")
+    estimator.set_params(**given, **others, calibrate=calibrate, missing=missing, keep_facts=keep_facts)
+    return estimator
 
 
-def with_probabilities(estimator: Estimator, seed: int) -> Estimator:
-    """The estimator, calibrated by one more fit if its scores are no probabilities."""
-    from ..evaluation.calibration import Calibrated
-    from ..fit import relation_losses
-    from ..fit.estimators.rescal import Rescal
-    from ..model.factors import RANKING_LOSSES
-
-    if not isinstance(estimator, Rescal) or relation_losses.describe(estimator.loss).name not in RANKING_LOSSES:
-        return estimator
-    return Calibrated(estimator, folds=10, random_state=seed, heldout_folds=1)
-
-
-def search_grid(search: Sequence[str], prefix: str) -> list[dict[str, Any]] | None:
+def search_grid(search: Sequence[str]) -> list[dict[str, Any]] | None:
     """All combinations of settings given as NAME=V1,V2; `l2` sets λ_A and λ_R together."""
     axes = []
     for option in search:
@@ -271,7 +264,7 @@ def search_grid(search: Sequence[str], prefix: str) -> list[dict[str, Any]] | No
         if not name or not values:
             raise click.UsageError(f"--search takes NAME=V1,V2, got {option!r}")
         names = ("l2_entities", "l2_relations") if name == "l2" else (name,)
-        axes.append([dict.fromkeys((prefix + name for name in names), value) for value in values])
+        axes.append([dict.fromkeys(names, value) for value in values])
     if not axes:
         return None
     return [

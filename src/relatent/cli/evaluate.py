@@ -11,7 +11,6 @@ import click
 
 from ..errors import DownloadError
 from .estimator_options import (
-    calibrate_option,
     make_estimator,
     missing_option,
     model_option,
@@ -20,7 +19,7 @@ from .estimator_options import (
 )
 from .output import print_result, say
 from .reading_options import attributes_option, data_argument, reading_options, types_option
-from .shared_options import FILE, json_option, model_argument, seed_option
+from .shared_options import FILE, further_known_option, json_option, model_argument, seed_option
 
 if TYPE_CHECKING:
     from ..data.facts import Facts
@@ -56,7 +55,11 @@ if TYPE_CHECKING:
     help="Values of a setting to choose from inside each training fold (repeatable); l2 sets λ_A and λ_R.",
 )
 @click.option("--metric", default="auc_pr", show_default=True, help="Metric that the search maximises.")
-@calibrate_option
+@click.option(
+    "--probabilities",
+    is_flag=True,
+    help="Calibrate each fit, as `relatent fit` does, so that log loss and reliability are those of its probabilities.",
+)
 @missing_option
 @click.option(
     "--reliability",
@@ -75,7 +78,7 @@ def cross_validate(
     scores: str,
     search: Sequence[str],
     metric: str,
-    calibrate: str | None,
+    probabilities: bool,
     missing: float | None,
     reliability: Path | None,
     leaky: bool,
@@ -97,8 +100,8 @@ def cross_validate(
         from ..plots.style import check_figure_path
 
         check_figure_path(reliability)
-    estimator = make_estimator(model, settings, seed, calibrate, missing=missing)
-    grid = search_grid(search, "estimator__" if calibrate or missing else "")
+    estimator = make_estimator(model, settings, seed, missing=missing)
+    grid = search_grid(search)
     facts = annotate(open_facts(data))
     with bar(f"cross-validating {model}") as progress:
         report = run(
@@ -111,6 +114,7 @@ def cross_validate(
             search=grid,
             metric=metric,
             leaky=leaky,
+            probabilities=probabilities or missing is not None or reliability is not None,
             n_jobs=jobs,
             progress=progress,
         )
@@ -126,10 +130,13 @@ def cross_validate(
 @click.command()
 @model_argument
 @click.argument("test")
+@further_known_option
 @click.option(
-    "--known",
-    multiple=True,
-    help="True facts to leave out of the ranking and to count frequencies in, such as the training facts (repeatable).",
+    "--protocol",
+    type=click.Choice(["answers", "benchmark"]),
+    default="answers",
+    show_default=True,
+    help="Candidates: those that the model offers as answers, or all entities, as in published figures.",
 )
 @reading_options()
 @types_option
@@ -146,6 +153,7 @@ def evaluate(
     model: Path,
     test: str,
     known: Sequence[str],
+    protocol: str,
     negatives: str | None,
     validation: str | None,
     validation_negatives: str | None,
@@ -154,11 +162,11 @@ def evaluate(
 ) -> None:
     """Rank test facts among all entities: filtered MRR and hits@k, beside those of the most frequent answers.
 
-    The bare name of a benchmark means its test split. A warning says if the model was fitted to test facts; that can
-    be told if the training facts are among the test and known facts. With --negatives, also tell true statements from
-    false ones: accuracy, F1, ROC AUC and calibration error.
+    The bare name of a benchmark means its test split. True facts that the model knows do not count as rivals, and a
+    warning says if it was fitted to test facts. With --negatives, also tell true statements from false ones: accuracy,
+    F1, ROC AUC and calibration error.
 
-    Example: relatent evaluate wn18rr.relatent wn18rr --known wn18rr
+    Example: relatent evaluate wn18rr.relatent wn18rr --known wn18rr:valid
     """
     from ..data.result_labels import shown_name
     from ..evaluation.ranking import evaluate as rank
@@ -174,13 +182,9 @@ def evaluate(
     factors = load(model)
     facts, others = open_facts(test, split="test"), [open_facts(source) for source in known]
     factors = with_given_types(factors, others)
-    _check_relations(factors, facts, test)
     with bar("ranking") as progress:
-        found = rank(factors, facts, known=others, progress=progress)
-    if not found.n_known:
-        message = "no facts beside the test facts are known, so other true answers count as errors"
-        message += "; name the training facts with --known" if not known else ""
-        say(f"warning: {message}")
+        found = rank(factors, facts, known=others, protocol=protocol, progress=progress)
+    _say_what_is_filtered(factors, known, found.n_known)
     name_of = partial(shown_name, factors.relations)
     document, shown = {"test": test, **found.to_dict()}, tables.ranking(f"{model} on {test}", found, name_of)
     if negatives is not None:
@@ -190,15 +194,14 @@ def evaluate(
     print_result(as_json, document, lambda: shown)
 
 
-def _check_relations(factors: Factors, facts: Facts, test: str) -> None:
-    """Refuse test facts of which the model knows no relation: all ranks would be ties."""
-    named = [facts.relations[k] for k in sorted(set(facts.triples[:, 1].tolist()))]
-    if named and not any(name in factors.relations for name in named):
-        there, here = (", ".join(map(repr, list(names)[:3])) for names in (named, factors.relations))
-        raise click.ClickException(
-            f"the model knows no relation of {test}: it has {here}, the file {there}; were both read the same way? "
-            "--relation NAME names the relation of an edge list"
-        )
+def _say_what_is_filtered(factors: Factors, known: Sequence[str], n_known: int) -> None:
+    sources = [*([] if factors.facts is None else ["the model"]), *known]
+    if n_known:
+        say(f"note: filtered by {n_known:,} known fact{'s' * (n_known > 1)} of {' and '.join(sources)}")
+    elif sources:
+        say(f"note: filtered by the test facts only: {' and '.join(sources)} has no others")
+    else:
+        say("warning: the model does not hold its facts, so other true answers count as errors; name them with --known")
 
 
 def _truth_test(

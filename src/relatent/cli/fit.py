@@ -16,9 +16,9 @@ from .estimator_options import (
     missing_option,
     model_option,
     settings_options,
-    with_probabilities,
+    without_facts_option,
 )
-from .output import print_result, save_model, say
+from .output import calibration_summary, print_result, probability_note, save_model, say
 from .reading_options import annotation_options, data_argument, reading_options
 from .shared_options import FILE, json_option, model_output_option, seed_option
 
@@ -60,11 +60,7 @@ REPORTED_MEMORY_BYTES = 1 << 30  # the memory of larger fits is reported
 )
 @calibrate_option
 @missing_option
-@click.option(
-    "--no-calibrate",
-    is_flag=True,
-    help="Do not calibrate a softmax or hinge model, which otherwise takes one more fit; it has scores only.",
-)
+@without_facts_option
 @click.option(
     "--distributed",
     is_flag=True,
@@ -76,9 +72,9 @@ def fit(
     data: tuple[str, ...],
     output: Path,
     model: str,
-    calibrate: str | None,
+    calibrate: bool,
     missing: float | None,
-    no_calibrate: bool,
+    without_facts: bool,
     preset: str | None,
     reviewed: tuple[Path, ...],
     validation: str | None,
@@ -95,7 +91,6 @@ def fit(
 
     Example: relatent fit kinships -o kinships.relatent --rank 50
     """
-    from ..analysis.probabilities import describe_probabilities
     from ..data.result_labels import shown
     from ..fit.checkpoint import Checkpoint
     from ..model.model_file import check_target
@@ -108,16 +103,16 @@ def fit(
         raise click.UsageError("--checkpoint-steps needs --checkpoint FILE")
     if distributed and reviewed:
         raise click.UsageError("--reviewed is not for --distributed; apply the decisions to DATA first")
-    if distributed and (model not in DISTRIBUTED_MODELS or calibrate or missing):
-        raise click.UsageError(f"--distributed is for --model {', '.join(DISTRIBUTED_MODELS)}, without --calibrate")
+    if distributed and model not in DISTRIBUTED_MODELS:
+        raise click.UsageError(f"--distributed is for --model {', '.join(DISTRIBUTED_MODELS)}")
     check_launch(distributed)
     if preset is not None and is_given("model"):
         raise click.UsageError("--preset chooses the model itself; leave --model out")
-    if no_calibrate and (calibrate or missing):
-        raise click.UsageError("--no-calibrate contradicts --calibrate and --missing; leave one out")
-    estimator = make_estimator(model, settings, seed, calibrate, preset, missing)
-    if not no_calibrate and not distributed:
-        estimator = with_probabilities(estimator, seed)
+    if missing is not None and not calibrate:
+        raise click.UsageError("--no-calibrate contradicts --missing; leave one out")
+    estimator = make_estimator(
+        model, settings, seed, preset, calibrate=calibrate, missing=missing, keep_facts=not without_facts
+    )
     saved_state = None if checkpoint is None else Checkpoint(checkpoint, steps=checkpoint_steps)
     with join_workers(distributed, getattr(estimator, "device", "cpu")) as workers:
         with workers.raise_together():
@@ -136,18 +131,47 @@ def fit(
         checkpoint.unlink(missing_ok=True)  # the model is written, the state is no longer needed
     factors = estimator.factors_
     summary = _summary(factors, output)
-    learned = {name: factors.about[name] for name in ("learned", "calibration") if name in factors.about}
+    learned = {"learned": factors.about["learned"]} if "learned" in factors.about else {}
+    if factors.calibration is not None:
+        learned["calibration"] = calibration_summary(factors)
     title = f"{factors.about['model']} on {', '.join(data)}"
     print_result(
         as_json,
         summary | learned,
         lambda: [
             tables.values(
-                title, [*tables.details(_readable(summary)), ("probabilities", describe_probabilities(factors))]
+                title,
+                [
+                    *tables.details(_readable(summary)),
+                    ("probabilities", _probabilities_note(factors)),
+                    ("facts", _facts_note(factors)),
+                ],
             ),
             *tables.learned(shown(factors.about, factors)),
         ],
     )
+
+
+def _probabilities_note(factors: Factors) -> str:
+    """What the probabilities mean and assume, for a reader who decides by them."""
+    found = factors.calibration
+    if found is None:
+        return probability_note(factors)
+    if not found.expected:
+        return "the data lists every possible fact, so there is none to give a probability to"
+    share = f"{100 * found.missing:.3g} % of all true facts, about {max(1, round(found.expected)):,}, are missing in it"
+    assumed = f"it is assumed that {share}; if you know better, say so with --missing, here or to `relatent calibrate`"
+    said = f"as --missing says, {share}"
+    return (
+        f"each is the chance that a fact which the data does not list is true; {assumed if found.is_assumed else said}"
+    )
+
+
+def _facts_note(factors: Factors) -> str:
+    """Whether the model file holds the facts."""
+    if factors.facts is None:
+        return "not in the model file: later commands need them with --known"
+    return "in the model file: no later command needs the data, and who has the file can read them"
 
 
 def _summary(factors: Factors, output: Path) -> dict[str, Any]:

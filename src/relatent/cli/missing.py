@@ -7,17 +7,11 @@ from pathlib import Path
 
 import click
 
-from .output import print_result, say
+from .output import print_result, probability_note, say
 from .reading_options import reading_options
-from .shared_options import FILE, json_option, model_argument, seed_option, top_option
+from .shared_options import FILE, further_known_option, json_option, model_argument, seed_option, top_option
 from .table_file import check_table_target, table_output_option, write_table
 
-known_option = click.option(
-    "--known",
-    multiple=True,
-    required=True,
-    help="Known facts: those that the model was fitted to, and all others (repeatable).",
-)
 reviewed_option = click.option(
     "--reviewed",
     multiple=True,
@@ -47,7 +41,7 @@ WHY = {  # entities that were considered, where these are not all and nobody ask
 
 @click.command()
 @model_argument
-@known_option
+@further_known_option
 @top_option(100, "facts")
 @click.option("--relation", "-r", "relations", multiple=True, help="Only facts of this relation (repeatable).")
 @click.option("--entity", "-e", "entities", multiple=True, help="Only facts about this entity (repeatable).")
@@ -82,10 +76,9 @@ def missing(
     They are ordered by probability, or by score if the model has no probabilities; no fact that is likelier is left
     out. A rank is the place in the complete list.
 
-    Example: relatent missing kinships.relatent --known kinships --top 20 -o missing.csv
+    Example: relatent missing kinships.relatent --top 20 -o missing.csv
     """
     from ..analysis.missing import missing as find
-    from ..analysis.probabilities import describe_probabilities
     from ..data.result_labels import add_labels, shown
     from ..data.review import read_review
     from ..model.factors import load
@@ -97,22 +90,22 @@ def missing(
     factors, review = load(model), read_review(reviewed)
     found = find(
         factors,
-        [*(open_facts(source, split="train") for source in known), review.accepted],
         k,
         list(relations) or None,
         list(entities) or None,
         types,
+        known=[*(open_facts(source, split="train") for source in known), review.accepted],
         rejected=review.rejected,
         pairs_once=pairs_once,
         reasons=reasons,
         progress=True,
     )
-    note = describe_probabilities(factors)
+    note = probability_note(factors)
     if not factors.has_probabilities:
         say(
             f"warning: {note}; scores of different questions cannot be compared, so the order of this list means little"
         )
-    elif "calibration" in factors.about:
+    else:
         say(f"note: {note}")
     if types is None and found.candidates in WHY:
         say(f"note: {WHY[found.candidates]}")
@@ -135,7 +128,7 @@ def _symmetric_note(relations: Sequence[str]) -> str:
 
 @click.command()
 @model_argument
-@known_option
+@further_known_option
 @top_option(100, "facts")
 @click.option(
     "--prior",
@@ -163,7 +156,7 @@ def doubt(
     wrong if a share --prior of all is: errors are planted, and one more fit finds out how often facts at that place of
     the list are among them.
 
-    Example: relatent doubt kinships.relatent --known kinships --top 20
+    Example: relatent doubt kinships.relatent --top 20
     """
     from ..analysis.doubt import doubt as find
     from ..data.result_labels import add_labels, shown
@@ -174,7 +167,7 @@ def doubt(
     if output is not None:
         check_table_target(output)
     factors, facts = load(model), [open_facts(source, split="train") for source in known]
-    found = find(factors, facts, k, prior=prior, refit=refit, random_state=seed, progress=True)
+    found = find(factors, k, known=facts, prior=prior, refit=refit, random_state=seed, progress=True)
     if refit and any(fact.doubt is None for fact in found.doubtful):
         say("note: the model, or its facts without attributes, do not say how to fit it again; the list has no doubt")
     if not found.left_out:

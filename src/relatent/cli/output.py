@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import UNPRINTABLE, printable
+from .reading_options import as_options
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from ..model.candidates import Candidates
     from ..model.factors import Factors
 
 
@@ -33,6 +35,29 @@ def save_model(factors: Factors, output: Path) -> None:
         kept = Path(tempfile.mkdtemp(prefix="relatent-")) / "model.relatent"
         factors.save(kept)
         raise ModelFileError(f"{error}; the model is kept in {kept}: move it to where it should be") from error
+
+
+def probability_note(factors: Factors) -> str:
+    """What the probabilities of a model mean, with arguments written as options of the command line."""
+    return as_options(factors.probability_note)
+
+
+def say_if_nothing_is_known(asked: Candidates) -> None:
+    """Say that known facts cannot be told from others, and what to give."""
+    if not len(asked.known):
+        say("note: the model does not hold its facts, so none counts as known; name them with --known DATA")
+
+
+def calibration_summary(factors: Factors) -> dict[str, Any]:
+    """What the probabilities of a calibrated model rest on, as JSON values."""
+    found = factors.calibration
+    assert found is not None
+    return {
+        "missing": found.missing,
+        "missing_is_assumed": found.is_assumed,
+        "heldout_facts": found.heldout_facts,
+        "expected": found.expected,
+    }
 
 
 def print_json(document: Any) -> None:

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import InputError
-from .output import print_result
+from .output import print_result, say_if_nothing_is_known
 from .reading_options import reading_options
 from .shared_options import FILE, json_option, model_argument
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..analysis.known_facts import KnownFacts
+    from ..data.facts import Facts
     from ..model.factors import Factors
 
 KINDS = ("objective", "precision-recall", "reliability", "relation", "map")
@@ -30,7 +29,10 @@ TAKEN_BY = {"test": MEASURED, "known": MEASURED, "relation": ("relation",)}
 @click.option("-o", "--output", required=True, type=FILE, help="FILE.png or FILE.svg.")
 @click.option("--test", help="Test facts, for precision-recall and reliability.")
 @click.option(
-    "--known", multiple=True, help="Other true facts, which count neither as hits nor as errors (repeatable)."
+    "--known",
+    multiple=True,
+    metavar="DATA",
+    help="Further true facts: like those in the model file, they count neither as hits nor as errors (repeatable).",
 )
 @click.option("--relation", "-r", help="The relation whose matrix is drawn, for relation.  [default: the first]")
 @reading_options("--edge-relation")
@@ -68,11 +70,12 @@ def plot(
     print_result(as_json, {"file": str(output), "kind": kind}, lambda: [tables.values("written", [(kind, output)])])
 
 
-def _test_and_known(factors: Factors, test: str, known: tuple[str, ...]) -> tuple[KnownFacts, KnownFacts | None]:
-    from ..analysis.known_facts import KnownFacts
+def _test_and_known(factors: Factors, test: str, known: tuple[str, ...]) -> tuple[Facts, list[Facts]]:
+    from ..model.vocabulary import check_shared
     from .data_argument import open_facts
 
-    found = KnownFacts(open_facts(test, split="test"), factors)
-    if not len(found):
-        raise InputError(f"the model knows the names of no fact in {test}; give facts about the same entities")
-    return found, KnownFacts([open_facts(source, split="train") for source in known], factors) if known else None
+    found = open_facts(test, split="test")
+    check_shared(factors.entities, factors.relations, found, f"facts of {test}")
+    further = [open_facts(source, split="train") for source in known]
+    say_if_nothing_is_known(factors.asked(further))
+    return found.over(factors.entities, factors.relations), further

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .output import print_result, say
+from .output import print_result, probability_note, say, say_if_nothing_is_known
 from .reading_options import reading_options, types_option
-from .shared_options import FILE, json_option, model_argument, top_option
+from .shared_options import FILE, further_known_option, json_option, model_argument, top_option
 from .table_file import STANDARD_OUTPUT, check_table_target, table_output_option
 
 if TYPE_CHECKING:
-    from ..analysis.answers import Answer
-    from ..analysis.known_facts import KnownFacts
+    from ..model.candidates import Candidates
     from ..model.factors import Factors
 
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--relation", "-r", help="The relation, if it is given.")
 @click.option("--object", "-t", "object_", help="The object, if it is given.")
 @top_option(10, "answers")
-@click.option("--known", multiple=True, help="Facts to leave out of the answers (repeatable).")
+@further_known_option
 @click.option(
     "--questions",
     type=FILE,
@@ -49,18 +48,16 @@ def predict(
 ) -> None:
     """Predict the third part of a fact from two of subject, relation and object.
 
-    Answers have a rank among all candidates that are not known, a probability, and its lift over the base rate of the
-    relation: facts per observed cell. With all three given, print these of that fact; its rank is that of the object.
+    Known facts are left out. Answers have a rank, a probability, and its lift over that of a random pair that is not
+    listed. With all three given, print these of that fact; its rank is that of the object.
 
-    Example: relatent predict kinships.relatent --subject person0 --relation term4 --known kinships
+    Example: relatent predict kinships.relatent --subject person0 --relation term4
 
     With --questions, all questions of a file are answered. A row with a name that the model does not know gets one row
     of output, whose column note says so.
 
-    Example: relatent predict people.relatent --questions questions.csv --known people.tsv -o answers.csv
+    Example: relatent predict people.relatent --questions questions.csv -o answers.csv
     """
-    from ..analysis.known_facts import KnownFacts
-    from ..analysis.probabilities import describe_probabilities
     from ..data.result_labels import add_labels, shown
     from ..model.factors import load
     from . import tables
@@ -77,13 +74,15 @@ def predict(
     factors = load(model)
     sources = [open_facts(source) for source in known]
     factors = with_given_types(factors, sources)
-    facts = KnownFacts(sources, factors) if sources else None
+    asked = factors.asked(sources)
     given = {place: _name(factors, place, name) for place, name in given.items()}
-    found = _predictions(factors, given, k, facts)
-    note = describe_probabilities(factors)
-    if not factors.has_probabilities or "calibration" in factors.about:
-        say(f"note: {note}")
-    for line in _types(factors, given, facts):
+    found = _predictions(factors, asked, given, k)
+    note = probability_note(factors)
+    say(f"note: {note}")
+    say_if_nothing_is_known(asked)
+    if found and found[0]["rank"] is None:
+        say("note: this fact is known; its probability is what it would be if it were not")
+    for line in _types(factors, asked, given):
         say(f"note: {line}")
     document = {"predictions": add_labels(found, factors), "probabilities": note}
     print_result(as_json, document, lambda: [tables.predictions(shown(found, factors))])
@@ -98,9 +97,7 @@ def _name(factors: Factors, place: str, given: str | None) -> str | None:
 @click.command()
 @model_argument
 @click.argument("facts", type=FILE)
-@click.option(
-    "--known", multiple=True, help="Known facts: ranks leave them out, and a column says which are (repeatable)."
-)
+@further_known_option
 @table_output_option
 @reading_options()
 @json_option
@@ -110,7 +107,7 @@ def score(model: Path, facts: Path, known: Sequence[str], output: Path | None, a
     The rank is that of the object among those that are not known. A row with a name that the model does not know has
     no score, and the column note says so.
 
-    Example: relatent score people.relatent claims.csv --known people.tsv -o scored.parquet
+    Example: relatent score people.relatent claims.csv -o scored.parquet
     """
     print_file_result("score", model, facts, output or Path(STANDARD_OUTPUT), known, as_json)
 
@@ -119,7 +116,6 @@ def print_file_result(
     what: str, model: Path, source: Path, output: Path, known: Sequence[str], as_json: bool, k: int = 0
 ) -> None:
     """Answer the questions, or score the facts, of a file, and say how many there were."""
-    from ..analysis.known_facts import KnownFacts
     from ..model.factors import load
     from . import tables
     from .data_argument import open_facts, with_given_types
@@ -131,38 +127,38 @@ def print_file_result(
     factors = load(model)
     sources = [open_facts(one) for one in known]
     factors = with_given_types(factors, sources)
-    facts = KnownFacts(sources, factors) if sources else None
+    asked = factors.asked(sources)
+    say_if_nothing_is_known(asked)
     if what == "predict":
-        counts = answer_file(factors, source, output, k, facts)
+        counts = answer_file(factors, asked, source, output, k)
     else:
-        counts = score_file(factors, source, output, facts)
+        counts = score_file(factors, asked, source, output)
     summary = {"output": str(output), **counts}
     if str(output) != STANDARD_OUTPUT:
         print_result(as_json, summary, lambda: [tables.values(str(output), tables.details(counts))])
 
 
-def _predictions(
-    factors: Factors, given: dict[str, str | None], k: int, known: KnownFacts | None
-) -> list[dict[str, Any]]:
-    from ..analysis.answers import OMIT, answers, one_fact
+def _predictions(factors: Factors, asked: Candidates, given: dict[str, str | None], k: int) -> list[dict[str, Any]]:
+    from ..analysis.answers import answers, one_fact
 
-    asked = next((place for place, value in given.items() if value is None), None)
-    if asked is None:
-        rows: list[tuple[dict[str, str], Answer]] = [
-            ({}, one_fact(factors, known, *(str(value) for value in given.values())))
-        ]
+    names = [str(value) for value in given.values()]
+    place = next((place for place, value in given.items() if value is None), None)
+    if place is None:
+        found = [one_fact(factors, asked, *names)]
     else:
-        best = answers(factors, known, **given, k=k, treat_known=OMIT).answers
-        rows = [({asked: answer.name}, answer) for answer in best]
+        found = answers(factors, asked, **given, k=k, treat_known="omit").answers
     shown = ("score", "probability", "rank", "lift")
-    return [{**given, **answered, **{name: getattr(answer, name) for name in shown}} for answered, answer in rows]
+    return [
+        {**given, **({} if place is None else {place: answer.name}), **{name: getattr(answer, name) for name in shown}}
+        for answer in found
+    ]
 
 
-def _types(factors: Factors, given: dict[str, str | None], known: KnownFacts | None) -> Iterator[str]:
+def _types(factors: Factors, asked: Candidates, given: dict[str, str | None]) -> Iterator[str]:
     """Say that an entity of the question has no known facts of that kind."""
-    if known is None or given["relation"] is None:
+    if not len(asked.known) or given["relation"] is None:
         return
-    ends = known.ends(int(factors.relations.ids(given["relation"])))
+    ends = asked.known.ends(int(factors.relations.ids(given["relation"])))
     for place, ids in zip(("subject", "object"), ends, strict=True):
         name = given[place]
         if name is not None and int(factors.entities.ids(name)) not in ids:

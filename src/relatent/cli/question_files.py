@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..analysis.batch import OPEN, JudgedCells, best_answers, score_cells
 from ..data.names import Names
 from ..data.read.question_rows import PLACES, QuestionColumns, Row, question_blocks
+from ..model.candidates import OPEN, Candidates, Judged
 from ..progress import bar
 from .reading_options import reading_choices
 from .table_file import table_writer
@@ -18,51 +18,49 @@ from .table_file import table_writer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..analysis.known_facts import KnownFacts
     from ..model.factors import Factors
 
 FIGURES = {"score": float, "probability": float, "rank": int, "lift": float}
 INCOMPLETE = -2  # in place of an id that is not given
 
 
-def answer_file(factors: Factors, questions: Path, output: Path, k: int, known: KnownFacts | None) -> dict[str, int]:
+def answer_file(factors: Factors, asked: Candidates, questions: Path, output: Path, k: int) -> dict[str, int]:
     """Write the k best answers to each question of a file; returns how many there are of each."""
 
-    def answered(ids: NDArray[np.int64], is_open: NDArray[np.bool_]) -> JudgedCells:
-        asked = np.flatnonzero(is_open.sum(axis=1) == 1)
+    def answered(ids: NDArray[np.int64], is_open: NDArray[np.bool_]) -> Judged:
+        of_questions = np.flatnonzero(is_open.sum(axis=1) == 1)
         given = np.flatnonzero(~is_open.any(axis=1))
-        open_cells = np.where(is_open, OPEN, ids)
-        best, facts = best_answers(factors, open_cells[asked], k, known), score_cells(factors, ids[given], known)
-        best, facts = best._replace(question=asked[best.question]), facts._replace(question=given)
-        return _joined(best, facts)
+        best = asked.answers(np.where(is_open, OPEN, ids)[of_questions], k)
+        best = best._replace(question=of_questions[best.question])
+        return _joined(best, asked.ranked(ids[given])._replace(question=given))
 
     kinds = {"question": int, **dict.fromkeys(PLACES, str), **FIGURES}
     return _written(factors, questions, output, answered, kinds, n_needed=2)
 
 
-def score_file(factors: Factors, facts: Path, output: Path, known: KnownFacts | None) -> dict[str, int]:
+def score_file(factors: Factors, asked: Candidates, facts: Path, output: Path) -> dict[str, int]:
     """Write the score, probability, rank and lift of each fact of a file; returns how many there are."""
 
-    def scored(ids: NDArray[np.int64], is_open: NDArray[np.bool_]) -> JudgedCells:
+    def scored(ids: NDArray[np.int64], is_open: NDArray[np.bool_]) -> Judged:
         given = np.flatnonzero(~is_open.any(axis=1))
-        return score_cells(factors, ids[given], known)._replace(question=given)
+        return asked.ranked(ids[given])._replace(question=given)
 
-    kinds = {**dict.fromkeys(PLACES, str), **FIGURES, **({} if known is None else {"known": bool})}
+    kinds = {**dict.fromkeys(PLACES, str), **FIGURES, "known": bool}
     return _written(factors, facts, output, scored, kinds, n_needed=3)
 
 
-def _joined(best: JudgedCells, facts: JudgedCells) -> JudgedCells:
+def _joined(best: Judged, facts: Judged) -> Judged:
     """Both, in the order of their questions."""
     columns: list[Any] = [np.concatenate(pair) for pair in zip(best, facts, strict=True)]
-    order = np.argsort(columns[JudgedCells._fields.index("question")], kind="stable")
-    return JudgedCells(*(column[order] for column in columns))
+    order = np.argsort(columns[Judged._fields.index("question")], kind="stable")
+    return Judged(*(column[order] for column in columns))
 
 
 def _written(
     factors: Factors,
     source: Path,
     output: Path,
-    scored: Callable[[NDArray[np.int64], NDArray[np.bool_]], JudgedCells],
+    scored: Callable[[NDArray[np.int64], NDArray[np.bool_]], Judged],
     kinds: dict[str, type],
     *,
     n_needed: int,
@@ -88,7 +86,7 @@ def _written(
 
 def _columns(
     factors: Factors,
-    found: JudgedCells,
+    found: Judged,
     rows: NDArray[np.int64],
     block: Sequence[Row],
     notes: Sequence[str],
@@ -112,7 +110,7 @@ def _columns(
         "probability": [*found.probability.tolist(), *empty],
         "rank": [*(rank or None for rank in found.rank.tolist()), *empty],
         "lift": [*found.lift.tolist(), *empty],
-        "known": [*found.known.tolist(), *empty],
+        "known": [*found.is_known.tolist(), *empty],
         "note": [*[None] * len(rows), *(notes[row] or "no candidate is left" for row in without.tolist())],
     }
     return {name: [columns[name][i] for i in order.tolist()] for name in (*kinds, "note")}

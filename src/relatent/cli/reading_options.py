@@ -134,12 +134,12 @@ def _position(column: str) -> str | int:
 
 
 def as_options(message: str) -> str:
-    """A message of a reader, with arguments of `relatent.read` written as options of the command line."""
+    """A message with arguments of `relatent.read`, or of an estimator, written as options of the command line."""
     context = click.get_current_context(silent=True)
     has_option = context is None or any(parameter.name == "attributes" for parameter in context.command.params)
     message = message.replace("attributes=True", "--attributes" if has_option else "relatent fit --attributes")
     message = re.sub(r"\b(header|strip)=(True|False)", lambda m: f"--{'' if m[2] == 'True' else 'no-'}{m[1]}", message)
-    message = message.replace("skip_bad_rows=True", "--skip-bad-rows")
+    message = message.replace("skip_bad_rows=True", "--skip-bad-rows").replace("calibrate=True", "--calibrate")
     message = re.sub(r"\b(sep|format|encoding|relation)=('[^']*')", r"--\1 \2", message)
     message = re.sub(r"\b(sql|relation|columns)=(?=[ ,;.]|$)", r"--\1", message)
     return re.sub(r"\bcolumns=[({]([^)}]*)[)}]", lambda m: f"--columns {_joined(m[1])}", message)

@@ -17,7 +17,7 @@ import click
 from ..errors import InputError
 from .output import print_json, say
 from .reading_options import reading_options
-from .shared_options import json_option
+from .shared_options import further_known_option, json_option
 
 if TYPE_CHECKING:
     from ..web.explorer import Explorer
@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option(
-    "--known",
-    multiple=True,
-    help="Known facts, such as the training facts: shown beside predictions and used to explain them (repeatable).",
-)
+@further_known_option
 @click.option("--test", help="Test facts; the model page shows the quality measured on them.")
 @click.option(
     "--review",
@@ -74,7 +70,7 @@ def serve(
     Stop with Ctrl-C. Needs: pip install 'relatent[serve]'. The name of a benchmark means its training split, for --test
     its test split.
 
-    Example: relatent serve presidents.relatent --known presidents --open
+    Example: relatent serve presidents.relatent --open
     """
     check_installed()
     listener = listen(host, port)  # before reading the model, which may take long
@@ -106,26 +102,22 @@ def check_installed() -> None:
 
 def open_explorer(model: Path, known: tuple[str, ...], test: str | None, review: Path | None = None) -> Explorer:
     """The explorer for a model file and its facts."""
-    from ..analysis.known_facts import KnownFacts
     from ..data.review import ReviewFile
     from ..model.factors import load
-    from ..web.explorer import Explorer
+    from ..web.explorer import OF_MODEL, Explorer
     from .data_argument import open_facts
 
-    if review is not None and not known:
-        raise InputError("--review needs --known DATA: without known facts none are missing")
     factors = load(model)
+    if review is not None and factors.facts is None and not known:
+        raise InputError("--review needs facts, and the model does not hold any: name them with --known DATA")
     known_facts = [open_facts(source, split="train") for source in known]
-    test_facts = None if test is None else open_facts(test, split="test")
-    for source, facts in zip((*known, test), (*known_facts, test_facts), strict=True):
-        if facts is not None and not len(facts.over(factors.entities, factors.relations)):
-            raise InputError(f"no fact of {source} has names that {model} contains; give facts of the same data")
+    own = [] if factors.facts is None else [OF_MODEL]
     return Explorer(
         factors,
-        KnownFacts(known_facts, factors) if known_facts else None,
-        None if test_facts is None else KnownFacts(test_facts, factors),
+        known_facts,
+        None if test is None else open_facts(test, split="test"),
         name=model.name,
-        known_name=", ".join(known),
+        known_name=", ".join([*own, *known]),
         test_name=test or "",
         file_bytes=model.stat().st_size,
         review=None if review is None else ReviewFile(review),

@@ -18,6 +18,14 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 seed_option = click.option("--seed", default=0, show_default=True, help="Random seed.")
 
 
+further_known_option = click.option(
+    "--known",
+    metavar="DATA",
+    multiple=True,
+    help="Further known facts, beside those in the model file (repeatable).",
+)
+
+
 def top_option(default: int, results: str) -> Callable[[C], C]:
     """`--top`: the number of results, passed on as `k`."""
     return click.option(

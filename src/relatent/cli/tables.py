@@ -157,8 +157,6 @@ def ranking(title: str, found: Ranking, name_of: Callable[[str], str] = str) -> 
     """Filtered ranks per side and for both sides together, beside the frequency baseline, and per relation."""
     shown = [("for the object", found.by_side["object"]), ("for the subject", found.by_side["subject"])]
     shown.append(("both", found.overall))
-    if found.typed is not None:
-        shown.append(("both, right types", found.typed.overall))
     if found.baseline is not None:
         shown.append(("both, frequency baseline", found.baseline.overall))
     rows = [
@@ -169,17 +167,15 @@ def ranking(title: str, found: Ranking, name_of: Callable[[str], str] = str) -> 
     filtered = "filtered" if found.n_known else "filtered by the test facts only"
     note = f"{filtered}; ties get their mean rank (MRR {found.mrr_pessimistic:.3f} to {found.mrr_optimistic:.3f})"
     if found.n_unseen:
-        note += f"; {found.n_unseen} names that the model does not know are ranked with a zero vector"
+        note += f"; {found.n_unseen} names that the model does not know are answered at random"
     if found.n_trained_on is None:
-        note += "; some test facts may be training facts: "
-        note += (
-            "the facts of the fit were not found among them and --known" if found.n_known else "name these with --known"
-        )
-    if found.typed is not None:
-        note += f"; right types: candidates of a wrong type come last, as {found.typed.n_wrong_type:,} right answers do"
-    baseline = "no frequency baseline: it counts answers in the facts that --known names beside the test facts"
+        note += "; the model holds no facts, so some test facts may be training facts"
+    if found.n_wrong_type:
+        note += f"; {found.n_wrong_type:,} right answers of a wrong type come after all others"
+    note += "; " + ("all entities are candidates" if found.protocol == "benchmark" else "candidates as in `predict`")
+    baseline = "no frequency baseline: it counts answers in known facts beside the test facts, and there are none"
     if found.baseline is not None:
-        baseline = "frequency baseline: answers ranked by how often they occur in that place of the relation in --known"
+        baseline = "frequency baseline: answers ranked by how often they occur in that place among the known facts"
     ranks = table(title, ("question", "n", "MRR", *hits, "mean rank"), rows, numbers=range(1, 4 + len(hits)))
     return [ranks, _ranking_by_relation(found, name_of), note, baseline]
 

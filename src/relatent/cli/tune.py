@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .output import print_result, save_model, say
+from .output import print_result, probability_note, save_model, say
 from .reading_options import annotation_options, data_argument, reading_options
 from .shared_options import json_option, model_output_option, seed_option
 
@@ -90,7 +90,6 @@ def tune(
     Example: relatent tune kinships -o tuned.relatent --time 60
     """
     started = time.monotonic()  # imports take seconds on a busy machine
-    from ..analysis.probabilities import describe_probabilities
     from ..evaluation.tuning import tune as search
     from ..model.model_file import check_target
     from ..progress import bar
@@ -114,8 +113,7 @@ def tune(
             device=device,
         )
     save_model(found.factors_, output)
-    if not found.factors_.has_probabilities:
-        say(f"note: {describe_probabilities(found.factors_)}")
+    say(f"note: {probability_note(found.factors_)}")
     name = ", ".join(data)
     document = {"model": str(output), "data": name, **found.to_dict()}
     print_result(as_json, document, lambda: _tables(name, output, found))

@@ -9,29 +9,23 @@ import click
 
 from .output import print_result, save_model, say
 from .reading_options import annotation_choices, attributes_option, reading_options
-from .shared_options import json_option, model_argument, model_output_option
+from .shared_options import further_known_option, json_option, model_argument, model_output_option
 
 
 @click.command()
 @model_argument
 @click.argument("new_facts", nargs=-1, required=True, metavar="NEW_FACTS...")
 @model_output_option
-@click.option(
-    "--known",
-    multiple=True,
-    required=True,
-    help="The facts that the model was fitted to (repeatable).",
-)
+@further_known_option
 @reading_options()
 @attributes_option
 @json_option
 def update(model: Path, new_facts: tuple[str, ...], output: Path, known: tuple[str, ...], as_json: bool) -> None:
     """Continue the fit of a model with new facts, entities and relations, in a fraction of the time of a new fit.
 
-    All facts count, so the old ones are needed too: --known. The settings, the scales of the relations and the
-    calibration of the model are kept. OUTPUT may be MODEL.
+    The facts of the model count as well. Its settings and calibration are kept. OUTPUT may be MODEL.
 
-    Example: relatent update people.relatent today.tsv --known people.tsv -o people.relatent
+    Example: relatent update people.relatent today.tsv -o people.relatent
     """
     from ..data.read.annotations import attribute_table
     from ..evaluation.update import update as continue_fit
@@ -43,7 +37,8 @@ def update(model: Path, new_facts: tuple[str, ...], output: Path, known: tuple[s
 
     check_target(output)
     factors = load(model)
-    old, new = open_facts(known, split="train"), open_facts(new_facts)
+    old = open_facts(known, split="train") if known else None
+    new = open_facts(new_facts)
     if (attributes := annotation_choices().get("attributes")) is not None:
         new = replace(new, attribute_table=attribute_table(attributes))
     if not set(new.relations) & set(factors.relations):
@@ -52,7 +47,7 @@ def update(model: Path, new_facts: tuple[str, ...], output: Path, known: tuple[s
             "its own, name them: --relation NAME for an edge list"
         )
     with bar("updating", at_most=True, note="computing the start, the first time also compiling") as progress:
-        updated = continue_fit(factors, new, old, progress=progress)
+        updated = continue_fit(factors, new, known=old, progress=progress)
     save_model(updated, output)
     record, fit = updated.about["updates"][-1], updated.about["fit"]
     added = {f"new_{name}": record[name] for name in ("facts", "entities", "relations")}

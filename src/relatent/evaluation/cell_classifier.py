@@ -63,7 +63,9 @@ class CellClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"X and y must be equally long, got {len(cells[0])} and {len(truth)}")
         self.classes_ = np.unique(np.asarray(y))
         self.n_features_in_ = 3
-        self.estimator_ = clone(self.estimator).fit(self._facts(cells, truth))
+        # Every cell is said to be true or false, so that none is to be calibrated.
+        plain = clone(self.estimator).set_params(calibrate=False, keep_facts=False)
+        self.estimator_ = plain.fit(self._facts(cells, truth))
         return self
 
     def _facts(self, cells: Columns, truth: Mask) -> Facts:
@@ -95,7 +97,9 @@ class CellClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """The probabilities of false and true of each cell, (n, 2)."""
         check_is_fitted(self)
-        p = np.asarray(self.estimator_.factors_.probability(*_checked_cells(X)), np.float64)
+        cells, factors = _checked_cells(X), self.estimator_.factors_
+        theta = factors.score(*cells)
+        p = np.asarray(factors.link.probability(theta, factors.relations.ids(cells[1])), np.float64)
         return np.stack([1 - p, p], axis=1)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:

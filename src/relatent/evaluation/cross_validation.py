@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from ..arrays import Triples, Vector
 from ..data.facts import Facts
-from ..data.heldout import ZEROS_PER_FACT, HeldOut
+from ..data.heldout import HeldOut
 from ..data.read.read import read_if_table
 from ..errors import ConvergenceWarning, InputError, VanishedWarning
 from ..fit.estimators.base import Estimator
@@ -23,7 +23,7 @@ from ..model.factors import Factors
 from ..progress import Progress, reporting
 from ..random_state import RandomState, to_seed
 from .folds import make_folds, splits_mirrors
-from .metrics import Metrics, Predicted, measure
+from .metrics import Metrics, measure
 from .parallel import captured_warnings, fit_threads, n_processes, run_tasks, threads_for
 from .report import FIGURES, Fold, Report
 
@@ -47,6 +47,7 @@ def cross_validate(
     inner: int = 2,
     leaky: bool = False,
     zeros_per_fact: int = 20,
+    probabilities: bool = False,
     n_jobs: int | None = None,
     progress: bool | Progress | None = None,
 ) -> Report:
@@ -62,6 +63,9 @@ def cross_validate(
     inner : the number of other folds g that measure the settings for a fold; more are steadier where folds are small
     leaky : let (i, j) and (j, i) of a symmetric relation fall into different folds, so that one gives away the other
     zeros_per_fact : zeros sampled per held-out fact, and weighted to stand for all, where the data has too many cells
+    probabilities : calibrate each fit, as a fit alone does, so that Brier score, log loss and reliability are those of
+        its probabilities; this takes up to twice the time. False: they are those of the loss; the other metrics are the
+        same
     n_jobs : processes; None chooses, and the result is the same for any number
     progress : True for a bar, or a function called with (fits done, fits, note)
 
@@ -83,6 +87,7 @@ def cross_validate(
     protocol = EvaluationProtocol(facts, heldout == "masked", scores, with_mirrors=is_random and not leaky)
     settings = _settings(search)
     _check_settings(estimator, settings)
+    estimator = clone(estimator).set_params(calibrate=probabilities, keep_facts=probabilities)
     jobs = n_processes(n_jobs, facts)
     pairs = _fold_pairs(len(heldout_cells), inner) if len(settings) > 1 else []
     with reporting(progress, "cross-validation") as report:
@@ -114,40 +119,6 @@ def cross_validate(
     )
 
 
-def cross_predict(
-    estimator: Estimator,
-    facts: Facts,
-    folds: int = 5,
-    random_state: int = 0,
-    *,
-    heldout_folds: int | None = None,
-    validation: Facts | HeldOut | None = None,
-    n_jobs: int | None = None,
-    progress: bool | Progress | None = None,
-) -> list[Predicted]:
-    """Scores and probabilities of observed cells, from fits that had them masked.
-
-    heldout_folds: how many of the folds are held out, one fit each; None: all. validation: passed to every fit.
-
-    >>> import relatent
-    >>> from relatent.evaluation.cross_validation import cross_predict
-    >>> facts = relatent.load_dataset("kinships")
-    >>> [fold] = cross_predict(relatent.RescalALS(rank=10), facts, folds=10, heldout_folds=1)
-    >>> len(fold.scores) == len(fold.heldout.cells)
-    True
-    """
-    heldout_cells = make_folds(facts, folds, random_state, zeros_per_fact=ZEROS_PER_FACT)
-    n = len(heldout_cells) if heldout_folds is None else heldout_folds
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= len(heldout_cells):
-        raise InputError(f"heldout_folds must be between 1 and {len(heldout_cells)}, the number of folds, got {n!r}")
-    protocol = EvaluationProtocol(facts, masked=True, scores="raw", with_mirrors=True)
-    settings: Settings = {}
-    tasks = [(estimator, settings, protocol, [fold], [fold], validation) for fold in heldout_cells[:n]]
-    with reporting(progress, "held-out cells") as report:
-        outcomes = _run(tasks, n_processes(n_jobs, facts), _counter(report, len(tasks)), "held-out cells")
-    return [Predicted(fold, *outcome.predictions[0]) for fold, outcome in zip(heldout_cells[:n], outcomes, strict=True)]
-
-
 def _counter(report: Progress, n_fits: int) -> Tick:
     count = itertools.count(1)
     return lambda note: report(next(count), n_fits, note)
@@ -172,7 +143,10 @@ class EvaluationProtocol:
     def predictions(self, factors: Factors, fold: HeldOut) -> tuple[Vector, Vector]:
         """Scores to rank by, and probabilities."""
         theta = factors.score(*fold.cells.T)
-        probabilities = np.asarray(factors.link.probability(theta, fold.cells[:, 1]), np.float64)
+        if factors.calibration is None:
+            probabilities = np.asarray(factors.link.probability(theta, fold.cells[:, 1]), np.float64)
+        else:
+            probabilities = np.asarray(factors.probability(*fold.cells.T), np.float64)
         return (theta if self.scores == "raw" else pair_normalised(factors, fold.cells)), probabilities
 
 
@@ -279,14 +253,12 @@ def _fit_and_predict(
     protocol: EvaluationProtocol,
     heldout: list[HeldOut],
     predicted: list[HeldOut],
-    validation: Facts | HeldOut | None = None,
 ) -> FitOutcome:
     """Fit without the held-out folds, then predict some of them."""
     started = time.perf_counter()
     model = clone(estimator).set_params(**settings)
     with captured_warnings() as categories, fit_threads(threads_for(protocol.facts)):
-        known = protocol.training(heldout)
-        model = model.fit(known) if validation is None else model.fit(known, validation)
+        model = model.fit(protocol.training(heldout))
     return FitOutcome(
         [protocol.predictions(model.factors_, fold) for fold in predicted],
         time.perf_counter() - started,

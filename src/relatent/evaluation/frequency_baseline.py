@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Ids
 from ..data.cell_keys import cell_keys, cells_of, is_in_sorted, sorted_unique
-from .ranking_questions import OPEN_PLACE, Questions
+from .ranking_questions import OPEN_PLACE, RankingQuestions
 
 Counts = NDArray[np.int64]
 
@@ -25,7 +25,7 @@ class Frequencies:
         self.facts = cells_of(facts[~is_in_sorted(facts, sorted_unique(test))], n)
         self.n_facts = len(self.facts)
 
-    def count_rivals(self, questions: Questions, column: int) -> tuple[Counts, Counts]:
+    def count_rivals(self, questions: RankingQuestions, column: int) -> tuple[Counts, Counts]:
         """For each question the numbers of rivals that are more and equally frequent than its answer."""
         n, relation = self.n, questions.relation
         keys = self.facts[:, 1].astype(np.int64) * n + self.facts[:, OPEN_PLACE[column]]

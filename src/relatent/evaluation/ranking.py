@@ -14,28 +14,29 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from ..arrays import Ids, Mask, Matrix, Vector
+from ..arrays import Ids, Vector
 from ..data.facts import Facts
 from ..data.names import Names
 from ..data.read.read import read_if_table
 from ..errors import DataWarning, FitError, InputError
 from ..json_values import to_json
-from ..model.factors import Factors, against_others
+from ..model.candidates import Candidates
+from ..model.factors import Factors
+from ..model.known_facts import KnownFacts
+from ..model.vocabulary import check_shared
 from ..progress import Progress, reporting
 from ..result_tables import Result, html_table
 from .frequency_baseline import Frequencies
 from .rank_summary import RankSummary, figures_row, summarise
-from .ranking_questions import OPEN_PLACE, Questions, extended, n_isolated, questions_of, translated
-from .training_overlap import n_trained_on
+from .ranking_questions import OPEN_PLACE, RankingQuestions, extended, n_isolated, questions_of, translated
 
 BLOCK_BYTES = 64 << 20  # scores computed at a time
+ANSWERS, BENCHMARK = "answers", "benchmark"  # which candidates are ranked
 SIDES = ("subject", "object")  # the place a question asks for
 
 Counts = NDArray[np.int64]
@@ -50,7 +51,7 @@ class Ranking(Result):
 
     >>> import relatent
     >>> train, test = relatent.split(relatent.load_dataset("kinships"), test_size=0.1)
-    >>> ranking = relatent.evaluate(relatent.RescalALS(rank=10).fit(train).factors_, test, known=train)
+    >>> ranking = relatent.evaluate(relatent.RescalALS(rank=10).fit(train).factors_, test)
     >>> 0 < ranking.mrr <= 1, ranking.hits[1] <= ranking.hits[10], sorted(ranking.by_side)
     (True, True, ['object', 'subject'])
     """
@@ -65,8 +66,8 @@ class Ranking(Result):
     n_known: int = 0  # known facts beside the test facts; if there are none, nothing but the test facts is filtered
     n_trained_on: int | None = None  # test facts that the model was fitted to; None if that cannot be told
     baseline: Ranking | None = None  # the same questions answered by frequency in the known facts, if there are any
-    typed: Ranking | None = None  # the same questions with candidates of a wrong type last, if the model has types
-    n_wrong_type: int = 0  # of `typed`: right answers that have a wrong type, so that the model does not offer them
+    n_wrong_type: int = 0  # right answers that have a wrong type, so that the model does not offer them
+    protocol: str = ANSWERS  # which candidates were ranked
 
     @property
     def n(self) -> int:
@@ -131,7 +132,8 @@ class Ranking(Result):
             "n_known": self.n_known,
             "n_trained_on": self.n_trained_on,
             "baseline": None if self.baseline is None else self.baseline._figures(),
-            "typed": None if self.typed is None else {**self.typed._figures(), "n_wrong_type": self.typed.n_wrong_type},
+            "n_wrong_type": self.n_wrong_type,
+            "protocol": self.protocol,
         }
 
     def _figures(self) -> dict[str, Any]:
@@ -166,85 +168,107 @@ def evaluate(
     test: Facts,
     *,
     known: Facts | Sequence[Facts] = (),
+    protocol: str = ANSWERS,
     batch_size: int | None = None,
     hits: Sequence[int] = (1, 3, 10),
     progress: bool | Progress | None = None,
 ) -> Ranking:
-    """Rank test facts among all entities, on both sides, filtered.
+    """Rank test facts among the answers to their questions, on both sides, filtered by what the model knows.
 
-    Vocabularies are matched by name. Test entities that the model does not know are ranked with a zero vector. If the
-    model has types, `Ranking.typed` has the ranks with candidates of a wrong type after all others, too.
+    Names are matched. Candidates are ordered as in every list of answers: by probability. A question with a name that
+    the model does not know is answered at random.
 
     Parameters
     ----------
     test : the facts, or a data frame that `relatent.read` reads
-    known : other true facts, usually training and validation facts; neither they nor the test facts count as rivals;
-        the frequency baseline counts them, and a warning says so if they show that test facts were trained on
+    known : further true facts, such as validation facts, beside those of the model; neither they nor the test facts
+        count as rivals, and the frequency baseline counts them, but not the test facts
+    protocol : "answers", the candidates that the model would offer: no wrong types, and not the entity of the question
+        itself unless the relation has such facts; "benchmark", all entities, as published figures have it
     batch_size : questions scored together; None: as many as fit into 64 MB of scores
     hits : cutoffs k of hits@k
     progress : True for a bar, or a function called with (questions answered, questions, note)
 
     >>> import relatent
     >>> train, test = relatent.split(relatent.load_dataset("kinships"), test_size=0.1)
-    >>> relatent.evaluate(relatent.RescalALS(rank=10).fit(train).factors_, test, known=train).n == len(test)
+    >>> relatent.evaluate(relatent.RescalALS(rank=10).fit(train).factors_, test).n == len(test)
     True
     """
-    test, known = read_if_table(test), read_if_table(known)
-    known = (known,) if isinstance(known, Facts) else tuple(map(read_if_table, known))
-    _check_arguments(factors, test, batch_size, hits)
+    test = read_if_table(test)
+    further = [known] if isinstance(known, Facts) else list(map(read_if_table, _several(known)))
+    _check_arguments(factors, test, batch_size, hits, protocol)
+    check_shared(factors.entities, factors.relations, test, "test facts")
+    own = [] if factors.facts is None else [factors.facts]
     entities = extended(factors.entities, test.entities, test.triples[:, [0, 2]])
     relations = extended(factors.relations, test.relations, test.triples[:, 1])
-    n_unseen = len(entities) - len(factors.entities)
-    if n_unseen and n_unseen == len(np.unique(test.triples[:, [0, 2]])):
-        warnings.warn(
-            "the model knows no entity of the test facts; are they from the same data?", DataWarning, stacklevel=2
-        )
-    trained_on = n_trained_on(factors, test, known)
+    cells = [translated(facts, entities, relations) for facts in (test, *own, *further)]
+    trained_on = None if factors.facts is None else _n_trained_on(factors.facts, test)
     if trained_on:
         message = f"the model was fitted to {trained_on:,} of the {len(test):,} test facts; evaluate it on other facts"
         warnings.warn(message, DataWarning, stacklevel=2)
-    cells = [translated(facts, entities, relations) for facts in (test, *known)]
-    scorer, frequencies = _Scorer(factors, len(entities), batch_size), Frequencies(cells, len(entities))
-    optimistic, pessimistic, *by_frequency = np.empty((4, len(test), 2), np.int64)
-    typed, n_wrong_type = np.empty((2, len(test), 2), np.int64), 0
+    asked = _without(factors, further, test)
+    frequencies = Frequencies(cells, len(entities))
+    better, tied, *by_frequency = np.zeros((4, len(test), 2), np.int64)
+    n_wrong_type = 0
     with reporting(progress, "ranking facts") as report:
         for column in (0, 1):
             questions = questions_of(cells, column, len(entities))
-            for rows, (better, tied), (better_typed, tied_typed) in _count_rivals(scorer, questions, column):
-                optimistic[rows, column] = 1 + better
-                pessimistic[rows, column] = 1 + better + tied
-                typed[:, rows, column] = 1 + better_typed, 1 + better_typed + tied_typed
-                report(column * len(test) + rows.stop, 2 * len(test), "ranking facts")
-            better, tied = frequencies.count_rivals(questions, column)
-            by_frequency[0][:, column], by_frequency[1][:, column] = 1 + better, 1 + better + tied
-            n_wrong_type += scorer.n_wrong_type(questions, column)
+            rivals = _Rivals(factors, asked, questions, column, len(entities), protocol)
+            for rows, counts in rivals.count(batch_size):
+                better[rows, column], tied[rows, column] = counts
+                report(column * len(test) + rivals.n_done, 2 * len(test), "ranking facts")
+            n_wrong_type += rivals.n_wrong_type
+            by_frequency[0][:, column], by_frequency[1][:, column] = frequencies.count_rivals(questions, column)
     ranking = Ranking(
-        optimistic,
-        pessimistic,
+        1 + better,
+        1 + better + tied,
         np.array(test.triples[:, 1]),
         test.relations,
         tuple(hits),
-        n_unseen + len(relations) - len(factors.relations),
+        len(entities) - len(factors.entities) + len(relations) - len(factors.relations),
         n_isolated(cells, len(entities)),
         frequencies.n_facts,
         trained_on,
+        n_wrong_type=n_wrong_type,
+        protocol=protocol,
     )
-    if factors.types is not None:
-        found = replace(ranking, optimistic=typed[0], pessimistic=typed[1], n_wrong_type=n_wrong_type)
-        ranking = replace(ranking, typed=found)
     if not frequencies.n_facts:
         return ranking
-    baseline = replace(ranking, optimistic=by_frequency[0], pessimistic=by_frequency[1], n_trained_on=None, typed=None)
+    optimistic, pessimistic = 1 + by_frequency[0], 1 + by_frequency[0] + by_frequency[1]
+    baseline = replace(ranking, optimistic=optimistic, pessimistic=pessimistic, n_trained_on=None, n_wrong_type=0)
     return replace(ranking, baseline=baseline)
 
 
-def _check_arguments(factors: Factors, test: Facts, batch_size: int | None, hits: Sequence[int]) -> None:
+def _several(known: Any) -> Sequence[Any]:
+    return known if isinstance(known, (list, tuple)) else [known]
+
+
+def _refuse_scores(n_bad: int) -> None:
+    raise FitError(f"scores must be finite, got {n_bad} that are not; did the fit diverge?")
+
+
+def _n_trained_on(facts: Facts, test: Facts) -> int:
+    return int(np.count_nonzero(facts.contains(test.over(facts.entities, facts.relations).triples)))
+
+
+def _without(factors: Factors, further: Sequence[Facts], test: Facts) -> Candidates:
+    """The candidates, given all that is known without the test facts: they must not answer for themselves."""
+    asked = factors.asked(further)
+    known = asked.known.facts
+    tested = test.over(factors.entities, factors.relations)
+    is_tested = tested.contains(known.triples)
+    return Candidates(factors, KnownFacts(known.subset(~is_tested))) if is_tested.any() else asked
+
+
+def _check_arguments(factors: Factors, test: Facts, batch_size: int | None, hits: Sequence[int], protocol: str) -> None:
     if not isinstance(factors, Factors):
         raise InputError(f"evaluate takes Factors, got {type(factors).__name__}; pass estimator.factors_")
     if not isinstance(test, Facts):
         raise InputError(f"test must be Facts or a data frame, got {type(test).__name__}; use relatent.read(…)")
     if not len(test):
         raise InputError("test must contain at least one fact, got none")
+    if protocol not in (ANSWERS, BENCHMARK):
+        raise InputError(f"protocol must be {ANSWERS!r} or {BENCHMARK!r}, got {protocol!r}")
     if batch_size is not None and batch_size < 1:
         raise InputError(f"batch_size must be at least 1, got {batch_size}")
     for k in hits:
@@ -254,115 +278,64 @@ def _check_arguments(factors: Factors, test: Facts, batch_size: int | None, hits
         raise FitError(f"scores must be finite, got {n_wrong} biases that are not; did the fit diverge?")
 
 
-# --- scores, in blocks
+class _Rivals:
+    """Rivals of the right answers to questions for one place, by blocks of questions about one relation."""
 
+    def __init__(
+        self, factors: Factors, asked: Candidates, questions: RankingQuestions, column: int, n: int, protocol: str
+    ):
+        self.factors, self.asked, self.questions, self.n = factors, asked, questions, n
+        self.place, self.offers_all = OPEN_PLACE[column], protocol == BENCHMARK
+        self.n_done = self.n_wrong_type = 0
 
-class _Scorer:
-    """Scores of all candidates for a block of questions, without the bias where all candidates share it."""
+    def count(self, batch_size: int | None) -> Iterator[tuple[Ids, tuple[Ids, Ids]]]:
+        """Rows of questions, and how many candidates are better and as good."""
+        q, n_known = self.questions, len(self.factors.entities)
+        is_known = (q.given < n_known) & (q.target < n_known) & (q.relation < len(self.factors.relations))
+        unknown = np.flatnonzero(~is_known)
+        self.n_done += len(unknown)
+        others = self.n - (q.stops - q.starts)[unknown]
+        if len(unknown):
+            yield unknown, (np.zeros(len(unknown), np.int64), others)
+        asked = np.flatnonzero(is_known)
+        asked = asked[np.argsort(q.relation[asked], kind="stable")]
+        step = batch_size or max(1, BLOCK_BYTES // (n_known * self.factors.A.itemsize))
+        for own in np.split(asked, np.flatnonzero(np.diff(q.relation[asked])) + 1):
+            for low in range(0, len(own), step):
+                rows = own[low : low + step]
+                self.n_done += len(rows)
+                yield rows, self._count(rows)
 
-    def __init__(self, factors: Factors, n: int, batch_size: int | None):
-        dtype = np.result_type(factors.A, factors.relation_matrices.dtype, np.float32)
-        self.A = factors.A.astype(dtype, copy=False)
-        self.R = factors.relation_matrices.astype(dtype)
-        self.bias = factors.bias.astype(dtype, copy=False)
-        self.exclusive, self.types, self.rules = factors.exclusive, factors.types, factors.rules
-        self.batch_size = batch_size or max(1, BLOCK_BYTES // (n * dtype.itemsize))
-        self.n = n
-
-    def block(self, n_rows: int) -> Matrix:
-        """An array for scores; entities without factors keep the score 0."""
-        return np.zeros((n_rows, self.n), self.A.dtype)
-
-    def fill(self, scores: Matrix, given: Ids, relation: Ids, column: int) -> None:
-        if self.exclusive:
-            self._fill_exclusive(scores, given, relation, column)
-            return
-        Q = np.zeros((len(given), self.A.shape[1]), self.A.dtype)
-        edges = np.flatnonzero(np.diff(relation, prepend=-1, append=-1))
-        with np.errstate(all="ignore"):  # the caller counts scores that are not finite, and raises
-            for start, stop in pairwise(edges.tolist()):
-                k = relation[start]
-                if k < len(self.R):
-                    rows = start + np.flatnonzero(given[start:stop] < len(self.A))
-                    Q[rows] = self.R.times(self.A[given[rows]], int(k), back=column == 0)
-            np.matmul(Q, self.A.T, out=scores[:, : len(self.A)])
-            if self.rules is not None:
-                for start, stop in pairwise(edges.tolist()):
-                    rows = start + np.flatnonzero(given[start:stop] < len(self.A))
-                    if relation[start] < len(self.R):
-                        added = self.rules.rows(given[rows], int(relation[start]), of_objects=column == 0)
-                        scores[rows, : len(self.A)] += added
-
-    def put_wrong_types_last(self, scores: Matrix, relation: Ids, column: int) -> None:
-        """Lower the scores of candidates of a wrong type below those of all others, in place."""
-        gap = scores.max(axis=1) - scores.min(axis=1) + 1
-        for start, stop, is_wrong in self._wrong_types(relation, column):
-            scores[start:stop, is_wrong] -= gap[start:stop, None]
-
-    def n_wrong_type(self, questions: Questions, column: int) -> int:
-        """The number of right answers of a wrong type."""
-        found = self._wrong_types(questions.relation, column)
-        return sum(int(is_wrong[questions.target[start:stop]].sum()) for start, stop, is_wrong in found)
-
-    def _wrong_types(self, relation: Ids, column: int) -> Iterator[tuple[int, int, Mask]]:
-        """For each run of questions about one relation the candidates of a wrong type, (N,)."""
-        if self.types is None:
-            return
-        edges = np.flatnonzero(np.diff(relation, prepend=-1, append=-1))
-        for start, stop in pairwise(edges.tolist()):
-            is_wrong = np.zeros(self.n, bool)
-            if relation[start] < len(self.R):
-                is_wrong[: len(self.A)] = ~self.types.allowed(int(relation[start]), OPEN_PLACE[column])
-            yield start, stop, is_wrong
-
-    def _fill_exclusive(self, scores: Matrix, given: Ids, relation: Ids, column: int) -> None:
-        """Log-odds of one relation against the others, which needs the scores of all relations of the pair."""
-        R = self.R.expanded()
-        scores[:] = 0
-        R = R.transpose(0, 2, 1) if column == 0 else R
-        for row in np.flatnonzero((given < len(self.A)) & (relation < len(self.R))).tolist():
-            theta = (self.A[given[row]] @ R) @ self.A.T + self.bias[:, None]  # (K, N)
-            scores[row, : len(self.A)] = against_others(theta, np.full(len(self.A), relation[row]))
-
-
-def _count_rivals(
-    scorer: _Scorer, questions: Questions, column: int
-) -> Iterator[tuple[slice, tuple[Counts, Counts], tuple[Counts, Counts]]]:
-    """For each block of questions the numbers of rivals with a higher and with an equal score, also by type."""
-    n = len(questions.target)
-    block = scorer.block(min(n, scorer.batch_size))
-    for start in range(0, n, scorer.batch_size):
-        rows = slice(start, min(start + scorer.batch_size, n))
-        scores = block[: rows.stop - start]
-        scorer.fill(scores, questions.given[rows], questions.relation[rows], column)
-        asked = (questions.target[rows], questions.answers, questions.starts[rows], questions.stops[rows])
-        better, tied, n_wrong = _count(scores, *asked)
-        if n_wrong:
-            raise FitError(f"scores must be finite, got {n_wrong} that are not; did the fit diverge?")
-        typed = (better, tied)
-        if scorer.types is not None:
-            scorer.put_wrong_types_last(scores, questions.relation[rows], column)
-            typed = _count(scores, *asked)[:2]
-        yield rows, (better, tied), typed
-
-
-@njit(cache=True, nogil=True)
-def _count(scores: Matrix, target: Ids, answers: Ids, starts: Ids, stops: Ids) -> tuple[Counts, Counts, int]:
-    """Count all candidates, then subtract the known answers, which include the target."""
-    better, tied = np.zeros(len(scores), np.int64), np.zeros(len(scores), np.int64)
-    n_wrong = 0
-    for row in range(len(scores)):
-        line = scores[row]
-        own = line[target[row]]
-        above = equal = wrong = np.int32(0)  # as wide as a score, else the loop is not vectorised
-        for column in range(len(line)):  # by index: iterating over the line is not vectorised either
-            score = line[column]
-            above = np.int32(above + np.int32(score > own))
-            equal = np.int32(equal + np.int32(score == own))
-            wrong = np.int32(wrong + np.int32(score - score != 0))  # NaN for infinite and for NaN
-        better[row], tied[row] = above, equal
-        n_wrong += int(wrong)
-        for known in answers[starts[row] : stops[row]]:
-            better[row] -= line[known] > own
-            tied[row] -= line[known] == own
-    return better, tied, n_wrong
+    def _count(self, rows: Ids) -> tuple[Ids, Ids]:
+        q, place = self.questions, self.place
+        relation = int(q.relation[rows[0]])
+        with np.errstate(all="ignore"):  # scores that are not finite are counted
+            theta = self.factors.scores_of_all(q.given[rows], relation, of_objects=place == 0)
+            if not theta.min() > -np.inf:  # from here on, −∞ is what is left out
+                _refuse_scores(int(np.count_nonzero(~np.isfinite(theta))))
+        line = np.arange(len(rows))
+        own = theta[line, q.target[rows]]
+        lengths = q.stops[rows] - q.starts[rows]
+        offsets = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        answers = q.answers[np.repeat(q.starts[rows], lengths) + offsets]
+        of_row, answers = (part[answers < theta.shape[1]] for part in (np.repeat(line, lengths), answers))
+        theta[of_row, answers] = -np.inf
+        wrong = None
+        if not self.offers_all:
+            if not self.asked.may_be_itself[relation]:
+                theta[line, q.given[rows]] = -np.inf
+            if self.factors.types is not None:
+                is_wrong = ~self.factors.types.allowed(relation, place)
+                theta[:, is_wrong] = -np.inf
+                wrong = is_wrong[q.target[rows]]
+        theta[line, q.target[rows]] = own
+        cells = np.empty((len(rows), 3), np.int64)
+        cells[:, 1], cells[:, place], cells[:, 2 - place] = relation, q.target[rows], q.given[rows]
+        better, tied, n_bad = self.asked.count_rivals(cells, place, theta)
+        if n_bad:
+            _refuse_scores(n_bad)
+        if wrong is not None and wrong.any():  # a right answer of a wrong type comes after all others
+            self.n_wrong_type += int(wrong.sum())
+            better[wrong] = np.count_nonzero(theta[wrong] > -np.inf, axis=1) - 1
+            tied[wrong] = 1
+        return better, tied - 1

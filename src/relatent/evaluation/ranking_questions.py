@@ -40,7 +40,7 @@ def n_isolated(cells: Sequence[Ids], n: int) -> int:
     return int(np.count_nonzero(~occurs[np.unique(cells[0][[0, 2]])]))
 
 
-class Questions(NamedTuple):
+class RankingQuestions(NamedTuple):
     """One question per test fact; known answers of question i are answers[starts[i]:stops[i]], with its target."""
 
     given: Ids  # (n,) the entity at the other end
@@ -51,7 +51,7 @@ class Questions(NamedTuple):
     stops: Ids
 
 
-def questions_of(cells: Sequence[Ids], column: int, n: int) -> Questions:
+def questions_of(cells: Sequence[Ids], column: int, n: int) -> RankingQuestions:
     """The questions of the first cells; all cells are known answers. Column 0 asks for subjects, 1 for objects."""
     open_place, given_place = OPEN_PLACE[column], OPEN_PLACE[1 - column]
     asked = cells[0][1] * n + cells[0][given_place]
@@ -64,4 +64,6 @@ def questions_of(cells: Sequence[Ids], column: int, n: int) -> Questions:
         known.append(place[wanted] * n + facts[open_place][wanted])
     keys = np.unique(np.concatenate(known))
     edges = np.searchsorted(keys, np.arange(len(distinct) + 1) * n)
-    return Questions(cells[0][given_place], cells[0][1], cells[0][open_place], keys % n, edges[which], edges[which + 1])
+    return RankingQuestions(
+        cells[0][given_place], cells[0][1], cells[0][open_place], keys % n, edges[which], edges[which + 1]
+    )

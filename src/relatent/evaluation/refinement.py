@@ -25,7 +25,7 @@ def n_refined(n_trials: int) -> int:
     return max(MIN_FITS, n_trials // 4) if n_trials > 1 else 0
 
 
-class Judged(NamedTuple):
+class JudgedNeighbour(NamedTuple):
     """A neighbour that was fitted."""
 
     neighbour: Neighbour
@@ -70,7 +70,7 @@ class LocalSearch:
         self.tried.update(key_of(neighbour.candidate) for neighbour in found)
         return found
 
-    def record(self, results: Sequence[Judged]) -> None:
+    def record(self, results: Sequence[JudgedNeighbour]) -> None:
         """Move to the best of these neighbours if it is better than the centre, and note those that are not."""
         moves = self.n_moves
         self.tried.update(key_of(result.neighbour.candidate) for result in results)
@@ -118,7 +118,7 @@ class LocalSearch:
 
 def climb(
     search: LocalSearch,
-    judge: Callable[[list[Neighbour]], Sequence[Judged]],
+    judge: Callable[[list[Neighbour]], Sequence[JudgedNeighbour]],
     at_once: int,
     n_fits: int,
     ends: float | None,

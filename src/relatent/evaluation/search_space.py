@@ -130,9 +130,9 @@ class Candidate(NamedTuple):
     settings: dict[str, Any]
 
     def estimator(self, random_state: int) -> Estimator:
-        """An unfitted estimator with these settings."""
+        """An unfitted estimator with these settings; of its probabilities `tune` takes care in the end."""
         made: Estimator = ESTIMATORS[self.model]() if self.model in ESTIMATORS else Rescal(loss=SPACES[self.model].loss)
-        made.set_params(random_state=random_state, **self.settings)
+        made.set_params(random_state=random_state, calibrate=False, **self.settings)
         return made
 
     def changed(self, **settings: Any) -> Candidate:

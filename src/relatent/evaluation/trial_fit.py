@@ -13,7 +13,6 @@ from numba.core.event import TimingListener, install_listener
 
 from ..data.facts import Facts
 from ..errors import FitError, InputError, StopFitError, VanishedWarning
-from ..fit.automatic_settings import RESCALING_SHARE
 from ..fit.estimators.base import Estimator
 from ..fit.estimators.rescal import Rescal
 from ..fit.optimisers import SAMPLED_ADAM, Adam
@@ -104,13 +103,17 @@ def fit_in_time(
     max_steps: int | None = None,
     shorten: bool = True,
     min_share: float = 0.0,
+    further: float = 0.0,
     compiled: Callable[[], float] = lambda: 0.0,
 ) -> TimedFit:
     """Fit to these facts until `ends`; a schedule that is too long begins again with fewer steps, if `shorten`.
 
-    TooSlowError is raised if that would be a smaller share of its steps than `min_share`.
+    TooSlowError is raised if that would be a smaller share of its steps than `min_share`. `further`: time that must be
+    left in the end, relative to that of the fit.
     """
-    steps_after = _rescaling_steps(estimator, facts) if shorten else None
+    steps_after = further if shorten and has_schedule(estimator, facts) else None
+    if ends is not None and steps_after is None:
+        ends -= (ends - clock.monotonic()) * further / (1 + further)
     timer = FitTimer(ends, max_steps=max_steps, steps_after=steps_after, report=report, compiled=compiled)
     try:
         estimator.fit(facts, progress=timer)
@@ -124,15 +127,13 @@ def fit_in_time(
     return TimedFit(timer.out_of_time, timer.out_of_time)
 
 
-def _rescaling_steps(estimator: Estimator, facts: Facts) -> float | None:
-    """Steps that rescale relations afterwards, per step of the fit; None without a schedule of the learning rate."""
+def has_schedule(estimator: Estimator, facts: Facts) -> bool:
+    """Whether the learning rate of a fit falls from its first step to its last."""
     if not isinstance(estimator, Rescal) or (chosen := estimator.choose_settings(facts)) is None:
-        return None
+        return False
     settings = {**estimator.get_params(deep=False), **chosen.values}
     optimiser = settings["optimiser"] or (SAMPLED_ADAM if settings["method"] == "sampled" else None)
-    if not isinstance(optimiser, Adam):
-        return None
-    return RESCALING_SHARE if settings["rescale_relations"] else 0.0
+    return isinstance(optimiser, Adam)
 
 
 class TrialOutcome(NamedTuple):

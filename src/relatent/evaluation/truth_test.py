@@ -15,15 +15,15 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.metrics import f1_score
 
 from ..arrays import Ids, Mask, Vector
-from ..data.cell_keys import cell_keys
+from ..data.cell_keys import cell_keys, cells_of
 from ..data.facts import Facts
 from ..data.names import Names
 from ..errors import DataWarning, InputError
+from ..fit.pooled_logistic import CoefficientPrior, pooled_logistic
 from ..json_values import to_json
 from ..model.factors import Factors
 from ..random_state import RandomState, to_generator
@@ -32,8 +32,12 @@ from .metrics import measure
 from .ranking_questions import translated
 from .reliability import expected_calibration_error
 
-PRIOR_WEIGHT = 1.0  # per squared difference of a relation's slope and intercept from their mean over relations
-MEAN_WEIGHT = 0.1  # per square of the mean slope and intercept; keeps them finite where scores separate perfectly
+MAP_PRIOR = CoefficientPrior(  # slope and intercept, on scores of unit variance
+    centre=np.array([0.0, 0.0]),
+    mean_precision=np.array([0.1, 0.1]),  # keeps them finite where scores separate perfectly
+    precision=np.array([1.0, 1.0]),
+    nonnegative=np.array([True, False]),
+)
 OWN_HALVES = "each half of the statements judged by thresholds per relation from the other half"
 FROM_VALIDATION = "thresholds per relation from the validation statements"
 
@@ -187,7 +191,9 @@ def truth_test(
     else:
         others = _statements(factors, validation, validation_negatives).without(tested)
         judges, n_validation = [(np.ones(len(tested.truth), bool), others)], len(others.truth)
-    of_model = factors.link.probability(tested.scores, tested.relations) if factors.has_probabilities else None
+    of_model = None
+    if factors.has_probabilities:
+        of_model = factors.candidates.judge(cells_of(tested.keys, len(factors.entities))).probability
     probabilities, baseline = np.empty((2, len(tested.truth)))
     for judged, others in judges:
         statements, maps = tested.chosen(judged), _fit_maps(others)
@@ -292,25 +298,12 @@ class _Maps(NamedTuple):
 
 
 def _fit_maps(statements: _Statements) -> _Maps:
-    """Minimise Σ −log likelihood + w/2 Σ_k |map_k − mean|² + w₀/2 |mean|², on scores of unit variance, slopes ≥ 0."""
+    """The map of each relation, on scores of unit variance, drawn towards the mean map."""
     centre, spread = statements.scores.mean(), statements.scores.std() or 1.0
     z, k, n = (statements.scores - centre) / spread, statements.relations, statements.n_relations
-
-    def loss(flat: Vector) -> tuple[float, Vector]:
-        mean, maps = flat[:2], flat[2:].reshape(2, n)
-        eta = maps[0][k] * z + maps[1][k]
-        excess = expit(eta) - statements.truth
-        distance = maps - mean[:, None]
-        value = np.sum(np.logaddexp(0, eta) - statements.truth * eta)
-        value += (PRIOR_WEIGHT * np.sum(distance**2) + MEAN_WEIGHT * mean @ mean) / 2
-        gradient = np.stack([np.bincount(k, excess * z, n), np.bincount(k, excess, n)]) + PRIOR_WEIGHT * distance
-        of_mean = MEAN_WEIGHT * mean - PRIOR_WEIGHT * distance.sum(axis=1)
-        return float(value), np.concatenate([of_mean, gradient.ravel()])
-
-    start = np.concatenate([[1.0, 0.0], np.ones(n), np.zeros(n)])
-    bounds = [(0, None), (None, None)] + [(0, None)] * n + [(None, None)] * n
-    found = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": 2000}).x
-    slopes, intercepts = found[2:].reshape(2, n)
+    true, false = statements.truth.astype(np.float64), (~statements.truth).astype(np.float64)
+    found = pooled_logistic(np.stack([z, np.ones(len(z))], axis=1), k, n, true, false, MAP_PRIOR).of_group
+    slopes, intercepts = found.T
     return _Maps(slopes / spread, intercepts - slopes * centre / spread)
 
 

@@ -18,31 +18,36 @@ from __future__ import annotations
 import itertools
 import time as clock
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 import numpy as np
 
 from ..data.facts import Facts
 from ..data.heldout import HeldOut
 from ..data.read.read import read_if_table
+from ..fit import calibration
+from ..fit.automatic_settings import HELDOUT_ROUNDS
 from ..fit.estimators.base import Estimator
+from ..model.factors import Factors
 from ..progress import Progress, reporting
 from ..random_state import RandomState, to_seed
+from .calibrate import calibrate as calibrated
 from .neighbours import Neighbour, kind_of
 from .parallel import n_processes, run_tasks, threads_for
-from .refinement import FITS_AT_ONCE, MIN_SCHEDULE_SHARE, Judged, LocalSearch, climb, n_refined
+from .refinement import FITS_AT_ONCE, MIN_SCHEDULE_SHARE, JudgedNeighbour, LocalSearch, climb, n_refined
 from .search_space import candidates
-from .trial_fit import TrialOutcome, TrialTask, compile_time, fit_in_time, run_trial
+from .stored_estimator import stored_estimator
+from .trial_fit import FitTimer, TrialOutcome, TrialTask, compile_time, fit_in_time, has_schedule, run_trial
 from .tuning_arguments import default_metric, models_to_try
 from .tuning_judge import Judge
-from .tuning_report import Trial, Tuned, sign_of
+from .tuning_report import REFIT_MARGIN, Trial, Tuned, sign_of
 from .tuning_rounds import ROUNDS, Round, max_fits, n_entering, round_ends
 
 MAX_TRIALS = 300  # candidates of the first round: more would only select for luck
 MIN_SECONDS_PROCESSES = 60.0  # a shorter search runs in one process: to start others takes several seconds
-REFIT_MARGIN = 1.25  # seconds reserved for the last fit, relative to those of the fit without options
 MIN_COMPLETE_SHARE = 0.6  # of the seconds of a complete fit that must be left to start one
+MIN_HELDOUT_SHARE = 0.5  # of the time of the fits without held-out facts, below which they are left out
 SLOW_SHARE = 0.1  # of the time, from which on the fit without options is slow
 
 
@@ -59,6 +64,7 @@ def tune(
     n_jobs: int | None = None,
     progress: bool | Progress | None = None,
     fit: bool = True,
+    calibrate: bool = True,
     device: str = "cpu",
 ) -> Tuned:
     """Choose model, rank, penalty and bias on held-out cells, and fit the choice to all facts.
@@ -67,8 +73,8 @@ def tune(
 
     Parameters
     ----------
-    time : seconds for search and fit together. If they do not suffice for a fit without options, it gets fewer steps.
-        Compiling, in the first fit after an installation, does not count
+    time : seconds for search, fit and probabilities together. If they do not suffice for a fit without options, it
+        gets fewer steps. Compiling, in the first fit after an installation, does not count
     metric : "auc_pr", "log_loss", or "mrr" of held-out facts among all entities (filtered); None: "mrr" if the data is
         sparse, otherwise "auc_pr"
     models : some of "logit", "als", "categorical" (pairs have at most one relation), "softmax" (for "mrr"); None:
@@ -84,6 +90,9 @@ def tune(
     n_jobs : processes; None chooses
     progress : True for a bar, or a function called with (done, total, note)
     fit : False leaves out the fit to all facts, which `Tuned.fit` then does
+    calibrate : whether the chosen model gets probabilities of unlisted cells, from the validation data or else from
+        facts that further fits do not have; where these have less than half of the time they need, nothing is learned
+        from facts, and only the number of missing facts is right. Fits of the search are not calibrated
     device : "cpu", or "cuda" for fits on a GPU, one after the other; "softmax" is then tried with more structures
 
     >>> import relatent
@@ -102,7 +111,7 @@ def tune(
     one_process = device != "cpu" or (n_jobs is None and not trials and time < MIN_SECONDS_PROCESSES)
     jobs = 1 if one_process else n_processes(n_jobs, facts)
     with reporting(progress, "searching", at_most=True) as report:
-        search = _TuningSearch(judge, started, seed, jobs, began, None if trials else time, report, refits=fit)
+        search = _TuningSearch(judge, started, seed, jobs, began, None if trials else time, report, fit, calibrate)
         try:
             if fit and not trials:
                 search.fit_default()
@@ -124,10 +133,12 @@ class _TuningSearch:
     time: float | None
     progress: Progress
     refits: bool  # the choice is fitted to all facts in the end
+    calibrates: bool = True  # and gets probabilities
     stopped: bool = False
     n_fits: int = 0
     n_started: int = 0  # candidates of the first round
     whole_seconds: float = 0.0  # of the fit without options to all facts
+    choice_seconds: float = 0.0  # of the fit of the choice to all facts
     models: dict[int, Estimator] = field(default_factory=dict)  # fitted to all facts, by the identity of their trial
 
     def __post_init__(self) -> None:
@@ -141,6 +152,17 @@ class _TuningSearch:
     def ends(self) -> float | None:
         return None if self.time is None else self.began + self.time
 
+    @cached_property
+    def further(self) -> float:
+        """The time of the fits that calibrate the choice, relative to that of its own fit."""
+        judge = self.judge
+        if not self.calibrates or judge.is_validation:
+            return 0.0
+        is_scheduled = has_schedule(self.default.candidate.estimator(self.random_state), judge.facts)
+        return len(calibration.heldout_facts(judge.facts, self.random_state)) * (
+            HELDOUT_ROUNDS if is_scheduled else 1.0
+        )
+
     # --- the fit without options
 
     def fit_default(self) -> None:
@@ -148,7 +170,8 @@ class _TuningSearch:
         started, estimator = clock.monotonic(), self.default.candidate.estimator(self.random_state)
         with compile_time() as compiled:
             try:
-                fitted = fit_in_time(estimator, self.judge.facts, self.ends, self._report_step, compiled=compiled)
+                report, facts = self._report_step, self.judge.facts
+                fitted = fit_in_time(estimator, facts, self.ends, report, further=self.further, compiled=compiled)
             finally:
                 if "factors_" in vars(estimator):  # also after Ctrl-C
                     self.models[id(self.default)] = estimator
@@ -177,7 +200,8 @@ class _TuningSearch:
         """When each round ends; none if there is no time to compare complete fits and to fit the best."""
         if self.ends is None:
             return [None] * len(ROUNDS)
-        reserved = REFIT_MARGIN * self.whole_seconds if self.refits and not self.judge.is_validation else 0.0
+        again = REFIT_MARGIN * (1 + self.further) * self.whole_seconds
+        reserved = again if self.refits and not self.judge.is_validation else 0.0
         comparison = self.whole_seconds * (1 if self.judge.is_validation else 2)
         return [*round_ends(clock.monotonic(), self.ends - reserved, comparison, validation=self.judge.is_validation)]
 
@@ -187,7 +211,8 @@ class _TuningSearch:
         trials = self._entered(number, ends)
         if number == 3 and ends is not None and self.refits and not self.judge.is_validation:
             longest = max(trial.longest for trial in trials) if trials else 0.0
-            ends = min(ends, self.began + (self.time or 0.0) - REFIT_MARGIN * longest)  # the best may take longest
+            again = REFIT_MARGIN * (1 + self.further) * longest  # the best may take longest
+            ends = min(ends, self.began + (self.time or 0.0) - again)
         n_folds = min(round_.folds, self.judge.n_folds)
         # One fold after the other: if time runs out, trials have scores on the same folds.
         tasks = [
@@ -254,7 +279,7 @@ class _TuningSearch:
         is_whole = trial is self.default and self.whole_seconds > 0
         return self.jobs * self.whole_seconds if is_whole else trial.longest
 
-    def _judge_neighbours(self, batch: list[Neighbour], ends: float | None) -> list[Judged]:
+    def _judge_neighbours(self, batch: list[Neighbour], ends: float | None) -> list[JudgedNeighbour]:
         """Fit some neighbours of the best settings; they become trials of the third round."""
         trials = [Trial(neighbour.candidate) for neighbour in batch]
         tasks = [self._task(trial, 0, ROUNDS[2], ends)._replace(last_start=None) for trial in trials]
@@ -266,7 +291,7 @@ class _TuningSearch:
                 self.trials.append(trial)
                 self._record(trial, 3, fold, outcome)
                 value = sign_of(self.judge.metric) * trial.score
-                judged.append(Judged(batch[place]._replace(candidate=trial.candidate), value, outcome.seconds))
+                judged.append(JudgedNeighbour(batch[place]._replace(candidate=trial.candidate), value, outcome.seconds))
         return judged
 
     # --- scores
@@ -338,23 +363,69 @@ class _TuningSearch:
             self.stopped,
             default=self.default,
             by_validation=self.judge.is_validation,
+            calibrate=self.calibrates,
+            further=self.further if self.refits else 0.0,
         )
         if fit:
             self._fit_choice(found)
+            if self.calibrates and not self.stopped and not found.stopped:
+                self._calibrate(found)
         return found
+
+    def _calibrate(self, found: Tuned) -> None:
+        """Probabilities of the chosen model; what an interrupt leaves has none."""
+        assert found.estimator_ is not None
+        factors, facts = found.factors_, self.judge.facts
+        self._report_calibration(0, 1, "")
+        try:
+            if self.judge.is_validation and (unseen := self._unseen_facts()):
+                found.estimator_.factors_ = calibrated(factors, validation=unseen, random_state=self.random_state)
+                return
+            if (estimator := self._for_heldout_facts(factors)) is None:
+                learned = calibration.learn(factors, facts, random_state=self.random_state)
+            else:
+                timer = FitTimer(self.ends, report=self._report_calibration)
+                learned = estimator.calibration_of(factors, facts, self.random_state, progress=timer)
+        except KeyboardInterrupt:
+            found.stopped = True
+        else:
+            found.estimator_.factors_ = replace(factors, R=factors.relation_matrices, calibration=learned)
+
+    def _unseen_facts(self) -> Facts:
+        """The validation facts that are not among those of the fit."""
+        judge = self.judge
+        given = judge.folds[0].facts(judge.facts)
+        return given.subset(~judge.facts.contains(given.triples))
+
+    def _for_heldout_facts(self, factors: Factors) -> Estimator | None:
+        """The estimator of the fits without held-out facts, of fewer steps if time is short; None without time."""
+        estimator = stored_estimator(factors)
+        if self.ends is None or not self.further:
+            return estimator
+        share = (self.ends - clock.monotonic()) / max(self.further * self.choice_seconds, 1e-9)
+        if share < MIN_HELDOUT_SHARE:
+            return None
+        if share < 1 and has_schedule(estimator, self.judge.facts):
+            estimator.set_params(max_iter=max(1, int(share * estimator.get_params()["max_iter"])))
+        return estimator
 
     def _fit_choice(self, found: Tuned) -> None:
         """Fit the choice to all facts, unless that is done; in place of a fit that cannot end in time, the defaults."""
         trial, default_model = found.chosen_trial, self.models.get(id(self.default))
+        self.choice_seconds = self.whole_seconds
         if model := self.models.get(id(trial)):
             found.estimator_ = model
             return
         needed = f"the time left did not suffice to fit {trial.candidate} to all facts"
-        left = None if self.ends is None else self.ends - clock.monotonic()
-        if default_model is not None and left is not None and left < trial.longest / self.jobs:
+        began = clock.monotonic()
+        left = None if self.ends is None else self.ends - began
+        expected = (1 + self.further) * trial.longest / self.jobs
+        if default_model is not None and left is not None and left < expected:
             found.estimator_, found.fallback = default_model, needed
             return
-        ends = self.ends if default_model is not None else None
+        ends = None
+        if default_model is not None and self.ends is not None:
+            ends = self.ends - self.further * self.whole_seconds  # in which the defaults could be calibrated
         estimator = trial.candidate.estimator(self.random_state)
         try:
             fitted = fit_in_time(
@@ -367,10 +438,14 @@ class _TuningSearch:
         if default_model is not None and (fitted is None or fitted.out_of_time):
             found.estimator_, found.fallback = default_model, needed
         else:
-            found.estimator_ = estimator
+            found.estimator_, self.choice_seconds = estimator, clock.monotonic() - began
 
     def _report_step(self, done: int, total: int, note: str) -> None:
         text = f"fitting to all facts: {done} of at most {total} steps"
+        self.progress(done, total, text) if self.time is None else self._report_seconds(text)
+
+    def _report_calibration(self, done: int, total: int, _: str) -> None:
+        text = "learning probabilities"
         self.progress(done, total, text) if self.time is None else self._report_seconds(text)
 
     def _report_seconds(self, note: str) -> None:

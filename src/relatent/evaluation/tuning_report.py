@@ -23,6 +23,7 @@ from .search_space import FOLD_IN_MODELS, Candidate
 METRICS = {"auc_pr": "AUC-PR", "log_loss": "log loss", "mrr": "filtered MRR"}
 NOTHING_HELD_OUT = "there are too few facts to hold any out"
 ERROR_RATE = 0.05  # probability that a setting no better than the defaults is chosen, over all settings together
+REFIT_MARGIN = 1.25  # seconds reserved for the last fit, relative to those of the fit without options
 FITS_TO_COMPARE = 5  # the time of so many complete fits: of the defaults, two comparisons on two folds, the best again
 ONE_KIND = "held-out folds need true and false cells"
 
@@ -135,6 +136,8 @@ class Tuned(Result):
     default: Trial | None = None  # the settings of a fit without options
     fallback: str = ""  # why the defaults are chosen although another trial is better
     by_validation: bool = False  # measured on the user's own validation data
+    calibrate: bool = True  # the model of the choice gets probabilities of unlisted cells
+    further: float = 0.0  # time that they take in the search, relative to that of the fit to all facts
 
     @property
     def chosen_trial(self) -> Trial:
@@ -191,7 +194,7 @@ class Tuned(Result):
 
     def fit(self, facts: Facts, *, progress: bool | Progress | None = None) -> Tuned:
         """Fit the chosen settings to all facts. After Ctrl-C `factors_` is the model so far, as after any fit."""
-        self.estimator_ = self.unfitted_estimator
+        self.estimator_ = self.unfitted_estimator.set_params(calibrate=self.calibrate)
         with reporting(progress, "fitting", at_most=True) as report:
             self.estimator_.fit(facts, progress=report)
         return self
@@ -231,7 +234,7 @@ class Tuned(Result):
     def _enough_time(self) -> str:
         """How many seconds would be enough, if the fit without options was complete."""
         chosen = self.chosen_trial
-        seconds = 0 if chosen.steps is not None else math.ceil(FITS_TO_COMPARE * chosen.longest)
+        seconds = 0 if chosen.steps is not None else self._enough(chosen.longest)
         return f" (about {seconds} s would be enough)" if seconds else ""
 
     def _why_default(self) -> str:
@@ -305,8 +308,12 @@ class Tuned(Result):
             return "the search was stopped too early"
         if self.default is not None and self.default.steps is not None:
             return f"there was time for {self.default.steps} step{'s' * (self.default.steps != 1)} of a single fit only"
-        enough = math.ceil(FITS_TO_COMPARE * self.seconds)
+        enough = self._enough(self.seconds)
         return f"there was no time to compare it with other settings; about {enough} s would be enough"
+
+    def _enough(self, seconds: float) -> int:
+        """The seconds that would suffice to compare settings, where a fit to all facts takes so many."""
+        return math.ceil((FITS_TO_COMPARE + REFIT_MARGIN * self.further) * seconds)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything except the model, as JSON values."""

@@ -13,21 +13,19 @@ from ..data.facts import Facts
 from ..data.facts_union import union
 from ..data.names import Names
 from ..data.read.read import read_if_table
-from ..errors import ConvergenceWarning, DataWarning, InputError
+from ..errors import ConvergenceWarning, InputError
+from ..fit import calibration
 from ..fit.estimators.als import RescalALS
 from ..fit.estimators.base import Estimator
 from ..fit.estimators.nonnegative import NonnegativeRescal
 from ..fit.estimators.rescal import Rescal
 from ..fit.init import ones_and_zeros
 from ..fit.optimisers import SAMPLED_ADAM, Adam
-from ..fit.relation_scales import RelationScales, rescaled
 from ..fit.warm_start import grown
 from ..model.factors import Factors
 from ..model.fold_in import warn_of_misspelt_names
-from ..model.links import UnlistedLink
 from ..progress import Progress
 from .stored_estimator import stored_estimator
-from .unlisted_calibration import carried_link
 
 SCHEDULED_STEPS, OTHER_STEPS = 0.15, 0.08  # share of the steps of the fit: of Adam, whose rate falls; of others
 MIN_STEPS = 10
@@ -38,45 +36,46 @@ SMALLEST_NUMBER = 1e-3  # of the new vectors of a non-negative model: zeros woul
 def update(
     factors: Factors,
     new_facts: Facts,
-    known: Facts,
     *,
+    known: Facts | None = None,
     progress: bool | Progress | None = None,
 ) -> Factors:
     """A model of the known and the new facts, in a fraction of the time of a new fit.
 
     The fit continues from the model, on all facts and with its settings, for a seventh of its rounds (a twelfth of the
-    steps of L-BFGS or ALS). New entities and relations start from what their facts have in common with others. Scales
-    of relations and calibrated probabilities are carried over, so that no part of the facts is held out again. For
+    steps of L-BFGS or ALS). New entities and relations start from what their facts have in common with others. The
+    calibration of probabilities is carried over, so that no part of the facts is held out again. For
     models of RescalLogit, Rescal, RescalALS and NonnegativeRescal.
 
     Parameters
     ----------
     factors : the model
     new_facts : facts of old and new entities and relations, by name
-    known : the facts that the model was fitted to
+    known : the facts that the model was fitted to, if it does not hold them
     progress : True for a progress bar, or a callback (done, total, note)
 
     >>> import relatent
     >>> old = relatent.read([("Ann", "likes", "Bob"), ("Bob", "likes", "Ann"), ("Cid", "likes", "Ann")])
     >>> model = relatent.RescalALS(rank=2, l2_entities=0.01, l2_relations=0.01).fit(old).factors_
-    >>> larger = relatent.update(model, relatent.read([("Dan", "likes", "Ann")]), old)
+    >>> larger = relatent.update(model, relatent.read([("Dan", "likes", "Ann")]))
     >>> list(larger.entities)
     ['Ann', 'Bob', 'Cid', 'Dan']
     """
     new_facts, known = read_if_table(new_facts), read_if_table(known)
     for given, what in ((new_facts, "new_facts"), (known, "known")):
-        if not isinstance(given, Facts):
+        if not isinstance(given, (Facts, *([type(None)] if what == "known" else []))):
             raise InputError(f"{what} must be Facts, got {type(given).__name__}; see relatent.read")
     estimator = stored_estimator(factors)
     if not isinstance(estimator, (Rescal, RescalALS, NonnegativeRescal)):
         raise InputError(f"a model of {type(estimator).__name__} cannot be updated; fit it to all facts")
-    old = known.over(factors.entities, factors.relations)
-    _check_known(factors, old)
-    entities = _extended(factors.entities, known.entities, new_facts.entities)
-    relations = _extended(factors.relations, known.relations, new_facts.relations)
+    given = [] if known is None else [_beyond(factors.facts, known)]
+    old = factors.facts_with(given)  # over the names of the model
+    parts = [*([] if factors.facts is None else [factors.facts]), *given, new_facts]
+    entities = _extended(factors.entities, *(facts.entities for facts in parts))
+    relations = _extended(factors.relations, *(facts.relations for facts in parts))
     for what, names, before in (("entities", entities, factors.entities), ("relations", relations, factors.relations)):
         warn_of_misspelt_names(before, new_facts, names[len(before) :], what)
-    facts = union([known, new_facts], entities=entities, relations=relations)
+    facts = union(parts, entities=entities, relations=relations)
     if facts.attributes is None and factors.attributes is not None:
         raise InputError(
             f"the model was fitted with attributes ({', '.join(factors.attributes.names)}); give those, too: "
@@ -84,14 +83,28 @@ def update(
         )
     if facts.types is None and factors.types is not None:
         facts = facts.with_types(factors.types.extended(facts.n_entities).sets)
-    started, scales = _unscaled(factors)
-    estimator.set_params(init=_start(estimator, started, facts), **_shorter(estimator, factors))
-    if scales is not None:
-        estimator.set_params(rescale_relations=False)
+    estimator.set_params(
+        init=_start(estimator, factors, facts),
+        calibrate=False,  # the calibration is carried over
+        keep_facts=factors.facts is not None,
+        **_shorter(estimator, factors),
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is meant to stop early
         estimator.fit(facts, progress=progress)
-    return _finished(factors, estimator.factors_, old, facts, scales)
+    return _finished(factors, estimator.factors_, old, facts)
+
+
+def _beyond(own: Facts | None, further: Facts) -> Facts:
+    """Further facts without those that the model holds, which would be counted twice if facts have counts."""
+    if own is None:
+        return further
+    entity, relation = own.entities.translate(further.entities), own.relations.translate(further.relations)
+    s, k, o = further.triples.T
+    cells = np.stack([entity[s], relation[k], entity[o]], axis=1).astype(np.int64)
+    is_strange = cells.min(axis=1) < 0
+    cells[is_strange] = 0
+    return further.subset(is_strange | ~own.contains(cells))
 
 
 def _extended(names: Names, *others: Names) -> Names:
@@ -100,26 +113,6 @@ def _extended(names: Names, *others: Names) -> Names:
     for other in others:
         found = found.with_labels_of(other)
     return found
-
-
-def _check_known(factors: Factors, old: Facts) -> None:
-    fitted = factors.about.get("data", {})
-    if fitted.get("fingerprint") not in (None, old.fingerprint):
-        message = (
-            f"known has {len(old):,} facts of the model's entities and relations, which are not the "
-            f"{fitted.get('facts', 0):,} that the model was fitted to; what is missing there will be unlearned"
-        )
-        warnings.warn(message, DataWarning, stacklevel=3)
-
-
-def _unscaled(factors: Factors) -> tuple[Factors, RelationScales | None]:
-    """The factors as they were fitted, before their relations were scaled, and the scales if the model has them."""
-    record = factors.about.get("rescaled", {})
-    scales = RelationScales(*(np.array(record.get(name, ()), np.float64) for name in ("slopes", "intercepts")))
-    if len(scales.slope) != len(factors.relations) or len(scales.intercept) != len(factors.relations):
-        return factors, None
-    back = RelationScales(1 / scales.slope, -scales.intercept / scales.slope)
-    return rescaled(factors, back, {}), scales
 
 
 def _start(estimator: Estimator, factors: Factors, facts: Facts) -> Factors:
@@ -149,13 +142,8 @@ def _first_steps(factors: Factors) -> int:
     return int(updates[0]["steps_of_fit"] if updates else factors.about.get("fit", {}).get("steps", 0))
 
 
-def _finished(before: Factors, after: Factors, old: Facts, facts: Facts, scales: RelationScales | None) -> Factors:
-    """The new factors with the scales, the calibration and the settings of the model before."""
-    if scales is not None:
-        n_new = facts.n_relations - len(scales.slope)
-        extended = (np.append(values, np.full(n_new, np.median(values))) for values in scales)
-        record = {name: before.about["rescaled"][name] for name in ("heldout_facts", "steps")}
-        after = rescaled(after, RelationScales(*extended), record)
+def _finished(before: Factors, after: Factors, old: Facts, facts: Facts) -> Factors:
+    """The new factors with the calibration and the settings of the model before."""
     record = {
         "facts": len(facts) - len(old),
         "entities": facts.n_entities - old.n_entities,
@@ -163,18 +151,9 @@ def _finished(before: Factors, after: Factors, old: Facts, facts: Facts, scales:
         "steps": after.about["fit"]["steps"],
         "steps_of_fit": _first_steps(before),
     }
-    kept = {
-        name: before.about[name] for name in ("settings", "chosen", "calibration", "folded_in") if name in before.about
-    }
+    kept = {name: before.about[name] for name in ("settings", "chosen", "folded_in") if name in before.about}
     about = {**after.about, **kept, "updates": [*before.about.get("updates", []), record]}
-    link = after.link
-    if "calibration" in before.about:
-        link = before.link
-        if isinstance(link, UnlistedLink):
-            link, expected = carried_link(before, old, after, facts)
-            about["calibration"] = {
-                **before.about["calibration"],
-                "expected": expected,
-                "unlisted_cells": int(facts.n_observed().sum() - len(facts)),
-            }
-    return dataclasses.replace(after, R=after.relation_matrices, link=link, about=about)
+    found = None
+    if before.calibration is not None:
+        found = calibration.carried(before.calibration, before, old, after, facts)
+    return dataclasses.replace(after, R=after.relation_matrices, calibration=found, about=about)

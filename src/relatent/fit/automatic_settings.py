@@ -49,8 +49,9 @@ TEMPERED_DURA, LARGE_TEMPERED_DURA = 1.5, 2.0  # times the weight, with frequenc
 FREQUENCY_POWER = 0.75
 MAX_TEMPERED_DURA = 0.1  # beyond, factors of some graphs vanish
 COMPLEX_RATE, LARGE_RATE, FULL_RATE = 0.1, 0.05, 0.05  # learning rates of Adam; at rank 512, .1 diverges
-RESCALING_SHARE = 0.5  # rounds of the fit that learns the scales of relations, per round of the fit: scores grow late
-RESCALED_FACTS = (30, 10_000_000)  # of fewer, three or less are held out; with more, a further fit takes too long
+HELDOUT_ROUNDS = 0.5  # rounds of the fit without held-out facts, per round of the fit: a budget
+FEWEST_SPARSE_FACTS = 30  # of fewer, whole matrices are fitted
+MAX_TRIED_FACTS = 10_000_000  # with more, a short fit that tries a penalty takes too long
 MIN_RANKED_FACTS = 500  # with fewer, softmax fits whole matrices to dense data; others were not compared
 MAX_ENTITY_NUMBERS = 4e7  # of A
 MAX_RELATION_NUMBERS = 1e8  # of R
@@ -135,7 +136,7 @@ def _is_plain(value: object) -> bool:
 def for_likelihood(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> ChosenSettings:
     """The settings that `Rescal` was not given."""
     by_l2 = given["l2_entities"] is not None or given["l2_relations"] is not None
-    fewest_facts = MIN_RANKED_FACTS if loss.ranks_only else RESCALED_FACTS[0]
+    fewest_facts = MIN_RANKED_FACTS if loss.ranks_only else FEWEST_SPARSE_FACTS
     few_relations = data.relations < MIN_DENSE_RELATIONS and data.facts >= fewest_facts
     if (data.is_sparse or few_relations) and not by_l2 and (loss.can_be_sampled or loss.ranks_only):
         chosen = _sparse(given, data, loss)
@@ -188,7 +189,6 @@ def _sparse(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> dic
         "init": "small",
         "max_iter": GPU_ROUNDS if on_gpu and method_for(data, given, loss) == "exact" else SPARSE_ROUNDS,
         "bias": not loss.ranks_only,
-        "rescale_relations": not loss.ranks_only and RESCALED_FACTS[0] <= data.facts <= RESCALED_FACTS[1],
     }
 
 
@@ -204,7 +204,6 @@ def _in_batches(given: dict[str, Any], data: DataSummary, batch_size: int) -> di
         "init": "small",
         "max_iter": fit.rounds(data.facts, batch_size),
         "bias": False,
-        "rescale_relations": False,
     }
 
 
@@ -252,7 +251,6 @@ def _dense(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> dict
         "init": "als" if (given["rank"] or 0) <= data.entities else "small",
         "max_iter": SAMPLED_STEPS if method == "sampled" else EXACT_STEPS,
         "bias": not loss.ranks_only and data.density < MAX_BIAS_DENSITY,
-        "rescale_relations": False,
     }
 
 

@@ -121,12 +121,12 @@ class Squared(ExactOnly):
 class SmoothHinge:
     """The hinge max(0, 1 − m) of the margin m = ±θ, its corner rounded to a parabola (Rennie & Srebro 2005).
 
-    Cells on the right side of the margin cost nothing. θ is a margin, not a log-odds: for probabilities, wrap the
-    estimator in `Calibrated`.
+    Cells on the right side of the margin cost nothing. θ is a margin, not a log-odds: probabilities come from
+    the calibration of the fit.
     """
 
     name: ClassVar[str] = "hinge"
-    link: ClassVar[links.Link] = links.LogisticLink()
+    link: ClassVar[links.Link] = links.RankingLink()
     steepness: ClassVar[float] = 2.0  # from −1 to 1
 
     def at(self, x: Vector, theta: Vector) -> tuple[Vector, Vector]:
@@ -211,7 +211,7 @@ class Softmax(ExactOnly):
     group_size: int = 4
     name: ClassVar[str] = "softmax"
     of_single_cells: ClassVar[bool] = False
-    link: ClassVar[links.Link] = links.LogisticLink()
+    link: ClassVar[links.Link] = links.RankingLink()
     steepness: ClassVar[float] = 4.0
     ranks_only: ClassVar[bool] = True
     runs_on_gpu: ClassVar[bool] = True

@@ -30,7 +30,6 @@ def _ranking(loss: Logistic | Softmax, rank: int, dura: float, lr: float, rounds
         init="small",
         device="cuda",
         structure="full",
-        rescale_relations=False,
     )
 
 

@@ -25,14 +25,6 @@ def _are_clauses(value: Any) -> bool:
     )
 
 
-def _is_calibration(value: Any) -> bool:
-    if not isinstance(value, dict) or value.get("calibrated_for") != "unlisted":
-        return isinstance(value, dict)
-    return "missing_is_assumed" in value and all(
-        _is_number(value.get(name)) for name in ("missing", "expected", "unlisted_cells")
-    )
-
-
 def _are_updates(value: Any) -> bool:
     return isinstance(value, list) and all(
         isinstance(record, dict) and _is_number(record.get("steps_of_fit")) for record in value
@@ -51,7 +43,6 @@ CHECKS: dict[tuple[str, ...], Callable[[Any], bool]] = {  # of the entries that 
     ("model",): _is_text,
     ("settings",): _is_object,
     ("chosen",): _is_object,
-    ("calibration",): _is_calibration,
     ("folded_in",): _are_names,
     ("data",): _is_object,
     ("data", "facts"): _is_number,
@@ -64,9 +55,6 @@ CHECKS: dict[tuple[str, ...], Callable[[Any], bool]] = {  # of the entries that 
     ("fit", "steps"): _is_number,
     ("fit", "verdict"): _is_text,
     ("fit", "method"): _is_text,
-    ("rescaled",): _is_object,
-    ("rescaled", "slopes"): _are_numbers,
-    ("rescaled", "intercepts"): _are_numbers,
     ("updates",): _are_updates,
     ("learned",): _is_object,
     ("learned", "clauses"): _are_clauses,

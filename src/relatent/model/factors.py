@@ -12,16 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Ids, Matrix, Slices, Vector
-from ..backend.compact_matrices import times
+from ..arrays import Ids, Mask, Matrix, Slices, Vector
 from ..data.facts import Facts
+from ..data.facts_union import union
 from ..data.names import Names
 from ..data.read.annotations import AttributesSource, attribute_table
 from ..errors import InputError
@@ -30,31 +29,26 @@ from ..result_tables import Result, html_table, import_pandas
 from . import fold_in as folding
 from . import model_file
 from .about import origin
+from .calibration import Calibration
+from .candidates import MARK, OMIT, ONLY, OPEN, Candidates, Judged
 from .entity_attributes import EntityAttributes
 from .entity_prior import EntityPrior, entity_prior
 from .entity_regression import noise_variance
 from .entity_types import EntityTypes
 from .fold_in_defaults import FOLD_IN_OTHERS
-from .links import Link, LogisticLink, RelationLinks, UnlistedLink
+from .known_facts import KnownFacts
+from .links import Link, LogisticLink, RelationLinks
 from .objective_description import CATEGORICAL, ObjectiveTerm
 from .relation_matrices import RelationMatrices
 from .rule_scores import RuleScores
+from .scores import cell_scores
 from .top import Top
+from .vocabulary import check_shared
 
 if TYPE_CHECKING:
     import pandas as pd
 
-RANKING_LOSSES = ("softmax", "hinge")  # whose θ is not a log-odds
-CELLS_PER_BLOCK = 1 << 16  # cells scored together: two (cells, r) arrays of gathered rows stay in the cache
-NUMBERS_PER_BLOCK = 1 << 24  # of such an array, at a large rank
-
-
-class Question(NamedTuple):
-    """A fact with one open place, and the score of every candidate for that place."""
-
-    place: int  # 0 subject, 1 relation, 2 object
-    names: Names
-    theta: Vector
+PLACES = ("subject", "relation", "object")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,6 +78,8 @@ class Factors(Result):
     types: EntityTypes | None = None  # of the entities; answers of a wrong type are not offered
     rules: RuleScores | None = None  # weighted rules, which add to θ; such a model may have no vectors: rank 0
     attributes: EntityAttributes | None = None  # what attributes say about vectors, if the facts had some
+    facts: Facts | None = None  # the training facts, and those of entities folded in; None if they were left out
+    calibration: Calibration | None = None  # what held-out facts say about probabilities; None: those of the loss
 
     def __post_init__(self) -> None:
         for what in ("entities", "relations"):
@@ -99,8 +95,10 @@ class Factors(Result):
                 raise InputError(f"{name} must have shape {shape} for {sizes}, got {found}")
         if self.types is not None and self.types.n_entities != n:
             raise InputError(f"there must be types for {n} entities, got {self.types.n_entities}; see types.extended")
-        if isinstance(self.link, UnlistedLink) and len(self.link.scores) != k:
-            raise InputError(f"the link must have knots for {k} relations, got {len(self.link.scores)}")
+        if self.calibration is not None and len(self.calibration.scores) != k:
+            raise InputError(f"the calibration must be of {k} relations, got {len(self.calibration.scores)}")
+        if self.facts is not None:
+            object.__setattr__(self, "facts", self.facts.over(self.entities, self.relations))
         if isinstance(self.link, RelationLinks) and len(self.link.links) != k:
             raise InputError(f"there must be links for {k} relations, got {len(self.link.links)}")
 
@@ -116,12 +114,66 @@ class Factors(Result):
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether the link gives probabilities; scores of a softmax or hinge loss need calibration for that."""
-        if self.loss is None or self.link.name not in (LogisticLink.name, RelationLinks.name):
-            return True
-        given = self.loss.parameters
-        names = {self.loss.name, given.get("other"), *given.get("losses", {}).values()}
-        return not names & set(RANKING_LOSSES)
+        """Whether cells have probabilities: those of a calibration, or of a loss that is a likelihood."""
+        return self.calibration is not None or self.link.gives_probabilities
+
+    @property
+    def base_rates(self) -> Vector | None:
+        """The share of true cells per relation, (K,): expected among unlisted cells, or of facts among all cells.
+
+        The first if the model is calibrated, whose probabilities are those of unlisted cells. None if it is not known.
+        """
+        if self.calibration is not None:
+            return self.calibration.base_rates
+        rates = self.about.get("data", {}).get("base_rates", ())
+        return np.asarray(rates, np.float64) if len(rates) == len(self.relations) else None
+
+    @property
+    def self_answers(self) -> Mask | None:
+        """For each relation whether an entity may be related to itself by the training facts, (K,); None: not known."""
+        data = self.about.get("data", {})
+        n_self, rates = (np.asarray(data.get(name, ())) for name in ("self_facts", "base_rates"))
+        return (n_self > 0) | (rates == 0) if len(n_self) == len(rates) == len(self.relations) else None
+
+    @cached_property
+    def candidates(self) -> Candidates:
+        """The candidates of questions, given the facts of the model."""
+        return Candidates(self, self._known_facts)
+
+    @cached_property
+    def _known_facts(self) -> KnownFacts:
+        return KnownFacts.none(self.entities, self.relations) if self.facts is None else KnownFacts(self.facts)
+
+    def facts_with(self, known: Facts | Sequence[Facts] | None = None) -> Facts:
+        """The facts of the model and further ones, over its names; InputError if there are none."""
+        further = [known] if isinstance(known, Facts) else list(known or ())
+        for facts in further:
+            check_shared(self.entities, self.relations, facts, "known facts")
+        parts = [*([] if self.facts is None else [self.facts]), *further]
+        if not parts:
+            raise InputError("the model does not hold the facts that it was fitted to: give them, as known= or --known")
+        facts = union(parts, entities=self.entities, relations=self.relations)
+        return facts if self.types is None or facts.types is not None else facts.with_types(self.types.sets)
+
+    @property
+    def probability_note(self) -> str:
+        """One sentence: which cells the probabilities are for, and what they assume; or that there are none."""
+        if self.calibration is not None:
+            return self.calibration.describe()
+        if not self.has_probabilities:
+            loss = self.loss.name if self.loss else "this"
+            return f"scores of a {loss} model rank answers but are not probabilities; fit it with calibrate=True"
+        return "probabilities are those of the loss, not calibrated: those of unlisted facts are too low at the top"
+
+    def asked(self, known: Facts | Sequence[Facts] | Candidates | None = None) -> Candidates:
+        """The candidates of questions, given the facts of the model and further known facts."""
+        if isinstance(known, Candidates):
+            return known
+        further = [known] if isinstance(known, Facts) else list(known or ())
+        if not any(map(len, further)):
+            return self.candidates
+        joined = self.facts_with([facts.without_attributes() for facts in further]).without_attributes()
+        return Candidates(self, KnownFacts(joined))
 
     def __repr__(self) -> str:
         size = f"{len(self.entities)} entities, {len(self.relations)} relations, rank {self.rank}"
@@ -158,37 +210,28 @@ class Factors(Result):
         >>> float(f.score("Ann", "likes", "Bob")), f.score(0, 0, [0, 1]).tolist()
         (3.0, [0.0, 3.0])
         """
+        return cell_scores(self, *self._ids(subjects, relations, objects))[()]
+
+    def _ids(self, subjects: ArrayLike, relations: ArrayLike, objects: ArrayLike) -> tuple[Ids, Ids, Ids]:
         s, k, o = np.broadcast_arrays(
             self.entities.ids(subjects), self.relations.ids(relations), self.entities.ids(objects)
         )
-        if self.exclusive:
-            return self._exclusive_scores(s, k, o)[()]
-        theta = scores(self.A, self.relation_matrices.compact, self.bias, s, k, o)
-        return (theta if self.rules is None else theta + self.rules.cells(s, k, o))[()]
-
-    def _exclusive_scores(self, s: Ids, k: Ids, o: Ids) -> Vector:
-        """Log-odds of each cell against no relation and the other relations of its pair."""
-        n, K = len(self.entities), len(self.relations)
-        pairs, pair_of_cell = np.unique(s.astype(np.int64).ravel() * n + o.ravel(), return_inverse=True)
-        relations, result = k.ravel(), np.empty(k.size)
-        order = np.argsort(pair_of_cell, kind="stable")
-        block_size = max(1, CELLS_PER_BLOCK // K)
-        for low in range(0, len(pairs), block_size):
-            block = pairs[low : low + block_size]
-            cells = np.broadcast_arrays((block // n)[:, None], np.arange(K), (block % n)[:, None])
-            theta = scores(self.A, self.relation_matrices.compact, self.bias, *cells)
-            here = order[slice(*np.searchsorted(pair_of_cell[order], [low, low + len(block)]))]
-            result[here] = against_others(theta[pair_of_cell[here] - low].T, relations[here])
-        return result.reshape(k.shape)
+        return s, k, o
 
     def probability(self, subjects: ArrayLike, relations: ArrayLike, objects: ArrayLike) -> Vector:
-        """The probability that each cell is true, for ids or names.
+        """The probability that each cell is true, for ids or names: the same number as in every list of answers.
+
+        Of a listed fact, what it would be if it were not listed.
 
         >>> f = Factors(np.eye(2), np.array([[[0.0, 3.0], [0.0, 0.0]]]), np.zeros(1), ["Ann", "Bob"], ["likes"])
         >>> f.probability("Ann", "likes", ["Ann", "Bob"]).round(2).tolist()
         [0.5, 0.95]
         """
-        return self.link.probability(self.score(subjects, relations, objects), self.relations.ids(relations))
+        if not self.has_probabilities:
+            raise InputError("scores of this loss rank answers but are no probabilities; fit with calibrate=True")
+        s, k, o = self._ids(subjects, relations, objects)
+        cells = np.stack([s.ravel(), k.ravel(), o.ravel()], axis=1)
+        return self.candidates.judge(cells).probability.reshape(s.shape)[()]
 
     def top(
         self,
@@ -196,57 +239,46 @@ class Factors(Result):
         relation: str | int | None = None,
         object: str | int | None = None,
         k: int = 10,
+        known: str = OMIT,
         exclude: Facts | Sequence[Facts] | None = None,
     ) -> Top:
-        """The k best answers for the one place that is not given, without wrong types and the facts in `exclude`.
+        """The k best answers for the one place that is not given, without wrong types.
+
+        known: "omit" known answers, "mark" them by the rank 0, or give "only" them. `exclude` are further known facts.
 
         >>> import relatent
         >>> facts = relatent.load_dataset("kinships")
         >>> model = relatent.RescalALS(rank=20).fit(facts).factors_
-        >>> len(model.top(subject="person0", relation="term4", k=3, exclude=facts).names)
+        >>> len(model.top(subject="person0", relation="term4", k=3).names)
         3
         """
-        if k < 1:
-            raise InputError(f"k must be at least 1, got {k}")
-        place, names, theta = self.question(subject, relation, object)
+        place, found = self.best(self.asked(exclude), subject, relation, object, k=k, treat_known=known)
+        names = (self.entities, self.relations, self.entities)[place]
+        answers = [names[i] for i in found.cells[:, place].tolist()]
+        return Top(answers, found.score, found.probability, found.rank, found.lift)
+
+    def best(
+        self,
+        asked: Candidates,
+        subject: str | int | None = None,
+        relation: str | int | None = None,
+        object: str | int | None = None,
+        *,
+        k: int = 10,
+        treat_known: str = OMIT,
+    ) -> tuple[int, Judged]:
+        """The open place of a question, and its k best answers."""
         given = (subject, relation, object)
-        for facts in (exclude,) if isinstance(exclude, Facts) else exclude or ():
-            theta[self._known_answers(facts, given, place)] = -np.inf
-        if relation is not None:
-            self.drop_wrong_types(theta, int(self.relations.ids(relation)), place)
-        best = best_first(theta, k)
-        relations = best if relation is None else self.relations.ids(relation)
-        return Top([names[i] for i in best.tolist()], theta[best], self.link.probability(theta[best], relations))
-
-    def question(self, subject: Any = None, relation: Any = None, object: Any = None) -> Question:
-        """The open place, the names of its candidates, and their scores."""
-        given = [value is not None for value in (subject, relation, object)]
-        if sum(given) != 2:
-            named = ", ".join(
-                what for what, is_given in zip(("subject", "relation", "object"), given, strict=True) if is_given
-            )
-            raise InputError(f"give exactly two of subject, relation and object, got {named or 'none'}")
-        if not given[1]:
-            s, o = self.entities.ids(subject), self.entities.ids(object)
-            theta: Vector = self.relation_matrices.scores_of_relations(self.A[s], self.A[o]) + self.bias
-            if self.rules is not None:
-                theta = theta + self.rules.cells(s, np.arange(len(theta)), o)
-            if self.exclusive:
-                K = len(theta)
-                theta = against_others(np.broadcast_to(theta[:, None], (K, K)), np.arange(K))
-            return Question(1, self.relations, theta)
-        ids = np.array([int(self.entities.ids(subject if given[0] else object))])
-        theta = self.scores_of_all(ids, int(self.relations.ids(relation)), of_objects=given[2])[0]
-        return Question(2 if given[0] else 0, self.entities, theta)
-
-    def drop_wrong_types(self, theta: Vector, relation: int, place: int, kept: Ids | None = None) -> None:
-        """Set the scores of candidates of a wrong type to −∞, except those of `kept`."""
-        if self.types is None:
-            return
-        is_wrong = ~self.types.allowed(relation, place)
-        if kept is not None:
-            is_wrong[kept] = False
-        theta[is_wrong] = -np.inf
+        named = [what for what, value in zip(PLACES, given, strict=True) if value is not None]
+        if len(named) != 2:
+            raise InputError(f"give exactly two of subject, relation and object, got {' and '.join(named) or 'none'}")
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+            raise InputError(f"k must be at least 1, got {k!r}")
+        if treat_known not in (MARK, OMIT, ONLY):
+            raise InputError(f"known answers are treated by {MARK}, {OMIT} or {ONLY}, got {treat_known!r}")
+        names = (self.entities, self.relations, self.entities)
+        ids = [OPEN if x is None else int(name.ids(x)) for x, name in zip(given, names, strict=True)]
+        return ids.index(OPEN), asked.answers(np.array([ids]), int(k), treat_known)
 
     def without_types(self) -> Factors:
         """The same model without types: it offers answers of any type."""
@@ -261,21 +293,6 @@ class Factors(Result):
         rows = self.relation_matrices.times(self.A[entities], relation, back=of_objects)
         theta: Matrix = rows @ self.A.T + self.bias[relation]
         return theta if self.rules is None else theta + self.rules.rows(entities, relation, of_objects=of_objects)
-
-    def _known_answers(self, facts: Facts, given: tuple[Any, Any, Any], place: int) -> Ids:
-        """Ids of the answers in `facts`, which may have another vocabulary."""
-        here = (self.entities, self.relations, self.entities)
-        there = (facts.entities, facts.relations, facts.entities)
-        rows = np.ones(len(facts), bool)
-        for column in {0, 1, 2} - {place}:
-            name = here[column][int(here[column].ids(given[column]))]
-            if name not in there[column]:
-                return np.empty(0, np.int64)
-            rows &= facts.triples[:, column] == there[column].id(name)
-        answers = np.unique(facts.triples[rows, place])
-        return np.array(
-            [here[place].id(there[place][a]) for a in answers if there[place][a] in here[place]], dtype=np.int64
-        )
 
     def fold_in(
         self,
@@ -320,7 +337,11 @@ class Factors(Result):
         A, names, folded = folding.fold_in(self, facts, entities, others, l2_entities, random_state, table)
         about = {**self.about, "folded_in": [*self.about.get("folded_in", []), *folded]}
         types = None if self.types is None else self.types.extended(len(names))
-        return replace(self, A=A, R=self.relation_matrices, entities=names, about=about, types=types)
+        own = [] if self.facts is None else [self.facts]
+        given = facts.over(names, self.relations)
+        parts = [*own, given] if own and own[0].attributes is not None else [*own, given.without_attributes()]
+        known = union(parts, entities=names, relations=self.relations) if own else None
+        return replace(self, A=A, R=self.relation_matrices, entities=names, about=about, types=types, facts=known)
 
     @cached_property
     def entity_prior(self) -> EntityPrior | None:
@@ -364,36 +385,3 @@ def load(path: str | Path, *, verify: bool = True) -> Factors:
     """
     contents = model_file.read(path, verify=verify)._asdict()
     return Factors(R=contents.pop("relation_matrices"), **contents)
-
-
-def best_first(theta: Vector, k: int) -> Ids:
-    """Indices of the k highest scores, best first; scores of −∞ are left out, ties go to the lower index."""
-    k = min(k, int(np.count_nonzero(theta > -np.inf)))
-    if not k:
-        return np.empty(0, np.int64)
-    last = np.partition(theta, len(theta) - k)[len(theta) - k]
-    best = np.flatnonzero(theta >= last)  # includes all ties for the last place, so that the order does not depend on k
-    return best[np.lexsort((best, -theta[best]))][:k]
-
-
-def scores(A: Matrix, R: Slices, b: Vector, s: Ids, k: Ids, o: Ids) -> Vector:
-    """θ of the cells with these ids, in the shape of the ids; R may be the parameters of a structure."""
-    theta = np.empty(s.shape, np.result_type(A, b))
-    flat, s, k, o = theta.reshape(-1), s.reshape(-1), k.reshape(-1), o.reshape(-1)
-    order, step = np.argsort(k, kind="stable"), max(1, min(CELLS_PER_BLOCK, NUMBERS_PER_BLOCK // max(1, A.shape[1])))
-    edges = np.searchsorted(k[order], np.arange(len(R) + 1))
-    for relation, (start, stop) in enumerate(pairwise(edges.tolist())):
-        for low in range(start, stop, step):
-            rows = order[low : min(low + step, stop)]
-            flat[rows] = np.einsum("nr,nr->n", times(A[s[rows]], R[relation]), A[o[rows]]) + b[relation]
-    return theta
-
-
-def against_others(theta: Matrix, own: Ids) -> Vector:
-    """Log-odds of relation own[j] in column j: θ_own − log(1 + Σ exp θ of the others). theta: (K, m). own: (m,)."""
-    columns = np.arange(theta.shape[1])
-    others = np.array(theta, np.float64)
-    chosen = others[own, columns]
-    others[own, columns] = -np.inf
-    top = np.maximum(others.max(axis=0), 0)
-    return chosen - top - np.log(np.exp(others - top).sum(axis=0) + np.exp(-top))  # type: ignore[no-any-return]

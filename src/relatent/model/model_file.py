@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from .. import __version__
 from ..arrays import Matrix, Vector
 from ..atomic_write import check_writable, replacing
+from ..data.facts import Facts
 from ..data.names import Names
 from ..errors import FitError, InputError, ModelFileError
 from ..json_values import parse_json
@@ -34,22 +35,30 @@ from ..tensor_file import (
     starts_like_tensors,
     write_tensors,
 )
-from . import stored_attributes, stored_names, stored_rules, stored_types
+from . import stored_attributes, stored_calibration, stored_facts, stored_names, stored_rules, stored_types
 from .about import readable_about
+from .calibration import Calibration
 from .entity_attributes import EntityAttributes
 from .entity_types import EntityTypes
 from .links import LINKS, Link
 from .objective_description import CATEGORICAL, ObjectiveTerm
-from .old_model_files import terms_from_settings
 from .relation_matrices import RelationMatrices
 from .rule_scores import RuleScores
-from .structure import COMPLEX, FULL, STORED, resolve
+from .structure import FULL, STORED, resolve
 
+_BYTES = ("facts", "unobserved", "attribute_values", "calibration_one_answer")
 FORMAT = "relatent"
-VERSION = 7  # the highest version this relatent reads; a file has the lowest version that can express its contents
+VERSION = 1
 MODEL_TENSORS = ("A", "R", "bias", "entity_names", "entity_offsets", "relation_names", "relation_offsets")
 LABEL_TENSORS = tuple(f"{what}_labels{part}" for what in ("entity", "relation", "type") for part in ("", "_offsets"))
-OPTIONAL_TENSORS = (*stored_types.TENSORS, *LABEL_TENSORS, *stored_rules.TENSORS, *stored_attributes.TENSORS)
+OPTIONAL_TENSORS = (
+    *stored_types.TENSORS,
+    *LABEL_TENSORS,
+    *stored_rules.TENSORS,
+    *stored_attributes.TENSORS,
+    *stored_facts.TENSORS,
+    *stored_calibration.TENSORS,
+)
 TENSORS = (*MODEL_TENSORS, *OPTIONAL_TENSORS)  # in the order of the digest
 MAX_WITHOUT_BYTES = 1 << 20  # entities that need neither vectors nor names in the file: it cannot claim more than these
 MAX_SCORE = 1e15  # of factors, and of scores that they may give: products and squares of these are finite in float32
@@ -72,6 +81,8 @@ class ModelContents(NamedTuple):
     types: EntityTypes | None
     rules: RuleScores | None
     attributes: EntityAttributes | None
+    facts: Facts | None
+    calibration: Calibration | None
 
 
 # --- writing
@@ -127,6 +138,8 @@ def _arrays_of(contents: ModelContents) -> Arrays:
     arrays |= {} if contents.types is None else stored_types.to_tensors(contents.types)
     arrays |= {} if contents.rules is None else stored_rules.to_tensors(contents.rules)
     arrays |= {} if contents.attributes is None else stored_attributes.to_tensors(contents.attributes)
+    arrays |= {} if contents.facts is None else stored_facts.to_tensors(contents.facts)
+    arrays |= {} if contents.calibration is None else stored_calibration.to_tensors(contents.calibration)
     return {name: arrays[name] for name in TENSORS if name in arrays}
 
 
@@ -138,28 +151,24 @@ def _largest_score(A: NDArray[Any], R: NDArray[Any]) -> float:
 
 def _document_text(contents: ModelContents, arrays: Arrays) -> str:
     """The JSON document of the header with its digest filled in."""
-    has_terms = contents.loss is not None or contents.penalty is not None
     structure = contents.relation_matrices.structure
-    version = {FULL: 3 if has_terms else 1, COMPLEX: 4}.get(structure, 5)
     prefixes = dict(contents.entities.labels.prefixes)
-    version = 6 if prefixes or set(arrays) - set(MODEL_TENSORS) else version
-    version = version if contents.rules is None and contents.attributes is None else 7
     document = {
         "sha256": NO_DIGEST,
         "format": FORMAT,
-        "format_version": version,
+        "format_version": VERSION,
         "relatent_version": __version__,
         "tensors": {name: {"dtype": a.dtype.name, "shape": list(a.shape)} for name, a in arrays.items()},
         "link": _link_document(contents.link),
         "about": dict(contents.about),
+        "loss": _term_document(contents.loss),
+        "penalty": _term_document(contents.penalty),
+        "structure": None if structure == FULL else {"name": structure.name, "parameters": asdict(structure)},
     }
-    if version >= 3:
-        document |= {"loss": _term_document(contents.loss), "penalty": _term_document(contents.penalty)}
-    if version >= 5:
-        whole = structure == FULL
-        document["structure"] = None if whole else {"name": structure.name, "parameters": asdict(structure)}
     if contents.attributes is not None:
         document["attributes"] = stored_attributes.to_document(contents.attributes)
+    if contents.calibration is not None:
+        document["calibration"] = stored_calibration.to_document(contents.calibration)
     if prefixes:
         document["prefixes"] = prefixes
     try:
@@ -189,18 +198,23 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
     with _opened(path) as file, ThreadPoolExecutor(1) as executor:
         arrays, rank, prefixes = file.arrays(), file.shape("A")[1], _prefixes(file.document)
         hashed = executor.submit(digest, file.unsigned, arrays.values()) if verify else None  # releases the GIL
+        entities = stored_names.from_tensors(arrays, "entity", file.shape("A")[0], prefixes)
+        relations = stored_names.from_tensors(arrays, "relation", file.shape("bias")[0], prefixes)
+        types = stored_types.from_tensors(arrays, prefixes)
         contents = ModelContents(
             arrays["A"],
             RelationMatrices(_structure(file), arrays["R"], (file.shape("bias")[0], rank, rank)),
             arrays["bias"],
-            stored_names.from_tensors(arrays, "entity", file.shape("A")[0], prefixes),
-            stored_names.from_tensors(arrays, "relation", file.shape("bias")[0], prefixes),
+            entities,
+            relations,
             _link(file.document),
             readable_about(file.document["about"]),
             *_terms(file.document),
-            stored_types.from_tensors(arrays, prefixes),
+            types,
             stored_rules.from_tensors(arrays, file.shape("A")[0], file.shape("bias")[0]),
             stored_attributes.from_tensors(arrays, file.document),
+            stored_facts.from_tensors(arrays, entities, relations, None if types is None else types.sets),
+            stored_calibration.from_tensors(arrays, file.document, file.shape("bias")[0]),
         )
         for name in ("A", "R", "bias"):
             if n_wrong := n_not_finite(arrays[name]):
@@ -235,6 +249,8 @@ def inspect(path: str | Path, *, verify: bool = False) -> dict[str, Any]:
             "exclusive": loss is not None and loss.name == CATEGORICAL,
             **({"attributes": {c.name: c.kind for c in columns}} if columns else {}),
             "about": readable_about(file.document["about"]),
+            "holds_facts": "facts" in file.document["tensors"],
+            "calibration": file.document.get("calibration"),
             "bytes": os.path.getsize(path),
             "sha256": file.document["sha256"],
             "verified": verify,
@@ -289,16 +305,13 @@ def _document(text: str) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise RefusedFileError("is not a relatent model; give a file written by Factors.save or relatent fit")
     version = document.get("format_version")
-    if not isinstance(version, int) or version < 1:
-        raise RefusedFileError(f"is damaged: format version {version!r}; get a fresh copy")
-    if version > VERSION:
-        raise RefusedFileError(f"has format version {version}, this relatent reads up to {VERSION}; upgrade relatent")
+    if version != VERSION:
+        remedy = "upgrade relatent, or fit the model again"
+        raise RefusedFileError(f"has format version {version!r}, this relatent reads {VERSION}; {remedy}")
     kinds = {"sha256": str, "tensors": dict, "link": dict, "about": dict}
     for name, kind in kinds.items():
         if not isinstance(document.get(name), kind):
             raise RefusedFileError(f"is damaged: its header has no {name}; get a fresh copy")
-    if not isinstance(document.get("exclusive", False), bool) or ("exclusive" in document) != (version == 2):
-        raise RefusedFileError("is damaged: its header does not say whether relations are exclusive; get a fresh copy")
     if len(document["sha256"]) != len(NO_DIGEST):
         raise RefusedFileError("is damaged: its checksum is not a SHA-256; get a fresh copy")
     return document
@@ -324,19 +337,24 @@ def _check_tensors(file: _ModelFile) -> None:
     fixed |= stored_attributes.shapes(file.document, rank)
     for name, shape in shapes.items():
         dtype = file.content.tensors[name].dtype
-        fits = shape == fixed.get(name, shape[:1] if name not in ("A", "R") else shape) and dtype in _allowed(name)
+        fits = shape == fixed.get(name, shape[:1] if not _is_matrix(name) else shape) and dtype in _allowed(name)
         if not fits or listed[name] != {"dtype": dtype, "shape": list(shape)}:
             raise RefusedFileError(f"is damaged: {name} is {dtype} of shape {shape}; get a fresh copy")
 
 
+def _is_matrix(name: str) -> bool:
+    """Whether a tensor of no fixed shape has two dimensions."""
+    return name == "A" or (name.startswith("calibration_") and name != "calibration_base_rates")
+
+
 def _structure(file: _ModelFile) -> Any:
     """The structure of the relation matrices, for the size of this model."""
-    version, given = file.document["format_version"], file.document.get("structure")
+    given = file.document.get("structure")
     k, r = file.shape("bias")[0], file.shape("A")[1]
     try:
-        if version < 5 or (version > 5 and given is None):
-            return resolve(COMPLEX if version == 4 else FULL, k, r)
-        return resolve(STORED[given["name"]](**given["parameters"]), k, r)  # type: ignore[index]
+        if given is None:
+            return resolve(FULL, k, r)
+        return resolve(STORED[given["name"]](**given["parameters"]), k, r)
     except (InputError, KeyError, TypeError, OverflowError) as error:
         raise RefusedFileError(f"has a structure this relatent does not know: {given!r}; upgrade relatent") from error
 
@@ -349,7 +367,7 @@ def _prefixes(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _allowed(name: str) -> tuple[str, ...]:
-    if name.endswith(("_names", "_labels")):
+    if name.endswith(("_names", "_labels")) or name in _BYTES:
         return ("uint8",)
     if name.endswith(("_types", "_steps", "_facts")):
         return ("int32",)
@@ -368,8 +386,6 @@ def _link(document: Mapping[str, Any]) -> Link:
 
 def _terms(document: Mapping[str, Any]) -> tuple[ObjectiveTerm | None, ObjectiveTerm | None]:
     """The loss and the penalty."""
-    if document["format_version"] < 3:
-        return terms_from_settings(document["about"], exclusive=document.get("exclusive", False))
     return _term(document, "loss"), _term(document, "penalty")
 
 

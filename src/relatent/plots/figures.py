@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.text import Annotation
     from matplotlib.transforms import Bbox
 
-    from ..analysis.known_facts import KnownFacts
+    from ..data.facts import Facts
     from ..model.factors import Factors
 
 PROJECTIONS = {"tsne": "t-SNE", "pca": "principal components"}
@@ -62,11 +62,11 @@ def objective(factors: Factors, title: str = "") -> Figure:
     return figure
 
 
-def precision_recall(factors: Factors, test: KnownFacts, known: KnownFacts | None = None, title: str = "") -> Figure:
+def precision_recall(factors: Factors, test: Facts, known: Sequence[Facts] = (), title: str = "") -> Figure:
     """Precision against recall on the test facts, and per relation if there are only a few relations."""
     from sklearn.metrics import average_precision_score, precision_recall_curve
 
-    cells = score_rows(factors, test, known, np.random.default_rng(0))
+    cells = score_rows(factors, test, factors.asked(known), np.random.default_rng(0))
     figure, axes = _axes(title, "recall", "precision", xlim=(0, 1), ylim=(0, 1.02))
     curves = {"all": np.ones(len(cells.truth), bool)}
     relations = np.unique(cells.relation[cells.truth]).tolist()
@@ -81,9 +81,9 @@ def precision_recall(factors: Factors, test: KnownFacts, known: KnownFacts | Non
     return figure
 
 
-def reliability(factors: Factors, test: KnownFacts, known: KnownFacts | None = None, title: str = "") -> Figure:
+def reliability(factors: Factors, test: Facts, known: Sequence[Facts] = (), title: str = "") -> Figure:
     """Reliability diagram of a model on the test facts."""
-    cells = score_rows(factors, test, known, np.random.default_rng(0))
+    cells = score_rows(factors, test, factors.asked(known), np.random.default_rng(0))
     curve = reliability_curve(cells.truth, cells.probability, cells.weights, above=ABOVE)
     return reliability_diagram({f"cells above {ABOVE:.0%}": curve}, title)
 

@@ -8,6 +8,8 @@ from ..errors import InputError, RelatentError
 
 MAX_NAMES = 10  # listed in a message
 SEE_API = "see /api for all endpoints"
+NO_FACTS = "the model does not hold its facts"
+GIVE_FACTS = "start the server with --known DATA"
 
 
 class ApiError(Exception):

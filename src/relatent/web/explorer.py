@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 import numpy as np
 
 from ..analysis.answers import Answers, EntitySection, answers, entity_sections, one_fact
 from ..analysis.explain import Explanation, explain, is_of_rules
-from ..analysis.known_facts import KnownFacts
-from ..analysis.probabilities import describe_probabilities
 from ..analysis.quality import ModelQuality, quality
 from ..analysis.similarity import nearest
 from ..data.facts import Facts
 from ..data.review import ReviewFile
 from ..errors import UnknownNameError
+from ..model.candidates import Candidates
 from ..model.entity_regression import can_fold
 from ..model.factors import Factors
 from ..model.fold_in_defaults import FOLD_IN_OTHERS
+from ..model.known_facts import KnownFacts
+from ..model.vocabulary import check_shared
 from ..progress import Progress
 from .background import BackgroundResult, InProgress
-from .errors import AmbiguousNameError, NotFoundError, ParameterError, UnavailableError
+from .errors import GIVE_FACTS, NO_FACTS, AmbiguousNameError, NotFoundError, ParameterError, UnavailableError
 from .explorer_duplicates import ExplorerDuplicates
 from .explorer_map import ExplorerMap
 from .explorer_missing import ExplorerMissing
@@ -45,9 +47,9 @@ from .response_types import (
     SimilarEntities,
 )
 
-CALIBRATED_LINKS = ("isotonic", "platt", "unlisted")
 N_EXAMPLES = 8
 N_SIMILAR_TO_NEW = 10
+OF_MODEL = "the model"
 USE_RESCAL = "fit a model by least squares or the logistic likelihood (--model als or logit)"
 
 
@@ -57,18 +59,24 @@ class Explorer:
     def __init__(
         self,
         factors: Factors,
-        known: KnownFacts | None = None,
-        test: KnownFacts | None = None,
+        known: Facts | Sequence[Facts] | None = None,
+        test: Facts | None = None,
         *,
         name: str = "model",
-        known_name: str = "known facts",
+        known_name: str | None = None,
         test_name: str = "test facts",
         file_bytes: int | None = None,
         review: ReviewFile | None = None,
     ):
-        self.factors, self.known, self.test = factors, known, test
-        self.name, self.known_name, self.test_name, self.file_bytes = name, known_name, test_name, file_bytes
-        degrees = None if known is None else known.degrees
+        self.further = [known] if isinstance(known, Facts) else list(known or ())
+        self.factors, self.asked = factors, factors.asked(self.further)
+        if test is not None:
+            check_shared(factors.entities, factors.relations, test, "test facts")
+        self.test = None if test is None else test.over(factors.entities, factors.relations)
+        self.known: KnownFacts | None = self.asked.known if len(self.asked.known) else None
+        self.name, self.test_name, self.file_bytes = name, test_name, file_bytes
+        self.known_name = known_name or ("known facts" if self.further else OF_MODEL)
+        degrees = None if self.known is None else self.known.degrees
         self._entities = NameIndex(factors.entities, degrees)
         self._relations = NameIndex(factors.relations)
         self._labels = {
@@ -78,8 +86,8 @@ class Explorer:
         heavy_work = threading.Lock()  # one heavy computation at a time
         self._fold_in_lock = threading.Lock()  # each call copies A
         self.map = ExplorerMap(factors, heavy_work)
-        self.missing = ExplorerMissing(factors, known, review, heavy_work)
-        self.duplicates = ExplorerDuplicates(factors, known, heavy_work)
+        self.missing = ExplorerMissing(factors, self.asked, self.further, review, heavy_work)
+        self.duplicates = ExplorerDuplicates(factors, self.asked, self.further, heavy_work)
         self._quality: BackgroundResult[ModelQuality] = BackgroundResult(self._measure, heavy_work)
 
     # --- names
@@ -110,7 +118,7 @@ class Explorer:
     def entity(self, name: str, k: int = 5, sections: int = 24) -> EntityPage:
         """Known and predicted facts of an entity."""
         i = self._id(name)
-        found = entity_sections(self.factors, self.known, i, k=k)
+        found = entity_sections(self.asked, self.factors, i, k=k)
         return EntityPage(self.factors.entities[i], self._n_facts(i), len(found), found[:sections])
 
     def ask(
@@ -124,15 +132,15 @@ class Explorer:
         """The best answers for the one place left open."""
         self._check(subject, relation, object)
         if known == "only" and self.known is None:
-            raise UnavailableError("the server has no known facts", "start it with --known DATA")
+            raise UnavailableError(NO_FACTS, GIVE_FACTS)
         return answers(
-            self.factors, self.known, subject=subject, relation=relation, object=object, k=k, treat_known=known
+            self.factors, self.asked, subject=subject, relation=relation, object=object, k=k, treat_known=known
         )
 
     def fact(self, subject: str, relation: str, object: str) -> FactProbability:
         """The probability of one fact, and whether it is known."""
         self._check(subject, relation, object)
-        found = one_fact(self.factors, self.known, subject, relation, object)
+        found = one_fact(self.factors, self.asked, subject, relation, object)
         return FactProbability(
             subject, relation, object, found.score, found.probability, found.known, found.rank, found.lift
         )
@@ -148,10 +156,10 @@ class Explorer:
         """The known facts and components behind the probability of a fact."""
         self._check(subject, relation, object)
         if self.known is None:
-            raise UnavailableError("the server has no known facts to explain by", "start it with --known DATA")
+            raise UnavailableError(f"{NO_FACTS}, so there is nothing to explain by", GIVE_FACTS)
         if not self._can_explain:
             raise UnavailableError("this kind of model gives no explanations", USE_RESCAL)
-        return explain(self.factors, subject, relation, object, self.known, k=k)
+        return explain(self.factors, subject, relation, object, known=self.asked, k=k)
 
     def similar(self, name: str, k: int = 10) -> SimilarEntities:
         """The entities for which the model predicts most nearly the same facts."""
@@ -162,7 +170,7 @@ class Explorer:
         """Predicted facts of an entity that is not in the model, from a few facts about it; nothing is stored."""
         with self._fold_in_lock:
             grown, given = self._with_new_entity(name, facts, others)
-            sections = entity_sections(grown, KnownFacts(given, grown), name, k=k + 1)
+            sections = entity_sections(self._asked_of(grown, given), grown, name, k=k + 1)
         similar = nearest(self.factors, self.map.profiles.wait(), self.map.rows(grown.A[-1:])[0], N_SIMILAR_TO_NEW)
         return NewEntityPage(name, len(sections), [_without(name, section, k) for section in sections], similar)
 
@@ -171,12 +179,15 @@ class Explorer:
     ) -> Explanation:
         """Why a fact of an entity that is not in the model is likely or unlikely."""
         if self.known is None:
-            raise UnavailableError("the server has no known facts to explain by", "start it with --known DATA")
+            raise UnavailableError(f"{NO_FACTS}, so there is nothing to explain by", GIVE_FACTS)
         self._check(None, fact.relation, fact.partner)
         with self._fold_in_lock:
             grown, given = self._with_new_entity(name, facts, others)
-            known = KnownFacts([self.known.facts, given], grown)
-            return explain(grown, *_cell(name, fact), known, k=k)
+            return explain(grown, *_cell(name, fact), known=self._asked_of(grown, given), k=k)
+
+    def _asked_of(self, grown: Factors, given: Facts) -> Candidates:
+        """The candidates of the model with a new entity, given all that is known."""
+        return grown.asked([*self.further, *([given] if grown.facts is None else [])])
 
     def _with_new_entity(self, name: str, facts: list[NewFact], others: float) -> tuple[Factors, Facts]:
         """The model with a new entity, and the facts about it."""
@@ -207,9 +218,9 @@ class Explorer:
             name=self.name,
             kind=str(about.get("model", "Factors")),
             link=f.link.name,
-            calibrated=f.link.name in CALIBRATED_LINKS,
+            calibrated=f.calibration is not None,
             has_probabilities=f.has_probabilities,
-            probabilities=describe_probabilities(f),
+            probabilities=f.probability_note,
             exclusive=f.exclusive,
             sizes=ModelSizes(
                 entities=len(f.entities),
@@ -238,9 +249,7 @@ class Explorer:
     def quality(self) -> MeasuredQuality | InProgress:
         """Metrics on the test facts; without test facts, on the known facts, which the model was fitted to."""
         if self.test is None and self.known is None:
-            raise UnavailableError(
-                "the server has no facts to measure quality on", "start it with --test DATA or --known DATA"
-            )
+            raise UnavailableError("the server has no facts to measure quality on", "start it with --test DATA")
         measured = self._quality.poll()
         if isinstance(measured, InProgress):
             return measured
@@ -285,7 +294,7 @@ class Explorer:
     def _examples(self) -> list[str]:
         """Entities to start with: those with the most known facts, or the first."""
         names = self.factors.entities
-        if self.known is None or not len(self.known):
+        if self.known is None:
             return list(names[:N_EXAMPLES])
         by_degree = np.argsort(-self.known.degrees, kind="stable")[:N_EXAMPLES]
         return [names[i] for i in by_degree.tolist()]
@@ -293,9 +302,9 @@ class Explorer:
     def _measure(self, progress: Progress) -> ModelQuality:
         progress(0, 0, "ranking facts")
         if self.test is not None:
-            return quality(self.factors, self.test, self.known, progress=progress)
+            return quality(self.factors, self.test, self.asked, progress=progress)
         assert self.known is not None
-        return quality(self.factors, self.known, progress=progress)
+        return quality(self.factors, self.known.facts, self.asked, progress=progress)
 
 
 def _without(name: str, section: EntitySection, k: int) -> EntitySection:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
-from ..analysis.known_facts import KnownFacts
 from ..analysis.missing import MissingFacts, missing
+from ..data.facts import Facts
 from ..data.review import Review, ReviewFile
+from ..model.candidates import Candidates
 from ..model.factors import Factors
+from ..model.vocabulary import check_shared
 from ..progress import Progress
 from .background import BackgroundResult, InProgress
-from .errors import UnavailableError
+from .errors import GIVE_FACTS, NO_FACTS, UnavailableError
 from .response_types import MissingPage, OfferedFact, ReviewedFact
 
 N_OFFERED = 1000
@@ -20,15 +23,23 @@ class ExplorerMissing:
     """The likeliest missing facts of a model and the reviewed file, if there is one."""
 
     def __init__(
-        self, factors: Factors, known: KnownFacts | None, review: ReviewFile | None, heavy_work: threading.Lock
+        self,
+        factors: Factors,
+        asked: Candidates,
+        further: Sequence[Facts],
+        review: ReviewFile | None,
+        heavy_work: threading.Lock,
     ):
-        self.factors, self.known, self.review = factors, known, review
+        self.factors, self.asked, self.further, self.review = factors, asked, further, review
+        if review is not None and review.verdicts:
+            decided = Facts.from_arrays(*zip(*review.verdicts, strict=True))
+            check_shared(factors.entities, factors.relations, decided, "reviewed facts")
         self._found: BackgroundResult[MissingFacts] = BackgroundResult(self._compute, heavy_work)
 
     def page(self, start: int, count: int) -> MissingPage | InProgress:
         """Some of the likeliest missing facts, with what was decided about them."""
-        if self.known is None:
-            raise UnavailableError("the server has no known facts", "start it with --known DATA")
+        if not len(self.asked.known):
+            raise UnavailableError(NO_FACTS, GIVE_FACTS)
         found = self._found.poll()
         if isinstance(found, InProgress):
             return found
@@ -44,9 +55,9 @@ class ExplorerMissing:
         return ReviewedFact(subject, relation, object, verdict)
 
     def _compute(self, progress: Progress) -> MissingFacts:
-        assert self.known is not None
         decided = Review.of({} if self.review is None else dict(self.review.verdicts))
-        known = self.known
+        asked = self.asked
         if len(decided.accepted):
-            known = KnownFacts([known.facts, decided.accepted], self.factors)
-        return missing(self.factors, known, N_OFFERED, rejected=decided.rejected, pairs_once=True, progress=progress)
+            asked = self.factors.asked([*self.further, decided.accepted])
+        rejected = decided.rejected
+        return missing(self.factors, N_OFFERED, known=asked, rejected=rejected, pairs_once=True, progress=progress)

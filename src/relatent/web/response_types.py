@@ -54,10 +54,10 @@ class FactProbability(NamedTuple):
     relation: str
     object: str
     score: float
-    probability: float | None  # null if the model has no probabilities
+    probability: float | None  # of a known fact, if it were not known; null if the model has no probabilities
     known: bool
     rank: int | None  # of the object among those that are not known for this subject; null if known
-    lift: float | None  # probability / facts per observed cell of the relation
+    lift: float | None  # probability / share of true facts expected among the unlisted ones of the relation
 
 
 class OfferedFact(NamedTuple):
@@ -69,7 +69,7 @@ class OfferedFact(NamedTuple):
     score: float
     probability: float | None  # null if the model has no probabilities
     rank: int
-    lift: float | None  # probability / facts per observed cell of the relation
+    lift: float | None  # probability / share of true facts expected among the unlisted ones of the relation
     verdict: str | None  # "accepted" or "rejected"; null if there is no decision
 
 

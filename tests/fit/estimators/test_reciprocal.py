@@ -16,7 +16,7 @@ COMMON: dict[str, Any] = {"penalty": relatent.Dura(0.02), "optimiser": relatent.
 
 def fit(facts: relatent.Facts, **settings: Any) -> relatent.Rescal:
     loss = relatent.Softmax(relation_weight=0.5, batch_size=16, reciprocal=True)
-    return relatent.Rescal(8, loss=loss, **{"max_iter": 60, **COMMON, **settings}).fit(facts)
+    return relatent.Rescal(8, loss=loss, **{"max_iter": 60, **COMMON, **settings}, calibrate=False).fit(facts)
 
 
 def test_at_equal_directions_the_sum_is_that_of_both_sides() -> None:
@@ -56,7 +56,9 @@ def test_a_fit_is_reproducible_and_takes_factors_as_a_start() -> None:
 def test_validation_facts_stop_a_fit() -> None:
     train, valid = relatent.split(politics(), test_size=0.1, random_state=0)
     loss = relatent.Softmax(reciprocal=True)
-    model = relatent.Rescal(8, loss=loss, max_iter=400, patience=1, **COMMON).fit(train, validation=valid)
+    model = relatent.Rescal(8, loss=loss, max_iter=400, patience=1, **COMMON, calibrate=False).fit(
+        train, validation=valid
+    )
     assert model.n_iter_ < 400
 
 
@@ -68,4 +70,4 @@ def test_other_structures_are_refused(structure: Any) -> None:
 
 def test_a_value_that_is_no_truth_value_is_refused() -> None:
     with pytest.raises(relatent.InputError, match="reciprocal of Softmax must be True or False, got 1"):
-        relatent.Rescal(loss=relatent.Softmax(reciprocal=1)).fit(politics())  # type: ignore[arg-type]
+        relatent.Rescal(loss=relatent.Softmax(reciprocal=1), calibrate=False).fit(politics())  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ def test_the_propagation_of_the_paper_works_on_the_presidents():
     right, commonest = [], []
     for cells in relatent.presidents_folds(facts):
         train = facts.hold_out(cells, masked=False)
-        factors = relatent.RescalALS(rank=5, l2_entities=0.1, l2_relations=0.1).fit(train).factors_
+        factors = relatent.RescalALS(rank=5, l2_entities=0.1, l2_relations=0.1, calibrate=False).fit(train).factors_
         people = np.unique(cells[:, 0])
         best = parties[np.argmax(factors.score(people[:, None], party, parties), axis=1)]
         most = np.bincount(train.objects[train.triples[:, 1] == party]).argmax()
@@ -44,14 +44,14 @@ def test_the_propagation_of_the_paper_works_on_the_presidents():
 
 
 def test_the_trace_of_least_squares_is_the_stated_objective():
-    model = relatent.RescalALS(4, 0.1, 0.2, dtype="float64", tol=1e-9, max_iter=20_000).fit(FACTS)
+    model = relatent.RescalALS(4, 0.1, 0.2, dtype="float64", tol=1e-9, max_iter=20_000, calibrate=False).fit(FACTS)
     f = model.factors_
     value = squared(FACTS, f.A, f.R) + 0.1 * np.sum(f.A**2) + 0.2 * np.sum(f.R**2)
     assert value == pytest.approx(model.trace_.objective[-1], rel=1e-6)
 
 
 def test_least_squares_has_no_bias_and_its_scores_estimate_the_cells():
-    f = relatent.RescalALS(20, 1e-6, 1e-6).fit(random_facts(20, 3, 150)).factors_
+    f = relatent.RescalALS(20, 1e-6, 1e-6, calibrate=False).fit(random_facts(20, 3, 150)).factors_
     assert isinstance(f.link, SmoothLink)
     assert not f.bias.any()
     np.testing.assert_allclose(all_scores(f.A, f.R), dense_tensors(random_facts(20, 3, 150))[0], atol=0.01)
@@ -59,7 +59,7 @@ def test_least_squares_has_no_bias_and_its_scores_estimate_the_cells():
 
 def test_attribute_factors_come_with_attributes_only():
     facts = random_facts(20, 3, 150, attributes=4)
-    model = relatent.RescalALS(5, 0.1, 0.1, l2_attributes=0.1, tol=1e-3).fit(facts)
+    model = relatent.RescalALS(5, 0.1, 0.1, l2_attributes=0.1, tol=1e-3, calibrate=False).fit(facts)
     assert model.attribute_factors_.shape == (5, 4)
     known = ~np.isnan(facts.attributes)
     residual = facts.attributes - model.factors_.A @ model.attribute_factors_
@@ -69,11 +69,11 @@ def test_attribute_factors_come_with_attributes_only():
 
 @pytest.mark.filterwarnings("ignore:all factors have shrunk to zero")
 def test_without_a_rank_there_are_fifty_components_or_as_many_as_entities_or_few_for_a_dense_network():
-    assert relatent.RescalALS(tol=0.1).fit(random_facts(20, 3, 50)).factors_.rank == 20
-    assert relatent.RescalALS(tol=0.1).fit(random_facts(70, 3, 50)).factors_.rank == 50
-    assert relatent.RescalALS(tol=0.1).fit(random_facts(80, 1, 30)).factors_.rank == 50  # sparse
-    assert relatent.RescalALS(tol=0.1).fit(random_facts(60, 1, 200)).factors_.rank == 6
-    assert relatent.RescalALS(tol=0.1).fit(random_facts(20, 2, 50)).factors_.rank == 4
+    assert relatent.RescalALS(tol=0.1, calibrate=False).fit(random_facts(20, 3, 50)).factors_.rank == 20
+    assert relatent.RescalALS(tol=0.1, calibrate=False).fit(random_facts(70, 3, 50)).factors_.rank == 50
+    assert relatent.RescalALS(tol=0.1, calibrate=False).fit(random_facts(80, 1, 30)).factors_.rank == 50  # sparse
+    assert relatent.RescalALS(tol=0.1, calibrate=False).fit(random_facts(60, 1, 200)).factors_.rank == 6
+    assert relatent.RescalALS(tol=0.1, calibrate=False).fit(random_facts(20, 2, 50)).factors_.rank == 4
 
 
 # --- the likelihood
@@ -81,7 +81,7 @@ def test_without_a_rank_there_are_fifty_components_or_as_many_as_entities_or_few
 
 def stationary(bias=True):
     settings = {"tol": 1e-9, "max_iter": 20_000, "dtype": "float64"}
-    return relatent.RescalLogit(4, 0.1, 0.2, bias=bias, **settings).fit(FACTS).factors_
+    return relatent.RescalLogit(4, 0.1, 0.2, bias=bias, **settings, calibrate=False).fit(FACTS).factors_
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -98,14 +98,18 @@ def test_a_fit_of_the_likelihood_ends_where_its_gradient_is_zero(bias):
 
 def test_an_unpenalised_bias_makes_the_probabilities_add_up_to_the_facts():
     facts = random_facts(20, 3, 150)
-    f = relatent.RescalLogit(4, 0.5, 0.5, bias=True, tol=1e-7, max_iter=5000, dtype="float64").fit(facts).factors_
+    f = (
+        relatent.RescalLogit(4, 0.5, 0.5, bias=True, tol=1e-7, max_iter=5000, dtype="float64", calibrate=False)
+        .fit(facts)
+        .factors_
+    )
     p = f.probability(np.arange(20)[:, None, None], np.arange(3)[:, None], np.arange(20)).sum(axis=(0, 2))
     np.testing.assert_allclose(p, facts.counts(), rtol=1e-3)
 
 
 def test_scipy_finds_nothing_lower():
     """From the fitted factors SciPy's L-BFGS, on the plain objective in double precision, gains next to nothing."""
-    f = relatent.RescalLogit(4, 0.1, 0.2, bias=True, tol=1e-6, max_iter=5000).fit(FACTS).factors_
+    f = relatent.RescalLogit(4, 0.1, 0.2, bias=True, tol=1e-6, max_iter=5000, calibrate=False).fit(FACTS).factors_
     layout = Layout(20, 3, 4)
 
     def objective(x):
@@ -120,7 +124,7 @@ def test_scipy_finds_nothing_lower():
 
 
 def test_the_trace_of_the_likelihood_is_the_stated_objective_and_never_rises():
-    model = relatent.RescalLogit(4, 0.1, 0.2).fit(FACTS)
+    model = relatent.RescalLogit(4, 0.1, 0.2, calibrate=False).fit(FACTS)
     f = model.factors_
     value = logistic(FACTS, f.A, f.R, f.bias).value + 0.1 * np.sum(f.A**2) + 0.2 * np.sum(f.R**2)
     assert value == pytest.approx(model.trace_.objective[-1], rel=1e-5)
@@ -135,13 +139,15 @@ def test_the_likelihood_speaks_in_log_odds():
 
 
 def test_auto_is_exact():
-    auto, exact = (relatent.RescalLogit(4, 0.1, 0.2, method=m).fit(FACTS).factors_ for m in ("auto", "exact"))
+    auto, exact = (
+        relatent.RescalLogit(4, 0.1, 0.2, method=m, calibrate=False).fit(FACTS).factors_ for m in ("auto", "exact")
+    )
     np.testing.assert_array_equal(auto.A, exact.A)
 
 
 def test_a_symmetric_world_gets_symmetric_probabilities():
     facts = cliques()
-    f = relatent.RescalLogit(6, 0.1, 0.1, tol=1e-7, max_iter=3000, dtype="float64").fit(facts).factors_
+    f = relatent.RescalLogit(6, 0.1, 0.1, tol=1e-7, max_iter=3000, dtype="float64", calibrate=False).fit(facts).factors_
     theta = all_scores(f.A, f.R)[0]
     assert relative_error(theta, theta.T) < 0.01
 
@@ -210,8 +216,8 @@ def test_typed_zeros_leave_other_cells_unobserved(method):
     rules = {"rank": 2, "l2_entities": 3.0, "l2_relations": 3.0, "max_iter": 200, "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", relatent.errors.VanishedWarning)
-        typed = relatent.RescalLogit(**rules, zeros="typed", method=method).fit(facts)
-        everywhere = relatent.RescalLogit(**rules, method=method).fit(facts)
+        typed = relatent.RescalLogit(**rules, zeros="typed", method=method, calibrate=False).fit(facts)
+        everywhere = relatent.RescalLogit(**rules, method=method, calibrate=False).fit(facts)
     s, o = np.divmod(np.arange(100), 10)
     share = len(facts) / 100
     assert np.mean(typed.factors_.probability(s, 0, o + 10)) == pytest.approx(share, abs=0.03)
@@ -229,4 +235,4 @@ def test_typed_zeros_leave_other_cells_unobserved(method):
 )
 def test_settings_that_exclude_each_other_are_refused(settings, message):
     with pytest.raises(relatent.RelatentError, match=message):
-        relatent.Rescal(rank=2, **settings).fit(blocks())
+        relatent.Rescal(rank=2, **settings, calibrate=False).fit(blocks())

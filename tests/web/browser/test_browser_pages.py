@@ -8,8 +8,6 @@ import pytest
 from browser_pages import TIMEOUT_MS, opened, running, section
 
 import relatent
-import small_graphs
-from relatent.analysis.known_facts import KnownFacts
 from relatent.data.names import Names
 
 pytest.importorskip("starlette", reason="needs relatent[serve]")
@@ -70,7 +68,8 @@ def test_a_question_is_asked_by_a_form(page, url, given, answer):
     page.get_by_role("button", name="Ask").click()
     page.locator("ol.rows li").first.wait_for()
     known = page.locator("ol.rows li.known")
-    assert answer in [text.removeprefix("✓known: ") for text in known.locator(".name").all_text_contents()]
+    assert answer in [text.removeprefix("✓") for text in known.locator(".name").all_text_contents()]
+    assert known.locator(".number").all_text_contents() == ["known"] * known.count()  # instead of a probability
     assert "ask?" in page.url
 
 
@@ -88,8 +87,8 @@ def test_the_number_of_answers_is_in_the_url(page, url):
     assert page.locator("ol.rows > li").count() == 25
     page.get_by_label("Number of answers").select_option("100")
     page.wait_for_url("**/ask?*top=100")
-    page.locator("ol.rows > li").nth(41).wait_for()
-    assert page.locator("ol.rows > li").count() == 42
+    page.locator("ol.rows > li").nth(40).wait_for()
+    assert page.locator("ol.rows > li").count() == 41  # all entities but Red itself
 
 
 def test_a_complete_fact_shows_its_probability_and_explanation(page, url):
@@ -172,8 +171,7 @@ def test_incomplete_facts_and_unknown_names_are_reported_in_the_form(page, url):
 def test_a_model_without_explanations_says_so_and_hides_unset_settings(chromium, explorer):
     about = {"model": "Rescal", "settings": {"loss": "categorical", "optimiser": None, "rank": None, "max_iter": 5}}
     factors = dataclasses.replace(explorer.factors, about=about, loss=None, exclusive=True)
-    app = create_app(Explorer(factors, KnownFacts(small_graphs.politics(), factors), known_name="politics"))
-    with running(app) as address, opened(chromium) as page:
+    with running(create_app(Explorer(factors))) as address, opened(chromium) as page:
         page.goto(f"{address}/entity?name=president+3")
         page.get_by_text("This kind of model gives no explanations").wait_for()
         assert page.get_by_text("why?").count() == 0
@@ -187,8 +185,25 @@ def test_a_model_without_explanations_says_so_and_hides_unset_settings(chromium,
 
 def test_a_model_with_explanations_does_not_say_that_it_has_none(page, url):
     page.goto(f"{url}/entity?name=president+3")
-    page.get_by_text("Probabilities are not calibrated").wait_for()
+    page.get_by_text("Probabilities are those of facts not listed").wait_for()
     assert page.get_by_text("gives no explanations").count() == 0
+
+
+def test_a_model_that_is_not_calibrated_and_holds_no_facts_says_so(chromium, explorer):
+    factors = dataclasses.replace(explorer.factors, calibration=None, facts=None)
+    with running(create_app(Explorer(factors))) as address, opened(chromium) as page:
+        page.goto(address)
+        page.get_by_text("the model does not hold its facts: to see them and explanations").wait_for()
+        page.goto(f"{address}/entity?name=president+3")
+        page.get_by_text("Probabilities are not calibrated").wait_for()
+        page.goto(f"{address}/ask?subject=president+3&relation=party&object=Red")
+        page.get_by_text("To see explanations, start the server with --known DATA.").wait_for()
+
+
+def test_a_known_fact_is_shown_as_known_without_a_probability(page, url):
+    page.goto(f"{url}/ask?subject=president+3&relation=party&object=Red")
+    page.get_by_text("Known fact", exact=True).wait_for()
+    assert "%" not in page.locator("li.known").first.text_content()
 
 
 def test_names_with_markup_are_shown_as_text(chromium):
@@ -198,7 +213,7 @@ def test_names_with_markup_are_shown_as_text(chromium):
         rng.normal(size=(5, 2)), rng.normal(size=(1, 2, 2)), np.zeros(1), Names(names), Names(["<b>"], what="relation")
     )
     facts = relatent.Facts.from_arrays(names, ["<b>"] * 5, names[::-1])
-    with running(create_app(Explorer(factors, KnownFacts(facts, factors)))) as url, opened(chromium) as page:
+    with running(create_app(Explorer(factors, facts))) as url, opened(chromium) as page:
         page.goto(url)
         for name in names:
             page.locator(".chips a", has_text=name).first.click()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -20,7 +22,8 @@ from ...data.heldout import HeldOut
 from ...data.read.read import read_if_table
 from ...data.shard import Shard
 from ...distributed.workers import ALONE, Workers
-from ...errors import InputError, VanishedWarning
+from ...errors import InputError, RelatentWarning, VanishedWarning
+from ...model.calibration import Calibration
 from ...model.entity_attributes import EntityAttributes
 from ...model.entity_types import EntityTypes
 from ...model.factors import Factors
@@ -29,11 +32,13 @@ from ...model.objective_description import ObjectiveTerm
 from ...model.relation_matrices import RelationMatrices
 from ...model.rule_scores import RuleScores
 from ...progress import Progress, reporting
-from ...random_state import RandomState, to_seed
+from ...random_state import to_seed
+from .. import calibration
 from ..checkpoint import Checkpoint, digest
 from ..loop import Trace
 
 VANISHED_SCORE = 1e-4  # if no score can exceed this, all predictions are the same
+NOT_OF_THE_FIT = ("calibrate", "missing", "keep_facts")  # they come after it
 COUNT_PARAMETERS = ("max_iter", "patience")  # whole numbers of at least 1, where an estimator has them
 
 
@@ -46,8 +51,17 @@ class FitArguments(NamedTuple):
     checkpoint: str | Path | Checkpoint | None
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Estimator(BaseEstimator):  # type: ignore[misc]
     """Base class of all models, after scikit-learn: the constructor only stores parameters, `fit` learns.
+
+    Parameters of every model
+    -------------------------
+    calibrate : whether a further fit without a twentieth of the facts (two such fits if they are few) finds out how
+        likely unlisted cells are (`relatent.fit.calibration`). False: the model has the probabilities of its loss, or
+        scores only
+    missing : share of the true facts that are not listed, between 0 and 1; None assumes a tenth
+    keep_facts : whether the model and its file hold the facts, so that nobody has to give them again
 
     Attributes
     ----------
@@ -58,13 +72,16 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     settings_ : what was chosen of the settings that were not given, and why (RescalLogit, Rescal, RescalALS)
     """
 
-    factors_: Factors
-    trace_: Trace
-    n_iter_: int
-    seed_: int
-    random_state: RandomState
+    factors_: Factors = field(init=False)
+    trace_: Trace = field(init=False)
+    n_iter_: int = field(init=False)
+    seed_: int = field(init=False)
 
     _unsupported: ClassVar[tuple[str, ...]] = ()  # optional arguments of fit that the model does not take
+
+    calibrate: bool = True
+    missing: float | None = None
+    keep_facts: bool = True
 
     def fit(
         self,
@@ -96,15 +113,54 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         shard = Shard.of(facts, group)
         chosen = self._with_chosen_settings(shard)
         chosen._check_inputs(facts, group)
-        chosen.seed_ = int(group.agree_on_text(str(to_seed(self.random_state))))
+        chosen.seed_ = int(group.agree_on_text(str(to_seed(self.get_params(deep=False)["random_state"]))))
         chosen._check_memory(shard)
         label = f"fitting {type(self).__name__}"
         try:
             with reporting(progress if group.rank == 0 else None, label, at_most=True) as report:
                 chosen._fit(FitArguments(shard, validation, report, checkpoint))
+                if chosen.calibrate:
+                    chosen._learn_probabilities(FitArguments(shard, validation, report, None))
         finally:
             self.__dict__.update((name, value) for name, value in vars(chosen).items() if name.endswith("_"))
         return self
+
+    def _learn_probabilities(self, arguments: FitArguments) -> None:
+        """Calibrate the factors by facts that a second fit does not have; what an interrupt leaves is uncalibrated."""
+        found = self._calibration(self.factors_, arguments)
+        self.factors_ = dataclasses.replace(self.factors_, R=self.factors_.relation_matrices, calibration=found)
+
+    def calibration_of(
+        self, factors: Factors, facts: Facts, seed: int, *, progress: bool | Progress | None = None
+    ) -> Calibration:
+        """The calibration of a model of these facts, which was fitted with these settings."""
+        chosen = self._with_chosen_settings(Shard.of(facts))
+        chosen.seed_, chosen.n_iter_ = seed, 0
+        with reporting(progress, "learning probabilities", at_most=True) as report:
+            return chosen._calibration(factors, FitArguments(Shard.of(facts), None, report, None))
+
+    def _calibration(self, factors: Factors, arguments: FitArguments) -> Calibration:
+        shard, validation, progress, _ = arguments
+        facts, trials, done = shard.gathered().facts, [], self.n_iter_
+
+        def report(step: int, total: int, _: str) -> None:
+            progress(done + step, done + total, "learning probabilities")
+
+        for heldout in calibration.heldout_facts(facts, self.seed_):
+            own = shard.facts.subset(~heldout.contains(shard.facts.triples))
+            twin = self._for_heldout_facts()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RelatentWarning)  # the fit to all facts has said it
+                twin._fit(FitArguments(Shard.of(own, shard.workers), validation, report, None))
+            done += twin.n_iter_
+            trials.append(calibration.HeldOutFit(twin.factors_, heldout))
+        return calibration.learn(factors, facts, trials, missing=self.missing, random_state=self.seed_)
+
+    def _for_heldout_facts(self) -> Self:
+        """This estimator for the second fit."""
+        twin = copy(self)
+        twin.keep_facts = False
+        return twin
 
     def _with_chosen_settings(self, facts: Facts | Shard) -> Self:
         """This estimator, or a copy in which settings that were not given are chosen for these facts."""
@@ -181,7 +237,12 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             about["learned"] = learned
         arrays = (A, R.astype(A.dtype), b.astype(A.dtype))
         types = None if shard.facts.types is None else EntityTypes.of(shard, shard.facts.types)
-        known: dict[str, Any] = {"types": types, "attributes": EntityAttributes.of(arrays[0], shard.facts)}
+        facts = shard.gathered().facts if self.keep_facts else None
+        known: dict[str, Any] = {
+            "types": types,
+            "facts": facts,
+            "attributes": EntityAttributes.of(arrays[0], shard.facts),
+        }
         names = (shard.entities, shard.relations)
         self.factors_ = Factors(*arrays, *names, link, about, loss=loss, penalty=penalty, rules=rules, **known)
         if trace.stopped:
@@ -214,6 +275,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _check_settings(self, facts: Facts) -> None:
         """Raise InputError for a parameter out of range; subclasses add checks of their own parameters."""
+        for name in ("calibrate", "keep_facts"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise InputError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        calibration.check_missing(self.missing)
         for name, value in self.get_params(deep=False).items():
             if value is None:
                 continue
@@ -223,7 +288,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
                 check_penalty(name, value)
 
     def _settings(self) -> dict[str, Any]:
-        return {name: _to_json(value) for name, value in sorted(self.get_params(deep=False).items())}
+        """What the factors depend on."""
+        given = self.get_params(deep=False).items()
+        return {name: _to_json(value) for name, value in sorted(given) if name not in NOT_OF_THE_FIT}
 
     def _checkpoint(self, arguments: FitArguments) -> Checkpoint | None:
         """The checkpoint of this fit; InputError if it belongs to another fit or cannot be written."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -21,11 +21,10 @@ from ...cells.cell_sum import CellSum, ModelSize, Parameters
 from ...cells.softmax_batches import BatchedSoftmaxSum
 from ...cells.sparse.layout import layout_bytes
 from ...data.facts import Facts
-from ...data.heldout import HeldOut
+from ...data.heldout import HeldOut, log_loss
 from ...data.inverse_facts import with_inverses
 from ...data.names import Names
 from ...data.shard import Shard
-from ...data.split import split
 from ...errors import InputError
 from ...model.factors import Factors
 from ...model.objective_description import ObjectiveTerm
@@ -47,7 +46,6 @@ from ..multistart import is_tiny, lowest_start
 from ..optimisers import SAMPLED_ADAM, Adam, Lbfgs, Optimiser
 from ..penalised_likelihood import ExpandedSum, Layout, PenalisedLikelihood
 from ..penalties import Penalty
-from ..relation_scales import HELDOUT_SHARE, RelationScales, learn_scales, rescaled
 from .als import ALS_SWEEPS, least_squares_start
 from .base import FitArguments, check_penalty, held_out
 from .rescal_base import RescalBase, blank
@@ -67,11 +65,11 @@ class Rescal(RescalBase):
     rank : number of latent components; here and below, None is chosen from the data (`settings_` says what and why)
     loss : "logistic" (the Bernoulli likelihood), "squared", "hinge" (smoothed), "poisson" (counts, `Facts.times`),
         "categorical" (a pair has one relation or none), "softmax" (each answer competes with all entities: the best for
-        ranking; no bias, and probabilities only by `Calibrated`), or an object like those in `relatent.fit.losses`; a
+        ranking; no bias, and probabilities only by `calibrate`), or an object like those in `relatent.fit.losses`; a
         dictionary has the losses of single cells by relation, "logistic" for all others
     relation_weights : how much the loss of each relation counts, by name; 1 for all others
     l2_entities, l2_relations, bias, method, max_iter, tol, init, device, dtype, zeros, patience, penalty, optimiser,
-        structure, rescale_relations, attribute_weight, random_state : as in `RescalLogit`
+        structure, attribute_weight, random_state : as in `RescalLogit`
 
     >>> import relatent
     >>> facts = relatent.Facts.from_arrays(["Ann", "Bob"], ["likes", "likes"], ["Bob", "Ann"])
@@ -99,7 +97,6 @@ class Rescal(RescalBase):
     penalty: Penalty | None = None
     optimiser: Optimiser | None = None
     structure: str | Structure = None  # type: ignore[assignment]
-    rescale_relations: bool = None  # type: ignore[assignment]
     relation_weights: Mapping[str, float] | None = None
     attribute_weight: float = 0.7
 
@@ -110,8 +107,17 @@ class Rescal(RescalBase):
         if self._chose_strong_penalty(arguments.shard):
             self._weaken_penalty(arguments.shard)
         self._fit_factors(arguments)
-        if self.rescale_relations:
-            self._rescale(arguments)
+
+    def _for_heldout_facts(self) -> Self:
+        """Half of the rounds of Adam suffice for the places of held-out facts; a start may know them."""
+        twin = super()._for_heldout_facts()
+        twin.__dict__.pop("settings_", None)  # the penalty is what it was found to be
+        if isinstance(self.init, Factors):
+            twin.rank, twin.init = self.init.rank, "small"
+            twin.max_iter = max(self.max_iter, automatic.SPARSE_ROUNDS)
+        if isinstance(self._optimiser(self.method), Adam):
+            twin.max_iter = math.ceil(twin.max_iter * automatic.HELDOUT_ROUNDS)
+        return twin
 
     def _fit_factors(self, arguments: FitArguments) -> None:
         given, validation, progress, _ = arguments
@@ -162,7 +168,7 @@ class Rescal(RescalBase):
         """Whether a penalty was chosen under which factors may vanish: that of large data is near that limit."""
         chosen = "settings_" in vars(self) and "penalty" in self.settings_.values
         from_small = self.init == "small" and self._resolved_loss(shard.relations).can_be_sampled
-        return chosen and from_small and automatic.LARGE_DATA <= shard.n_facts <= automatic.RESCALED_FACTS[1]
+        return chosen and from_small and automatic.LARGE_DATA <= shard.n_facts <= automatic.MAX_TRIED_FACTS
 
     def _weaken_penalty(self, shard: Shard) -> None:
         """Lower the weight of the chosen penalty until the factors of a short fit of few components do not vanish."""
@@ -178,26 +184,6 @@ class Rescal(RescalBase):
         if penalty != self.penalty:
             self.penalty, self.settings_ = penalty, self.settings_.with_penalty(penalty)
 
-    def _rescale(self, arguments: FitArguments) -> None:
-        """Scale the scores of each relation by held-out facts; several workers each do all of it."""
-        shard, facts = arguments.shard, arguments.shard.gathered().facts
-        rest, heldout = split(facts, test_size=HELDOUT_SHARE, random_state=self.seed_)
-        trial, adam = copy(self), isinstance(self._optimiser(self.method_), Adam)
-        if isinstance(self.init, Factors):  # they may know the held-out facts
-            trial.rank, trial.init, trial.max_iter = (
-                self.init.rank,
-                "small",
-                max(self.max_iter, automatic.SPARSE_ROUNDS),
-            )
-        if adam:
-            trial.max_iter = math.ceil(trial.max_iter * automatic.RESCALING_SHARE)
-        arguments.progress(self.n_iter_, self.n_iter_, "learning the scales of the relations")
-        trial._fit_factors(FitArguments(Shard.of(rest), None, silent, None))
-        with one_blas_thread():
-            scales = learn_scales(trial.factors_, facts, heldout, self.seed_)
-        record = {"heldout_facts": len(heldout), "steps": trial.n_iter_}
-        self.factors_ = rescaled(self.factors_, RelationScales(*map(shard.broadcast, scales)), record)
-
     def method_for(self, facts: Facts) -> str:
         """How these facts are fitted: "auto" is "exact" where a sample of the cells would cost as much."""
         return self._with_chosen_settings(facts).method
@@ -211,9 +197,8 @@ class Rescal(RescalBase):
             raise InputError(f"method must be 'auto', 'exact' or 'sampled', got {self.method!r}")
         if self.zeros not in ("all", "typed"):
             raise InputError(f"zeros must be 'all' or 'typed', got {self.zeros!r}")
-        for name in ("bias", "rescale_relations"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise InputError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        if not isinstance(self.bias, (bool, np.bool_)):
+            raise InputError(f"bias must be True or False, got {self.bias!r}")
         check_penalty("attribute_weight", self.attribute_weight)
         self._check_method(loss)
         resolve_structure(self.structure, facts.n_relations, self._size(facts)[0])
@@ -257,7 +242,7 @@ class Rescal(RescalBase):
         if isinstance(self.init, Factors):
             return self.init.rank
         structure = NAMED.get(str(self.structure), self.structure)
-        was_given = "structure" not in self.settings_.values
+        was_given = "settings_" not in vars(self) or "structure" not in self.settings_.values
         return resolve_rank(
             self.rank, n_entities, limited=not (was_given and is_compact(structure)) or structure == FULL
         )
@@ -388,7 +373,9 @@ class Rescal(RescalBase):
                 return float(cells(*layout.parameters(x)).value)
             A, P, b = layout.views(backend.to_numpy(x))
             R = RelationMatrices.of_parameters(layout.structure, P, layout.k, layout.r)
-            return heldout.log_loss(Factors(A, R, b, shard.entities, shard.relations, loss.link, loss=term))
+            factors = Factors(A, R, b, shard.entities, shard.relations, loss.link, loss=term)
+            p = loss.link.probability(factors.score(*heldout.cells.T), heldout.cells[:, 1])
+            return log_loss(heldout.truth, p, heldout.weights)
 
         return Watch(validation_loss, every=VALIDATION_INTERVAL, patience=self.patience)
 

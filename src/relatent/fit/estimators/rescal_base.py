@@ -38,7 +38,8 @@ class RescalBase(Estimator):
         """Approximate memory of a fit beyond the facts, and size of the model file, in bytes."""
         chosen = self._with_chosen_settings(facts)
         rank, dtype = chosen._size(facts)
-        file_size = model_file_size(facts, rank, chosen._stored_relation_numbers(facts, rank), dtype)
+        stored = {"keep_facts": chosen.keep_facts, "calibrate": chosen.calibrate}
+        file_size = model_file_size(facts, rank, chosen._stored_relation_numbers(facts, rank), dtype, **stored)
         memory, device = (memory(facts, rank, dtype) for memory in (chosen._memory, chosen._device_memory))
         return MemoryEstimate(memory, file_size, device)
 

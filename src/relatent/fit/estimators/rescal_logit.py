@@ -38,16 +38,14 @@ class RescalLogit(Rescal):
         and R for sampled ones
     structure : the form of R_k: "full" (r² numbers), "complex" (r numbers: ComplEx), "diagonal" (r: DistMult),
         "symmetric", `Blocks(b)`, `Shared(m)`, or an object of one's own (`relatent.model.structure`)
-    rescale_relations : whether a slope and an intercept per relation make scores of different relations comparable, and
-        their probabilities those of unlisted cells if a tenth of the true facts is missing. They are learned from a
-        tenth of the facts, held out of a second, shorter fit
     attribute_weight : how strongly the vectors of entities are drawn to what their attributes predict, if the facts
         have attributes; 0: they are not used
     random_state : seed of the start and of the sample
 
     >>> import relatent
     >>> facts = relatent.Facts.from_arrays(["Ann", "Bob"], ["likes", "likes"], ["Bob", "Ann"])
-    >>> model = relatent.RescalLogit(rank=2, l2_entities=0.001, l2_relations=0.001).fit(facts).factors_
+    >>> estimator = relatent.RescalLogit(rank=2, l2_entities=0.001, l2_relations=0.001, calibrate=False)
+    >>> model = estimator.fit(facts).factors_
     >>> bool(model.probability("Ann", "likes", "Bob") > 0.9)
     True
     """

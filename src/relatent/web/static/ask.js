@@ -65,7 +65,7 @@ export default function ask(parameters, { signal, model, go }) {
         h("h2", { class: "statement" }, label(fact.subject), " ", h("b", {}, relationLabel(fact.relation)), " ", label(fact.object)),
         h("ul", { class: "rows" }, h("li", { class: fact.known ? "known" : "" },
           h("span", { class: "name" }, fact.known ? "Known fact" : `Rank ${fact.rank.toLocaleString("en")} of the objects that are not known`),
-          ...chance(fact))),
+          ...(fact.known ? [] : chance(fact)))),
         h("p", { class: "note" }, sentence(probabilities)),
         why);
     });

@@ -6,7 +6,7 @@ import { label, relationLabel } from "./labels.js";
 import { askHref, count, entityHref, percent, signed, times } from "./format.js";
 
 const MIN_PROBABILITY = 0.05; // of a prediction that shows a section without known facts
-const LIFT = "times the base rate of the relation: facts per observed cell";
+const LIFT = "times the share of true facts that is expected among those of the relation that are not listed";
 const MAX_VIA = 3; // entities on the way that are named
 const KNOWN_SHOWN = 6; // further known facts are collapsed
 
@@ -19,14 +19,14 @@ export function answerRow(answer, { href = entityHref(answer.name), explain = nu
   return h("li", { class: answer.known ? "known" : "" },
     h("span", { class: "name" },
       answer.known ? h("span", { class: "tick", title: "known" }, "✓") : h("span", { class: "rank muted", title: "rank among answers that are not known" }, `${answer.rank}.`),
-      answer.known && h("span", { class: "visually-hidden" }, "known: "),
       h("a", { href, title: answer.name }, label(answer.name))),
     ...chance(answer),
     explain ? whyButton(explain, ask) : h("span"));
 }
 
-/** Bar, probability and lift; without a probability, the score. */
-export function chance({ probability, score, lift }) {
+/** Bar, probability and lift; without a probability, the score; of a known fact, that it is known. */
+export function chance({ probability, score, lift, known }) {
+  if (known) return [h("span"), h("span", { class: "number muted" }, "known"), h("span")];
   if (probability === null) {
     return [h("span", { class: "small muted" }, "score"), h("span", { class: "number", title: "a score ranks answers; it is not a probability" }, signed(score)), h("span")];
   }

@@ -17,7 +17,7 @@ export default function home(parameters, { model, go, signal }) {
   load(examples, model, (info) => {
     if (info.known) missing.append(missingFacts(info, signal));
     sizes.textContent = `${count(info.sizes.entities, "entity", "entities")}, ${count(info.sizes.relations, "relation")}`
-      + (info.known ? `, ${count(info.known.facts, "known fact")}` : "; to see known facts and explanations, start the server with --known DATA");
+      + (info.known ? `, ${count(info.known.facts, "known fact")}` : "; the model does not hold its facts: to see them and explanations, start the server with --known DATA");
     return h("p", { class: "chips" }, info.examples.map((name) => h("a", { class: "chip", href: entityHref(name), title: name }, label(name))));
   });
   return {

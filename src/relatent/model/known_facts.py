@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -11,44 +10,41 @@ from numpy.typing import NDArray
 from ..arrays import Ids, Triples, Vector
 from ..data.cell_keys import cell_keys
 from ..data.facts import Facts
-from ..data.facts_union import union
-from ..errors import InputError
-from ..model.entity_regression import EntityCells
-from ..model.factors import Factors
-from ..model.step_graph import StepGraph
+from ..data.names import Names
+from .entity_regression import EntityCells
+from .step_graph import StepGraph
 
 
 class KnownFacts:
     """Facts as two sorted arrays of cell numbers, by subject and by object: 16 bytes per fact.
 
-    Several sources are joined by the rules of `relatent.data.facts_union.union`.
-
-    >>> import relatent
-    >>> from relatent.analysis.known_facts import KnownFacts
-    >>> facts = relatent.load_dataset("presidents")
-    >>> model = relatent.RescalALS(rank=10, l2_entities=0.1, l2_relations=0.1).fit(facts).factors_
-    >>> known = KnownFacts(facts, model)
-    >>> gore, party = model.entities.id("Al Gore"), model.relations.id("party")
-    >>> [model.entities[i] for i in known.objects(gore, party)]
+    >>> from relatent import load_dataset
+    >>> known = KnownFacts(load_dataset("presidents"))
+    >>> gore, party = known.facts.entities.id("Al Gore"), known.facts.relations.id("party")
+    >>> [known.facts.entities[i] for i in known.objects(gore, party)]
     ['Democratic']
     """
 
-    def __init__(self, facts: Facts | Sequence[Facts], factors: Factors):
-        sources = [facts] if isinstance(facts, Facts) else list(facts)
-        self.facts = union(
-            [source.without_attributes() for source in sources], entities=factors.entities, relations=factors.relations
-        )
-        self.n, self.n_relations = len(factors.entities), len(factors.relations)
-        self._by_subject = self.facts.keys  # relation, subject, object
-        self._by_object = _keys_by_object(self.facts.triples, self.n)  # relation, object, subject
+    def __init__(self, facts: Facts):
+        self.facts = facts
+        self.n, self.n_relations = facts.n_entities, facts.n_relations
+        self._n_answers: dict[tuple[int, bool], NDArray[np.int64]] = {}
+
+    @classmethod
+    def none(cls, entities: Names, relations: Names) -> KnownFacts:
+        """No facts."""
+        return cls(Facts.from_ids(np.empty((0, 3), np.int32), entities, relations))
+
+    @property
+    def _by_subject(self) -> NDArray[np.int64]:
+        return self.facts.keys  # relation, subject, object
+
+    @cached_property
+    def _by_object(self) -> NDArray[np.int64]:
+        return _keys_by_object(self.facts.triples, self.n)  # relation, object, subject
 
     def __len__(self) -> int:
         return len(self.facts)
-
-    def check_not_empty(self) -> None:
-        """Raise InputError if the model knows the names of none of the facts."""
-        if not len(self):
-            raise InputError("no known fact has names that the model contains; give the facts that it was fitted to")
 
     @cached_property
     def steps(self) -> StepGraph:
@@ -92,10 +88,18 @@ class KnownFacts:
             return self.subjects(relation, object)
         return self.relations(subject, object)
 
-    def answered(self, cells: Triples) -> Ids:
-        """The kind of each cell, (n,): 2 if its subject has another object in the relation, + 1 if its object has one.
+    def n_answers(self, relation: int, *, of_objects: bool) -> NDArray[np.int64]:
+        """How many facts of a relation each entity has as its subject, or as its object, (N,)."""
+        key = (relation, of_objects)
+        if key not in self._n_answers:
+            ends = self.facts.triples[slice(*self.facts.starts[relation : relation + 2])][:, 2 if of_objects else 0]
+            self._n_answers[key] = np.bincount(ends, minlength=self.n)
+        return self._n_answers[key]
 
-        As `UnlistedLink.answered` has it; the cell itself does not count.
+    def answered(self, cells: Triples) -> NDArray[np.bool_]:
+        """Whether the subject of each cell has another object in the relation, and its object another subject, (n, 2).
+
+        The cell itself does not count.
         """
         s, k, o = cells.T.astype(np.int64)
         is_known = self.facts.contains(cells)
@@ -106,8 +110,8 @@ class KnownFacts:
                 (self._by_object, (k * self.n + o) * self.n),
             )
         ]
-        kinds: Ids = 2 * (counts[0] > 0) + (counts[1] > 0)
-        return kinds
+        found: NDArray[np.bool_] = np.stack(counts, axis=1) > 0
+        return found
 
     def partners(self, relation: int, entities: Ids, *, of_objects: bool) -> tuple[Ids, Ids]:
         """Known answers for each of some entities: places among `entities`, and answers; both (m,).

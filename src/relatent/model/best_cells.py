@@ -1,9 +1,9 @@
 """The k best cells of all relations that are not left out, without an array of all cells.
 
-Cells are ordered by probability, then by score, then by ids. Only blocks of scores are in memory. The k-th best cell so
-far is a threshold for the score of every relation, because links are monotonic. Scores of a block are a matrix product
-in the precision of the model; those that reach the threshold, within the rounding error of the product, are computed
-again in double precision and rounded to single, so the result is the same however the work is divided into blocks.
+Cells are ordered by probability, then by score, then by ids, all of which `Candidates.judge` says. Only blocks of
+scores are in memory. The k-th best cell so far is a threshold for θ in every relation, because log-odds rise with θ and
+what a cell competes with only takes from them. Scores of a block are a matrix product in the precision of the model;
+cells that reach the threshold, within the rounding error of the product, are judged.
 
 Blocks are skipped by the inequality of Cauchy and Schwarz: with q_i = R_kᵀ a_i and m the mean vector of the objects,
 q_i · a_j ≤ q_i · m + |q_i| |a_j − m|. Subjects are visited in the order of their bounds, objects in the order of their
@@ -18,11 +18,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
-from ..arrays import Ids, Matrix, Triples, Vector
-from ..model.factors import Factors, against_others, scores
-from ..model.links import UnlistedLink
+from ..arrays import Ids, Matrix, Vector
 from ..progress import Progress
+from .candidates import Candidates, Judgeable, Judged, best_first
 
 CELLS_PER_BLOCK = 1 << 20  # scores computed at a time: 4 MB in single precision
 MIN_CHUNK = 1024  # candidates scored again at a time
@@ -37,22 +37,20 @@ class Region(NamedTuple):
     subjects: Ids  # distinct
     objects: Ids  # distinct
     left_out: Ids  # (m, 2) pairs of subject and object; those outside of the region are ignored
-    answered: int | None = None  # of the link: the kind of all its cells; None if it makes no difference
+    kind: int = 0  # of all its cells: 2 · (subject has other answers) + (object has), for a calibrated model
 
 
 class BestCells(NamedTuple):
     """The best cells, best first, and how much work it was to find them."""
 
-    cells: Triples  # (k, 3)
-    scores: Vector  # (k,) in single precision
-    probabilities: Vector  # (k,)
+    judged: Judged  # (k,)
     n_cells: int  # in all regions
     n_scored: int  # not skipped
 
 
-def best_cells(factors: Factors, regions: Sequence[Region], k: int, progress: Progress) -> BestCells:
+def best_cells(asked: Candidates, regions: Sequence[Region], k: int, progress: Progress) -> BestCells:
     """The k best cells of disjoint regions."""
-    search = _BestSoFar(factors, k)
+    search = _BestSoFar(asked, k)
     order = sorted(regions, key=search.bound, reverse=True)
     done, total = 0, sum(len(region.subjects) * len(region.objects) for region in order)
     for region in order:
@@ -60,34 +58,31 @@ def best_cells(factors: Factors, regions: Sequence[Region], k: int, progress: Pr
             progress(int(done + share * len(region.subjects) * len(region.objects)), total, "")
         done += len(region.subjects) * len(region.objects)
         progress(done, total, "")
-    return BestCells(search.cells, search.scores, search.probabilities, total, search.n_scored)
+    return BestCells(search.best, total, search.n_scored)
 
 
 class _BestSoFar:
     """The best cells so far."""
 
-    def __init__(self, factors: Factors, k: int):
-        self.factors, self.k, self.n_scored = factors, k, 0
-        self.R, self.bias = factors.relation_matrices.astype(np.float64).compact, factors.bias.astype(np.float64)
-        self.norms = np.array([np.linalg.norm(R_k) for R_k in factors.relation_matrices])
-        self.lengths = np.linalg.norm(factors.A, axis=1)
-        self.cells: Triples = np.empty((0, 3), np.int64)
-        self.scores: Vector = np.empty(0, np.float32)
-        self.probabilities: Vector = np.empty(0)
-        self._limits: dict[tuple[int, int | None], float] = {}  # by relation and kind of cells
+    def __init__(self, asked: Candidates, k: int):
+        self.asked, self.model, self.k, self.n_scored = asked, asked.model, k, 0
+        self.norms = np.array([np.linalg.norm(R_k) for R_k in self.model.relation_matrices])
+        self.lengths = np.linalg.norm(self.model.A, axis=1)
+        self.best = asked.judge(np.empty((0, 3), np.int64))
+        self._limits: dict[tuple[int, int], float] = {}  # by relation and kind of cells
 
     def bound(self, region: Region) -> tuple[float, float]:
         """What probability and score no cell of the region exceeds: where there is more, the search begins."""
         ends = [float(self.lengths[ids].max(initial=0)) for ids in (region.subjects, region.objects)]
-        score = float(self.bias[region.relation] + self.norms[region.relation] * ends[0] * ends[1])
-        score = min(LIMIT, score + _most_by_rules(self.factors, region.relation))
-        return float(self._probabilities(np.array([score]), region)[0]), score
+        score = float(self.model.bias[region.relation] + self.norms[region.relation] * ends[0] * ends[1])
+        score = min(LIMIT, score + _most_by_rules(self.model, region.relation))
+        return float(self._most_likely(np.array([score]), region)[0]), score
 
     def add(self, region: Region) -> Iterator[float]:
         """Take in the best cells of a region; yields the share of the work that is done."""
         if not len(region.subjects) or not len(region.objects):
             return
-        tiles = _Tiles(self.factors, region, self.norms[region.relation], self.lengths)
+        tiles = _Tiles(self.model, region, self.norms[region.relation], self.lengths)
         low = 0
         while low < len(tiles.subjects):
             limit = self._limit(region)
@@ -120,52 +115,43 @@ class _BestSoFar:
             chunk *= 2  # many equal scores are taken in few steps
 
     def _merge(self, region: Region, s: Ids, o: Ids) -> None:
-        theta = self._exact(s, region.relation, o)
-        cells = np.stack([s, np.full(len(s), region.relation), o], axis=1)
-        cells = np.concatenate([self.cells, cells])
-        theta = np.concatenate([self.scores, theta])
-        p = np.concatenate([self.probabilities, self._probabilities(theta[len(self.scores) :], region)])
-        best = np.lexsort((cells[:, 2], cells[:, 1], cells[:, 0], -theta, -p))[: self.k]
-        self.cells, self.scores, self.probabilities = cells[best], theta[best], p[best]
+        judged = self.asked.judge(np.stack([s, np.full(len(s), region.relation), o], axis=1))
+        both = Judged(*(np.concatenate(columns) for columns in zip(self.best, judged, strict=True)))
+        self.best = both.at(best_first(both)[: self.k])
         self._limits.clear()
 
-    def _exact(self, s: Ids, relation: int, o: Ids) -> Vector:
-        """Scores in double precision, rounded to single: equal cells have equal scores."""
-        ids, position = np.unique(np.concatenate([s, o]), return_inverse=True)
-        A, s, o = self.factors.A[ids].astype(np.float64), position[: len(s)], position[len(s) :]
-        if not self.factors.exclusive:
-            theta = scores(A, self.R, self.bias, s, np.full(len(s), relation), o)
-            if self.factors.rules is not None:
-                theta += self.factors.rules.cells(ids[s], relation, ids[o])
-            return theta.astype(np.float32)
-        everything = np.broadcast_arrays(s[:, None], np.arange(len(self.bias)), o[:, None])
-        theta = scores(A, self.R, self.bias, *everything)
-        return against_others(theta.T, np.full(len(s), relation)).astype(np.float32)
-
-    def _probabilities(self, theta: Vector, region: Region) -> Vector:
-        """What cells are compared by first; the same for all if the model has no probabilities."""
-        if not self.factors.has_probabilities:
+    def _most_likely(self, theta: Vector, region: Region) -> Vector:
+        """What cells are compared by first, at most; the same for all if the model has no probabilities."""
+        if not self.model.has_probabilities:
             return np.zeros(len(theta))
-        link, relations = self.factors.link, np.full(len(theta), region.relation)
-        if region.answered is None or not isinstance(link, UnlistedLink):
-            return link.probability(theta.astype(np.float64), relations)
-        return link.probability(theta.astype(np.float64), relations, np.full(len(theta), region.answered))
+        theta = theta.astype(np.float64)
+        calibration = self.asked.calibration
+        if calibration is None:
+            return self.model.link.probability(theta, np.full(len(theta), region.relation))
+        log_odds = calibration.log_odds(theta, region.relation, np.full(len(theta), region.kind))
+        if len(self.asked.known.facts.unobserved):
+            unobserved = self.asked.unobserved_log_odds(log_odds, theta, region.relation)
+            log_odds = np.maximum(log_odds, unobserved)
+        found: Vector = expit(log_odds)
+        return found
 
     def _limit(self, region: Region) -> float:
-        """A score below which no cell of the region is as good as the k-th best so far; infinite if none can be."""
-        if len(self.scores) < self.k:
+        """A θ below which no cell of the region is as good as the k-th best so far; infinite if none can be."""
+        if len(self.best.cells) < self.k:
             return -np.inf
-        kind = (region.relation, region.answered)
+        kind = (region.relation, region.kind)
         if kind not in self._limits:
-            self._limits[kind] = self._least_score(region, float(self.probabilities[-1]), float(self.scores[-1]))
+            worst = 0.0 if not self.model.has_probabilities else float(self.best.probability[-1])
+            self._limits[kind] = self._least_score(region, worst, float(self.best.score[-1]))
         return self._limits[kind]
 
     def _least_score(self, region: Region, worst: float, worst_score: float) -> float:
         low, high = -LIMIT, LIMIT
+        by_theta = self.asked.calibration is None  # then θ decides between equal probabilities
         for _ in range(REFINEMENTS):
             theta = np.linspace(low, high, GRID)
-            p = self._probabilities(theta, region)
-            is_better = (p > worst) | ((p == worst) & (theta >= worst_score))
+            p = self._most_likely(theta, region)
+            is_better = (p > worst) | ((p == worst) & ((not by_theta) | (theta >= worst_score)))
             if not is_better[-1]:  # calibrated probabilities of some cells have a limit below 1
                 return np.inf
             first = int(np.argmax(is_better))
@@ -173,26 +159,26 @@ class _BestSoFar:
         return low
 
 
-def _most_by_rules(factors: Factors, relation: int) -> float:
-    return 0.0 if factors.rules is None else factors.rules.largest(relation)
+def _most_by_rules(model: Judgeable, relation: int) -> float:
+    return 0.0 if model.rules is None else model.rules.largest(relation)
 
 
 class _Tiles:
     """The cells of a region in the order in which they are visited, and bounds of their scores."""
 
-    def __init__(self, factors: Factors, region: Region, norm: float, lengths: Vector):
-        self.region, self.rules, A, k = region, factors.rules, factors.A, region.relation
-        bias, o = float(factors.bias[k]), region.objects
+    def __init__(self, model: Judgeable, region: Region, norm: float, lengths: Vector):
+        self.region, self.rules, A, k = region, model.rules, model.A, region.relation
+        bias, o = float(model.bias[k]), region.objects
         mean = A[o].mean(axis=0, dtype=np.float64)
         distances = np.linalg.norm(A[o] - mean.astype(A.dtype), axis=1)
         order = np.argsort(-distances, kind="stable")
         self.objects, self.distances = o[order], distances[order]
-        Q = factors.relation_matrices.times(A[region.subjects], k)
+        Q = model.relation_matrices.times(A[region.subjects], k)
         at_mean, sizes = Q @ mean + bias, np.linalg.norm(Q, axis=1)
-        at_mean += min(LIMIT, _most_by_rules(factors, k))
+        at_mean += min(LIMIT, _most_by_rules(model, k))
         by_bound = np.argsort(-(at_mean + sizes * self.distances[0]), kind="stable")
         self.subjects, self.at_mean, self.sizes = region.subjects[by_bound], at_mean[by_bound], sizes[by_bound]
-        self.Q, self.columns, self.bias = Q[by_bound], A[self.objects], factors.bias[k].astype(A.dtype)
+        self.Q, self.columns, self.bias = Q[by_bound], A[self.objects], model.bias[k].astype(A.dtype)
         longest = float(lengths[region.subjects].max()) * norm * float(lengths[o].max())
         precision = max(np.finfo(np.result_type(A, Q)).eps, np.finfo(np.float32).eps)
         self.rounding = float(4 * (A.shape[1] + 2) * precision * (longest + abs(bias)))
