@@ -112,7 +112,9 @@ def test_a_cell_has_the_probability_of_every_list_and_a_model_without_facts_need
         [own] = [a for a in answers(calibrated, known, subject="p1", relation="likes", k=20).answers if a.name == "p4"]
         assert (why.score, why.probability) == (own.score, own.probability)
     without = replace(f, facts=None)
-    with pytest.raises(InputError, match="does not hold its facts, and only facts are reasons: give them, as known= or --known"):
+    with pytest.raises(
+        InputError, match="does not hold its facts, and only facts are reasons: give them, as known= or --known"
+    ):
         explain(without, "p1", "likes", "p4")
     assert explain(without, "p1", "likes", "p4", known=facts) == explain(f, "p1", "likes", "p4")
 

@@ -129,7 +129,9 @@ def explain(
     asked = factors.asked(known)
     listed = asked.known
     if not len(listed):
-        raise InputError("the model does not hold its facts, and only facts are reasons: give them, as known= or --known")
+        raise InputError(
+            "the model does not hold its facts, and only facts are reasons: give them, as known= or --known"
+        )
     A, R_k = factors.A.astype(np.float64), factors.relation_matrices[relation_id].astype(np.float64)
     strongest = _strongest(_influences(factors, listed, cell, k), k)
     judged = asked.judge(np.array([cell]))
