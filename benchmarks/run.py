@@ -121,6 +121,11 @@ BENCHMARKS = {  # name: (module, function, what it measures)
         "answers",
         "whether probabilities of unlisted cells are true on worlds with planted truth and 3 data sets (15 min)",
     ),
+    "opponents": (
+        "opponents",
+        "opponents",
+        "MRR and average precision on worlds with planted truth, beside what a data scientist would try first",
+    ),
     "serving": (
         "serving",
         "serving",

@@ -176,6 +176,116 @@ def survey(seed: int) -> Facts:
     return _facts((f"person_{i}", questions[q], f"person_{j}") for q, i, j in zip(k, s, o, strict=True))
 
 
+def coauthors(seed: int) -> Facts:
+    """1,500 people of communities who wrote papers together: 6,700 pairs, each listed once in a direction of chance."""
+    rng = np.random.default_rng(seed)
+    n, n_communities = 1500, 45
+    community_of = rng.choice(n_communities, n, p=_popularity(rng, n_communities, 0.5))
+    fame = _popularity(rng, n, 0.5)
+    circle = [_mix(0.9, fame, np.flatnonzero(community_of == c)) for c in range(n_communities)]
+    near: list[list[int]] = [[] for _ in range(n)]
+    while sum(map(len, near)) < 13_400:
+        a = int(rng.choice(n, p=fame)) if rng.random() < 0.8 else int(rng.integers(n))
+        between = near[a][rng.integers(len(near[a]))] if near[a] and rng.random() < 0.6 else None
+        b = int(rng.choice(n, p=circle[community_of[a]]) if between is None else rng.choice(near[between]))
+        if a != b and b not in near[a]:
+            near[a].append(b)
+            near[b].append(a)
+    pairs = [(a, b) if rng.random() < 0.5 else (b, a) for a in range(n) for b in near[a] if a < b]
+    return _facts((f"person_{a}", "coauthor", f"person_{b}") for a, b in pairs)
+
+
+def projects(seed: int) -> Facts:
+    """A department: 120 people of 7 teams, their projects, skills and rooms; 200 entities and 850 facts."""
+    rng = np.random.default_rng(seed)
+    n_people, n_projects, n_skills, n_rooms, n_teams = 120, 28, 34, 18, 7
+    team_of, owner_of = np.sort(rng.integers(0, n_teams, n_people)), rng.integers(0, n_teams, n_projects)
+    home = rng.integers(0, n_teams, n_rooms)
+    skills = [_mix(0.8, _popularity(rng, n_skills), rng.choice(n_skills, 6, replace=False)) for _ in range(n_teams)]
+    rooms = [_mix(0.85, np.full(n_rooms, 1 / n_rooms), np.flatnonzero(home == t)) for t in range(n_teams)]
+    work = [_mix(0.8, np.full(n_projects, 1 / n_projects), np.flatnonzero(owner_of == t)) for t in range(n_teams)]
+    rows = []
+    for i in range(n_projects):
+        staff = np.flatnonzero(team_of == owner_of[i])
+        rows.append((f"person_{rng.choice(staff)}", "leads", f"project_{i}"))
+        rows.append((f"project_{i}", "meets_in", f"room_{rng.choice(n_rooms, p=rooms[owner_of[i]])}"))
+        rows += [(f"project_{i}", "needs", f"skill_{j}") for j in _some(rng, 2, skills[owner_of[i]], at_least=1)]
+    for i in range(n_people):
+        t = team_of[i]
+        boss = np.flatnonzero(team_of == t)[0]
+        if i != boss:
+            rows.append((f"person_{i}", "reports_to", f"person_{boss}"))
+        rows.append((f"person_{i}", "sits_in", f"room_{rng.choice(n_rooms, p=rooms[t])}"))
+        rows += [(f"person_{i}", "works_on", f"project_{j}") for j in _some(rng, 0.9, work[t], at_least=1)]
+        rows += [(f"person_{i}", "knows", f"skill_{j}") for j in _some(rng, 1, skills[t], at_least=1)]
+    return _facts(rows)
+
+
+def catalogue(seed: int) -> Facts:
+    """Articles of a tree of classes, which hand down features and materials; parts fit some classes: 10,300 facts."""
+    rng = np.random.default_rng(seed)
+    n_classes, n_articles, n_features, n_materials, n_makers = 150, 1000, 160, 25, 60
+    above = [int(rng.integers(max(0, i // 4 - 2), max(1, i // 3))) for i in range(n_classes)]
+    common, makers = _popularity(rng, n_features, 0.5), _popularity(rng, n_makers, 0.7)
+    features: list[set[int]] = [set(range(2))]
+    materials, offered = [rng.integers(0, n_materials, 2)], [rng.choice(n_makers, 8, replace=False)]
+    for i in range(1, n_classes):
+        features.append({*features[above[i]], *_some(rng, 1.2, common)})
+        materials.append(np.where(rng.random(2) < 0.6, materials[above[i]], rng.integers(0, n_materials, 2)))
+        offered.append(np.where(rng.random(8) < 0.7, offered[above[i]], rng.integers(0, n_makers, 8)))
+    leaves = np.setdiff1d(np.arange(n_classes), above)
+    class_of = rng.choice(leaves, n_articles, p=_popularity(rng, len(leaves), 0.4))
+    fits = {c: np.flatnonzero(np.isin(class_of, rng.choice(leaves, 2, replace=False))) for c in leaves.tolist()}
+    rows = [(f"class_{i}", "is_a", f"class_{above[i]}") for i in range(1, n_classes)]
+    for i in range(1, n_classes):
+        rows += [(f"class_{i}", "typical_feature", f"feature_{j}") for j in sorted(features[i] - features[above[i]])]
+    for i in range(n_articles):
+        c = int(class_of[i])
+        rows.append((f"article_{i}", "in_class", f"class_{c}"))
+        kept = [j for j in sorted(features[c]) if rng.random() < 0.85]
+        rows += [(f"article_{i}", "has_feature", f"feature_{j}") for j in {*kept, *_some(rng, 0.5, common)}]
+        material = rng.choice(materials[c]) if rng.random() < 0.85 else rng.integers(n_materials)
+        rows.append((f"article_{i}", "made_of", f"material_{material}"))
+        maker = rng.choice(offered[c]) if rng.random() < 0.8 else rng.choice(n_makers, p=makers)
+        rows.append((f"article_{i}", "made_by", f"maker_{maker}"))
+        wholes = _some(rng, 1.5, _mix(0.85, np.full(n_articles, 1 / n_articles), fits[c]))
+        rows += [(f"article_{i}", "part_of", f"article_{j}") for j in wholes if j != i]
+    return _facts(rows)
+
+
+def trade(seed: int) -> Facts:
+    """90 countries: who sells what to whom by size, distance and goods, and treaties both ways; a dense graph."""
+    rng = np.random.default_rng(seed)
+    goods = ["grain", "oil", "cars", "machines", "textiles", "timber", "medicines"]
+    n, place, size = 90, rng.normal(size=(90, 2)), rng.normal(size=90)
+    bloc = np.argmin(np.linalg.norm(place[:, None] - place[:6], axis=2) + 0.3 * rng.random((n, 6)), axis=1)
+    far = np.linalg.norm(place[:, None] - place, axis=2)
+    near = -1.2 * far + 0.8 * (bloc[:, None] == bloc)
+    strength, need = rng.normal(size=(n, len(goods))), rng.normal(size=(n, len(goods)))
+    scores = {
+        f"exports_{good}": (near + 0.9 * size + size[:, None], strength[:, [k]], need[:, k])
+        for k, good in enumerate(goods)
+    }
+    rows = []
+    for k, (name, (base, sold, bought)) in enumerate(scores.items()):
+        rows += _largest(rng, name, base + 1.3 * sold + 0.8 * bought, 0.05 + 0.02 * k)
+    ties = rng.logistic(size=(n, n))
+    rows += _largest(rng, "treaty_with", 1.5 * near + size + size[:, None] + ties + ties.T, 0.12, noise=0)
+    rows += _largest(rng, "borders", -far, 0.05, noise=0)
+    rows += _largest(rng, "embassy_in", 1.2 * size + 0.8 * size[:, None] + 0.5 * near, 0.35)
+    return _facts(rows)
+
+
+def _largest(
+    rng: np.random.Generator, name: str, theta: Shares, share: float, noise: float = 1.0
+) -> list[tuple[str, str, str]]:
+    """The pairs of countries with the largest values, some of which are chance."""
+    theta = theta + noise * rng.logistic(size=theta.shape)
+    np.fill_diagonal(theta, -np.inf)
+    s, o = np.nonzero(theta > np.quantile(theta, 1 - share))
+    return [(f"country_{i}", name, f"country_{j}") for i, j in zip(s, o, strict=True)]
+
+
 def _popularity(rng: np.random.Generator, count: int, exponent: float = 0.8) -> Shares:
     """Shares that fall like a power of the place in a random order."""
     shares = (1.0 + rng.permutation(count)) ** -exponent
@@ -206,4 +316,8 @@ KINDS: dict[str, Callable[[int], Facts]] = {
     "shop": shop,
     "films": films,
     "survey": survey,
+    "coauthors": coauthors,
+    "projects": projects,
+    "catalogue": catalogue,
+    "trade": trade,
 }
