@@ -18,7 +18,7 @@ from relatent.baselines.mln_sampled import ClauseLimits, RuleSearch, listed_cell
 from relatent.errors import InputError, ModelFileError
 from relatent.fit.checkpoint import Checkpoint
 from relatent.fit.estimators import base
-from relatent.model.rule_scores import RuleScores
+from relatent.model.patterns import Patterns
 from relatent.model.step_graph import StepGraph
 from sparse_graphs import sparse_graph
 
@@ -104,8 +104,8 @@ def test_scores_of_rows_and_of_cells_are_those_of_the_bodies():
     evidence = facts.subset(facts.confidences > 0)
     holds = {(k, s, o) for s, k, o in evidence.triples.tolist()}
     for each_z in (False, True):
-        steps = np.array([(*body, -1, -1)[:2] for body in BODIES_TRIED], np.int32)
-        rules = RuleScores(evidence, np.full(len(steps), 1, np.int32), steps, WEIGHTS[1:], each_z)
+        heads = np.full(len(BODIES_TRIED), 1)
+        rules = Patterns.of_rules(evidence, heads, list(BODIES_TRIED), WEIGHTS[1:], each_z=each_z)
         counts = np.array([[[count(b, x, y, holds) for b in BODIES_TRIED] for y in range(N)] for x in range(N)])
         wanted = (counts if each_z else np.minimum(counts, 1)) @ WEIGHTS[1:]
         everyone = np.arange(N)
@@ -224,15 +224,10 @@ def test_questions_that_need_vectors_are_refused_and_explanations_give_the_rules
 
 
 def test_a_damaged_file_of_rules_is_refused(model, tmp_path):
-    rules = model.factors_.rules
-    with pytest.raises(InputError, match="steps of rules must be"):
-        RuleScores(rules.facts, rules.heads, rules.steps + 100, rules.weights)
-    with pytest.raises(InputError, match="head among 8 relations"):
-        RuleScores(rules.facts, rules.heads + 100, rules.steps, rules.weights)
     path = tmp_path / "films.relatent"
     model.factors_.save(path)
     content = path.read_bytes()
-    path.write_bytes(content.replace(b"rule_facts", b"rule_faxes"))
+    path.write_bytes(content.replace(b"pattern_codes", b"pattern_kodes"))
     with pytest.raises(ModelFileError, match="does not hold the tensors of a model"):
         relatent.load(path)
 

@@ -15,7 +15,7 @@ import numpy as np
 import relatent
 from relatent.errors import RelatentError
 from relatent.model.model_file import TENSORS, inspect
-from relatent.model.rule_scores import RuleScores
+from relatent.model.patterns import Patterns
 from relatent.tensor_file import NO_DIGEST, digest, open_tensors, write_tensors
 from relatent.web.explorer import Explorer
 
@@ -43,9 +43,9 @@ def models(folder: Path) -> list[Path]:
 
 def _with_rules(facts: relatent.Facts) -> relatent.Factors:
     n, k = len(facts.entities), len(facts.relations)
-    rules = RuleScores(facts.without_attributes(), np.zeros(1, np.int32), np.array([[0, 0]], np.int32), np.ones(1))
+    rules = Patterns.of_rules(facts.without_attributes(), np.zeros(1, np.int32), [(0, 0)], np.ones(1))
     A, R, bias = np.zeros((n, 0), np.float32), np.zeros((k, 0, 0), np.float32), np.zeros(k, np.float32)
-    return relatent.Factors(A, R, bias, facts.entities, facts.relations, rules=rules)
+    return relatent.Factors(A, R, bias, facts.entities, facts.relations, patterns=rules)
 
 
 def places(value: Any, path: Place = ()) -> Iterator[Place]:

@@ -21,8 +21,8 @@ from relatent.data.names import Names
 from relatent.model.calibration import Calibration
 from relatent.model.candidates import MARK, OMIT, ONLY, OPEN
 from relatent.model.entity_types import EntityTypes
+from relatent.model.patterns import Patterns
 from relatent.model.relation_matrices import RelationMatrices
-from relatent.model.rule_scores import RuleScores
 
 RELATIONS = ("born in", "married to", "lives at", "likes")
 FUNCTIONAL, SYMMETRIC, ONE_TO_ONE, ANY = range(4)
@@ -90,7 +90,8 @@ def random_world(
         steps = rng.integers(2 * K, size=(12, 2)).astype(np.int32)
         steps[::2, 1] = -1
         weights = rng.choice([-0.7, 0.1, 0.3], 12)
-        fields["rules"] = RuleScores(facts, rng.integers(K, size=12).astype(np.int32), steps, weights)
+        bodies = [tuple(step for step in body if step >= 0) for body in steps.tolist()]
+        fields["patterns"] = Patterns.of_rules(facts, rng.integers(K, size=12), bodies, weights)
     R: Any = rng.normal(size=(K, rank, rank)).astype(dtype)
     if structure is not None:
         R = RelationMatrices.of_parameters(structure, rng.normal(size=structure.shape(K, rank)), K, rank)
@@ -107,9 +108,10 @@ def scores_of_all_cells(factors: Factors) -> np.ndarray:
     """θ of every cell, or its log-odds against the other relations of the pair and none, (K, N, N)."""
     A, R, bias = (part.astype(np.float64) for part in (factors.A, factors.R, factors.bias))
     theta = np.einsum("ia,kab,jb->kij", A, R, A) + bias[:, None, None]
-    if factors.rules is not None:
+    if factors.patterns is not None:
         n, K = len(A), len(R)
-        theta += factors.rules.cells(np.arange(n)[:, None], np.arange(K)[:, None, None], np.arange(n))
+        theta = factors.patterns.scale[:, None, None] * theta
+        theta += factors.patterns.cells(np.arange(n)[:, None], np.arange(K)[:, None, None], np.arange(n))
     if not factors.exclusive:
         return theta
     odds = np.exp(theta)

@@ -48,10 +48,10 @@ def test_a_small_file_cannot_claim_a_billion_entities(folder, tmp_path, monkeypa
         relatent.load(target)
     monkeypatch.setattr(model_file, "MAX_WITHOUT_BYTES", 5)  # larger models keep their numbers as names
     facts = relatent.Facts.from_arrays([0, 1, 6], [0, 0, 0], [1, 2, 5])
-    rules = relatent.load(source).rules
+    rules = relatent.load(source).patterns
     factors = relatent.Factors(
         np.zeros((7, 0)), np.zeros((1, 0, 0)), np.zeros(1), facts.entities, facts.relations,
-        rules=type(rules)(facts, rules.heads, rules.steps, rules.weights),
+        patterns=type(rules).of_rules(facts, rules.codes[:, 0], [(0,)] * len(rules.codes), rules.weights),
     )  # fmt: skip
     factors.save(target)
     assert list(relatent.load(target).entities) == list("0123456")

@@ -31,7 +31,7 @@ from ..errors import ConvergenceWarning, InputError, PoorFitWarning
 from ..fit.estimators.als import RescalALS
 from ..json_values import to_json_object
 from ..model.factors import Factors
-from ..model.rule_scores import check_has_vectors
+from ..model.patterns import check_has_vectors
 from ..progress import Progress, reporting, silent
 from ..random_state import RandomState, to_seed
 from ..result_tables import ResultList, data_frame, html_table, result_record

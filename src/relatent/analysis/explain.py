@@ -151,7 +151,7 @@ def explain(
 
 def is_of_rules(factors: Factors) -> bool:
     """Whether the model consists of weighted rules, kept as rules or as the scores that they give."""
-    return factors.rules is not None or (factors.loss is not None and factors.loss.name == PSEUDO_LIKELIHOOD)
+    return not factors.rank or (factors.loss is not None and factors.loss.name == PSEUDO_LIKELIHOOD)
 
 
 def first_reason(factors: Factors, asked: Candidates, cell: Cell) -> Reason | None:

@@ -25,7 +25,7 @@ from ..backend import gram_matrix as gram
 from ..data.result_labels import row_labels
 from ..errors import InputError
 from ..model.factors import Factors
-from ..model.rule_scores import check_has_vectors
+from ..model.patterns import check_has_vectors
 from ..model.scores import best_first
 from ..result_tables import ResultList, result_record
 

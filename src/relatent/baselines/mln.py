@@ -21,14 +21,13 @@ from ..backend.blas_threads import one_blas_thread
 from ..data.dense_tensors import dense_tensors
 from ..data.facts import Facts
 from ..data.heldout import HeldOut, log_loss
-from ..data.names import Names
 from ..errors import InputError
 from ..fit.early_stopping import Watch
 from ..fit.estimators.base import Estimator, FitArguments, check_count, check_penalty
 from ..fit.loop import run
 from ..model.links import LogisticLink
 from ..model.objective_description import PSEUDO_LIKELIHOOD, ObjectiveTerm
-from ..model.rule_scores import MAX_STEPS, RuleScores
+from ..model.patterns import Patterns
 from ..random_state import RandomState
 from .clause_weights import MIN_WEIGHT, Features, learn_weights
 from .clauses import (
@@ -141,15 +140,13 @@ class MarkovLogic(Estimator):
         state, trace = run(search, search.start(), max_iter=K, tol=0.0, progress=progress, checkpoint=checkpoint)
         is_unit = state.codes[:, 0] == Shape.UNIT
         bodies = [body_of(code) for code in state.codes[~is_unit]]
-        steps = np.array([(*body, -1, -1)[:MAX_STEPS] for body in bodies], np.int32).reshape(-1, MAX_STEPS)
-        evidence = Facts.from_ids(search.graph.facts.triples, Names(facts.n_entities), Names(K))
-        heads = state.codes[~is_unit, 3].astype(np.int32)
-        rules = RuleScores(evidence, heads, steps, state.weights[~is_unit], bool(self.each_z))
+        heads = state.codes[~is_unit, 3]
+        rules = Patterns.of_rules(facts, heads, bodies, state.weights[~is_unit], each_z=bool(self.each_z))
         A, R = np.empty((facts.n_entities, 0), np.float32), np.empty((K, 0, 0), np.float32)
         learned = self._keep_clauses(facts, state.codes, state.weights)
         loss = ObjectiveTerm("conditional-likelihood")
         bias = state.weights[is_unit]
-        self._finish(shard, A, R, bias, LogisticLink(), trace, learned, loss=loss, method="sampled", rules=rules)
+        self._finish(shard, A, R, bias, LogisticLink(), trace, learned, loss=loss, method="sampled", patterns=rules)
 
     def _keep_clauses(self, facts: Facts, codes: Codes, weights: Vector) -> dict[str, Any]:
         found = [Clause.of(code, weight, facts.relations) for code, weight in zip(codes, weights, strict=True)]

@@ -201,6 +201,11 @@ SETTINGS = (
         none=CHOSEN,
         help="Optimiser for exact sums, Adam with its learning rate.",
     ),
+    _setting(
+        "--patterns",
+        type=click.Choice(["auto", "none", "mirror", "paths"]),
+        help="What the facts show of a pair, beside factors: all patterns, other steps between both, or also paths.",
+    ),
     click.option(
         "--set",
         "others",

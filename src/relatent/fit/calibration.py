@@ -178,6 +178,12 @@ def check_missing(missing: object) -> None:
         raise InputError(f"missing must be a share between 0 and 1, got {missing!r}")
 
 
+def labelled_share(facts: Facts, heldout: float, missing: float | None) -> float:
+    """The share of held-out facts among the true cells that are unlisted without them."""
+    share = ASSUMED_MISSING if missing is None else float(missing)
+    return heldout / max(heldout + len(facts) * share / (1 - share), 1e-9)
+
+
 def learn(
     model: ScoredModel,
     facts: Facts,
@@ -192,12 +198,12 @@ def learn(
     Without trials, the prior alone decides. `is_listed`: whether the held-out facts are among `facts`; if not, they are
     some of those that are missing.
     """
-    share = ASSUMED_MISSING if missing is None else float(missing)
-    known = KnownFacts(facts)
-    n_missing = len(facts) * share / (1 - share)
+    share, known = ASSUMED_MISSING if missing is None else float(missing), KnownFacts(facts)
     n_heldout = sum(len(trial.heldout) for trial in trials)
     each = n_heldout / max(len(trials), 1)  # facts
-    labelled = each / (each + n_missing) if is_listed else min(each / max(n_missing, 1e-9), 0.999)
+    labelled = labelled_share(facts, each, missing)
+    if not is_listed:
+        labelled = min(each / max(len(facts) * share / (1 - share), 1e-9), 0.999)
     coefficients = np.tile(PRIOR.centre, (facts.n_relations, 1))
     if n_heldout:
         coefficients = _learn_coefficients(trials, known, labelled, random_state)

@@ -75,7 +75,7 @@ class _BestSoFar:
         """What probability and score no cell of the region exceeds: where there is more, the search begins."""
         ends = [float(self.lengths[ids].max(initial=0)) for ids in (region.subjects, region.objects)]
         score = float(self.model.bias[region.relation] + self.norms[region.relation] * ends[0] * ends[1])
-        score = min(LIMIT, score + _most_by_rules(self.model, region.relation))
+        score = min(LIMIT, _with_patterns(self.model, region.relation, score))
         return float(self._most_likely(np.array([score]), region)[0]), score
 
     def add(self, region: Region) -> Iterator[float]:
@@ -159,29 +159,36 @@ class _BestSoFar:
         return low
 
 
-def _most_by_rules(model: Judgeable, relation: int) -> float:
-    return 0.0 if model.rules is None else model.rules.largest(relation)
+def _with_patterns(model: Judgeable, relation: int, score: float) -> float:
+    """The largest score of cells whose score by factors is at most this one."""
+    patterns = model.patterns
+    return score if patterns is None else float(patterns.scale[relation]) * score + patterns.largest(relation)
 
 
 class _Tiles:
     """The cells of a region in the order in which they are visited, and bounds of their scores."""
 
     def __init__(self, model: Judgeable, region: Region, norm: float, lengths: Vector):
-        self.region, self.rules, A, k = region, model.rules, model.A, region.relation
-        bias, o = float(model.bias[k]), region.objects
+        self.region, self.patterns, A, k = region, model.patterns, model.A, region.relation
+        scale = 1.0 if self.patterns is None else float(self.patterns.scale[k])
+        bias, o = scale * float(model.bias[k]), region.objects
         mean = A[o].mean(axis=0, dtype=np.float64)
         distances = np.linalg.norm(A[o] - mean.astype(A.dtype), axis=1)
         order = np.argsort(-distances, kind="stable")
         self.objects, self.distances = o[order], distances[order]
         Q = model.relation_matrices.times(A[region.subjects], k)
+        Q *= Q.dtype.type(scale)
         at_mean, sizes = Q @ mean + bias, np.linalg.norm(Q, axis=1)
-        at_mean += min(LIMIT, _most_by_rules(model, k))
+        if self.patterns is not None:
+            at_mean += min(LIMIT, self.patterns.largest(k))
         by_bound = np.argsort(-(at_mean + sizes * self.distances[0]), kind="stable")
         self.subjects, self.at_mean, self.sizes = region.subjects[by_bound], at_mean[by_bound], sizes[by_bound]
-        self.Q, self.columns, self.bias = Q[by_bound], A[self.objects], model.bias[k].astype(A.dtype)
+        self.Q, self.columns, self.bias = Q[by_bound], A[self.objects], A.dtype.type(bias)
         longest = float(lengths[region.subjects].max()) * norm * float(lengths[o].max())
         precision = max(np.finfo(np.result_type(A, Q)).eps, np.finfo(np.float32).eps)
         self.rounding = float(4 * (A.shape[1] + 2) * precision * (longest + abs(bias)))
+        if self.patterns is not None:
+            self.rounding = self.patterns.rounding(k, self.rounding)
         self._space = np.empty(max(CELLS_PER_BLOCK, len(o)), np.result_type(Q, self.columns))  # pages are kept
         self._left_out = self._positions(region.left_out, len(lengths))
 
@@ -212,8 +219,8 @@ class _Tiles:
         theta: Matrix = self._space[: rows * n_columns].reshape(rows, n_columns)
         np.matmul(self.Q[low : low + rows], self.columns[:n_columns].T, out=theta)
         theta += self.bias
-        if self.rules is not None:
-            added = self.rules.rows(self.subjects[low : low + rows], self.region.relation)
+        if self.patterns is not None:
+            added = self.patterns.rows(self.subjects[low : low + rows], self.region.relation)
             theta += added[:, self.objects[:n_columns]]
         part = self._left_out[slice(*np.searchsorted(self._left_out[:, 0], [low, low + rows]))]
         part = part[part[:, 1] < n_columns]

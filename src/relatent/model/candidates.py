@@ -227,7 +227,7 @@ class Candidates:
 
     def _exact_rows(self, relation: int, side: int, entities: Ids, others: Ids) -> Matrix:
         """θ of entities with others, in double precision, (m, others)."""
-        if self.model.exclusive or self.model.rules is not None:
+        if self.model.exclusive or self.model.patterns is not None:
             other, one = np.broadcast_arrays(others, entities[:, None])
             s, o = (other, one) if side else (one, other)
             return _rounded(cell_scores(self.model, s, np.full(s.shape, relation), o, exact=True))
@@ -414,7 +414,9 @@ class Candidates:
         precision = max(float(np.finfo(A.dtype).eps), float(np.finfo(np.float32).eps))
         norm = float(np.linalg.norm(self.model.relation_matrices[relation])) if A.shape[1] else 0.0
         size = self._longest**2 * norm + abs(float(self.model.bias[relation]))
-        return float(4 * (A.shape[1] + 2) * precision * size)
+        by_factors = float(4 * (A.shape[1] + 2) * precision * size)
+        patterns = self.model.patterns
+        return by_factors if patterns is None else patterns.rounding(relation, by_factors)
 
     # --- ranks
 

@@ -35,8 +35,8 @@ from .entity_objective import LogisticLoss, SquaredLoss, VectorPenalty, minimise
 from .entity_prior import EntityPrior
 from .links import Link, LogisticLink, SmoothLink
 from .objective_description import ObjectiveTerm
+from .patterns import check_has_vectors
 from .relation_matrices import RelationMatrices
-from .rule_scores import check_has_vectors
 from .structure import COMPLEX
 
 FOLD_IN_LOSSES = ("squared", "logistic")

@@ -13,7 +13,7 @@ from ..arrays import Matrix
 from ..atomic_write import replacing
 from ..errors import InputError
 from .factors import Factors
-from .rule_scores import check_has_vectors
+from .patterns import check_has_vectors
 
 
 def export(factors: Factors, folder: str | Path) -> list[Path]:

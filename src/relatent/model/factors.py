@@ -39,8 +39,8 @@ from .fold_in_defaults import FOLD_IN_OTHERS
 from .known_facts import KnownFacts
 from .links import Link, LogisticLink, RelationLinks
 from .objective_description import CATEGORICAL, ObjectiveTerm
+from .patterns import Patterns
 from .relation_matrices import RelationMatrices
-from .rule_scores import RuleScores
 from .scores import cell_scores
 from .top import Top
 from .vocabulary import check_shared
@@ -76,7 +76,7 @@ class Factors(Result):
     loss: ObjectiveTerm | None = None  # what the fit minimised; None if unknown
     penalty: ObjectiveTerm | None = None
     types: EntityTypes | None = None  # of the entities; answers of a wrong type are not offered
-    rules: RuleScores | None = None  # weighted rules, which add to θ; such a model may have no vectors: rank 0
+    patterns: Patterns | None = None  # what can be seen of a pair; a model of rules has no vectors: rank 0
     attributes: EntityAttributes | None = None  # what attributes say about vectors, if the facts had some
     facts: Facts | None = None  # the training facts, and those of entities folded in; None if they were left out
     calibration: Calibration | None = None  # what held-out facts say about probabilities; None: those of the loss
@@ -99,6 +99,8 @@ class Factors(Result):
             raise InputError(f"the calibration must be of {k} relations, got {len(self.calibration.scores)}")
         if self.facts is not None:
             object.__setattr__(self, "facts", self.facts.over(self.entities, self.relations))
+        if self.patterns is not None and self.facts is not None:
+            object.__setattr__(self, "patterns", self.patterns.over(self.facts))
         if isinstance(self.link, RelationLinks) and len(self.link.links) != k:
             raise InputError(f"there must be links for {k} relations, got {len(self.link.links)}")
 
@@ -173,7 +175,13 @@ class Factors(Result):
         if not any(map(len, further)):
             return self.candidates
         joined = self.facts_with([facts.without_attributes() for facts in further]).without_attributes()
-        return Candidates(self, KnownFacts(joined))
+        return Candidates(self.reading(joined), KnownFacts(joined))
+
+    def reading(self, facts: Facts) -> Factors:
+        """The same model, whose patterns are read from these facts."""
+        if self.patterns is None:
+            return self
+        return replace(self, R=self.relation_matrices, facts=facts, patterns=self.patterns.over(facts))
 
     def __repr__(self) -> str:
         size = f"{len(self.entities)} entities, {len(self.relations)} relations, rank {self.rank}"
@@ -292,7 +300,10 @@ class Factors(Result):
             return self.score(other, relation, one) if of_objects else self.score(one, relation, other)
         rows = self.relation_matrices.times(self.A[entities], relation, back=of_objects)
         theta: Matrix = rows @ self.A.T + self.bias[relation]
-        return theta if self.rules is None else theta + self.rules.rows(entities, relation, of_objects=of_objects)
+        if self.patterns is not None:
+            theta *= theta.dtype.type(self.patterns.scale[relation])
+            theta += self.patterns.rows(entities, relation, of_objects=of_objects)
+        return theta
 
     def fold_in(
         self,

@@ -35,18 +35,18 @@ from ..tensor_file import (
     starts_like_tensors,
     write_tensors,
 )
-from . import stored_attributes, stored_calibration, stored_facts, stored_names, stored_rules, stored_types
+from . import stored_attributes, stored_calibration, stored_facts, stored_names, stored_patterns, stored_types
 from .about import readable_about
 from .calibration import Calibration
 from .entity_attributes import EntityAttributes
 from .entity_types import EntityTypes
 from .links import LINKS, Link
 from .objective_description import CATEGORICAL, ObjectiveTerm
+from .patterns import Patterns
 from .relation_matrices import RelationMatrices
-from .rule_scores import RuleScores
 from .structure import FULL, STORED, resolve
 
-_BYTES = ("facts", "unobserved", "attribute_values", "calibration_one_answer")
+_BYTES = ("facts", "unobserved", "pattern_facts", "attribute_values", "calibration_one_answer")
 FORMAT = "relatent"
 VERSION = 1
 MODEL_TENSORS = ("A", "R", "bias", "entity_names", "entity_offsets", "relation_names", "relation_offsets")
@@ -54,7 +54,7 @@ LABEL_TENSORS = tuple(f"{what}_labels{part}" for what in ("entity", "relation", 
 OPTIONAL_TENSORS = (
     *stored_types.TENSORS,
     *LABEL_TENSORS,
-    *stored_rules.TENSORS,
+    *stored_patterns.TENSORS,
     *stored_attributes.TENSORS,
     *stored_facts.TENSORS,
     *stored_calibration.TENSORS,
@@ -79,7 +79,7 @@ class ModelContents(NamedTuple):
     loss: ObjectiveTerm | None
     penalty: ObjectiveTerm | None
     types: EntityTypes | None
-    rules: RuleScores | None
+    patterns: Patterns | None
     attributes: EntityAttributes | None
     facts: Facts | None
     calibration: Calibration | None
@@ -123,7 +123,7 @@ def _arrays_of(contents: ModelContents) -> Arrays:
     for name, array in (("A", contents.A), ("R", contents.relation_matrices.parameters), ("bias", contents.bias)):
         if array.dtype.name not in ("float32", "float64"):
             raise InputError(f"{name} must be float32 or float64 to be saved, got {array.dtype}; use astype")
-        if not array.size and (name == "bias" or contents.rules is None):
+        if not array.size and (name == "bias" or contents.patterns is None):
             raise InputError(f"{name} must not be empty to be saved, got shape {array.shape}")
         if n_wrong := n_not_finite(array):
             raise FitError(
@@ -136,7 +136,8 @@ def _arrays_of(contents: ModelContents) -> Arrays:
     arrays |= stored_names.to_tensors(contents.entities, "entity", numbers=not rank and n > MAX_WITHOUT_BYTES)
     arrays |= stored_names.to_tensors(contents.relations, "relation")
     arrays |= {} if contents.types is None else stored_types.to_tensors(contents.types)
-    arrays |= {} if contents.rules is None else stored_rules.to_tensors(contents.rules)
+    if contents.patterns is not None:
+        arrays |= stored_patterns.to_tensors(contents.patterns, with_facts=contents.facts is None)
     arrays |= {} if contents.attributes is None else stored_attributes.to_tensors(contents.attributes)
     arrays |= {} if contents.facts is None else stored_facts.to_tensors(contents.facts)
     arrays |= {} if contents.calibration is None else stored_calibration.to_tensors(contents.calibration)
@@ -201,6 +202,7 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
         entities = stored_names.from_tensors(arrays, "entity", file.shape("A")[0], prefixes)
         relations = stored_names.from_tensors(arrays, "relation", file.shape("bias")[0], prefixes)
         types = stored_types.from_tensors(arrays, prefixes)
+        facts = stored_facts.from_tensors(arrays, entities, relations, None if types is None else types.sets)
         contents = ModelContents(
             arrays["A"],
             RelationMatrices(_structure(file), arrays["R"], (file.shape("bias")[0], rank, rank)),
@@ -211,9 +213,9 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
             readable_about(file.document["about"]),
             *_terms(file.document),
             types,
-            stored_rules.from_tensors(arrays, file.shape("A")[0], file.shape("bias")[0]),
+            stored_patterns.from_tensors(arrays, entities, relations, facts),
             stored_attributes.from_tensors(arrays, file.document),
-            stored_facts.from_tensors(arrays, entities, relations, None if types is None else types.sets),
+            facts,
             stored_calibration.from_tensors(arrays, file.document, file.shape("bias")[0]),
         )
         for name in ("A", "R", "bias"):
@@ -326,7 +328,7 @@ def _check_tensors(file: _ModelFile) -> None:
     if len(shapes["A"]) != 2 or len(shapes["bias"]) != 1:
         raise RefusedFileError(f"is damaged: A has shape {shapes['A']} and bias {shapes['bias']}; get a fresh copy")
     (n, rank), k = shapes["A"], shapes["bias"][0]
-    if not (n and k and (rank or stored_rules.TENSORS[0] in listed)):
+    if not (n and k and (rank or stored_patterns.TENSORS[0] in listed)):
         raise RefusedFileError(f"is damaged: {n} entities, {k} relations, rank {rank}; get a fresh copy")
     if not rank and n > MAX_WITHOUT_BYTES and "entity_offsets" not in listed:
         raise RefusedFileError(f"is damaged: {n} entities without vectors and names; get a fresh copy")
@@ -369,7 +371,7 @@ def _prefixes(document: Mapping[str, Any]) -> dict[str, str]:
 def _allowed(name: str) -> tuple[str, ...]:
     if name.endswith(("_names", "_labels")) or name in _BYTES:
         return ("uint8",)
-    if name.endswith(("_types", "_steps", "_facts")):
+    if name.endswith(("_types", "_codes", "_pairs")):
         return ("int32",)
     return ("int64",) if name.endswith("_offsets") else ("float32", "float64")
 

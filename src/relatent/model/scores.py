@@ -9,8 +9,8 @@ import numpy as np
 
 from ..arrays import Ids, Matrix, Slices, Vector
 from ..backend.compact_matrices import times
+from .patterns import Patterns
 from .relation_matrices import RelationMatrices
-from .rule_scores import RuleScores
 
 CELLS_PER_BLOCK = 1 << 16  # cells scored together: two (cells, r) arrays of gathered rows stay in the cache
 NUMBERS_PER_BLOCK = 1 << 24  # of such an array, at a large rank
@@ -36,8 +36,8 @@ class Scored(Protocol):
         """Whether relations of a pair compete."""
 
     @property
-    def rules(self) -> RuleScores | None:
-        """Weighted rules, which add to θ."""
+    def patterns(self) -> Patterns | None:
+        """Observed patterns, which add to the score by factors."""
 
 
 def cell_scores(model: Scored, s: Ids, k: Ids, o: Ids, *, exact: bool = False) -> Vector:
@@ -46,9 +46,10 @@ def cell_scores(model: Scored, s: Ids, k: Ids, o: Ids, *, exact: bool = False) -
     `exact`: in double precision, so that a cell has the same score in whatever company it is asked for.
     """
     if model.exclusive:
-        return _exclusive_scores(model, s, k, o, exact)
-    theta = scores(model.A, model.relation_matrices.compact, model.bias, s, k, o, exact=exact)
-    return theta if model.rules is None else theta + model.rules.cells(s, k, o)
+        theta = _exclusive_scores(model, s, k, o, exact)
+    else:
+        theta = scores(model.A, model.relation_matrices.compact, model.bias, s, k, o, exact=exact)
+    return theta if model.patterns is None else model.patterns.joined(theta, s, k, o)
 
 
 def _exclusive_scores(model: Scored, s: Ids, k: Ids, o: Ids, exact: bool) -> Vector:

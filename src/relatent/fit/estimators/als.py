@@ -56,6 +56,10 @@ class RescalALS(RescalBase):
     dtype : "float32" or "float64", the type of A; sums are in float64
     patience : sweeps without a lower validation loss before the fit stops
     device : "cpu", or "cuda" (needs `pip install 'relatent[gpu]'`, float32 only); the factors are NumPy arrays
+    patterns : what the facts show of a pair, beside the factors: "auto", whatever held-out facts say helps (both ends,
+        other relations between them, paths, what those alike have); "mirror", other relations of the pair, also the
+        other way round; "paths", these and paths of two steps; "none". Only of calibrated fits that keep their facts,
+        of at most 3·10⁹ cells
     random_state : int, NumPy Generator or None; seeds the start
 
     >>> import relatent
@@ -77,6 +81,7 @@ class RescalALS(RescalBase):
     l2_attributes: float = 10.0
     patience: int = 10
     device: str = "cpu"
+    patterns: str = "auto"
 
     def _choose(self, data: DataSummary) -> ChosenSettings:
         return automatic.for_least_squares(self.get_params(deep=False), data)

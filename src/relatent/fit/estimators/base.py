@@ -29,16 +29,16 @@ from ...model.entity_types import EntityTypes
 from ...model.factors import Factors
 from ...model.links import Link
 from ...model.objective_description import ObjectiveTerm
+from ...model.patterns import Patterns
 from ...model.relation_matrices import RelationMatrices
-from ...model.rule_scores import RuleScores
 from ...progress import Progress, reporting
 from ...random_state import to_seed
-from .. import calibration
+from .. import calibration, patterns
 from ..checkpoint import Checkpoint, digest
 from ..loop import Trace
 
 VANISHED_SCORE = 1e-4  # if no score can exceed this, all predictions are the same
-NOT_OF_THE_FIT = ("calibrate", "missing", "keep_facts")  # they come after it
+NOT_OF_THE_FIT = ("calibrate", "missing", "keep_facts", "patterns")  # they come after it
 COUNT_PARAMETERS = ("max_iter", "patience")  # whole numbers of at least 1, where an estimator has them
 
 
@@ -126,9 +126,39 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _learn_probabilities(self, arguments: FitArguments) -> None:
-        """Calibrate the factors by facts that a second fit does not have; what an interrupt leaves is uncalibrated."""
-        found = self._calibration(self.factors_, arguments)
-        self.factors_ = dataclasses.replace(self.factors_, R=self.factors_.relation_matrices, calibration=found)
+        """Weigh patterns and calibrate by facts that further fits lack; what an interrupt leaves has neither."""
+        facts, factors = arguments.shard.gathered().facts, self.factors_
+        observed = self._observed_patterns(facts)
+        trials = self._trials(facts, arguments)
+        if observed is not None and trials:
+            weighed, trials = self._weighed(observed, facts, trials)
+            factors = dataclasses.replace(factors, R=factors.relation_matrices, patterns=weighed)
+        found = calibration.learn(factors, facts, trials, missing=self.missing, random_state=self.seed_)
+        self.factors_ = dataclasses.replace(factors, R=factors.relation_matrices, calibration=found)
+
+    def _observed_patterns(self, facts: Facts) -> patterns.ObservedPatterns | None:
+        """The patterns of the facts, if the model has any."""
+        return None
+
+    def _weighed(
+        self, observed: patterns.ObservedPatterns, facts: Facts, trials: list[calibration.HeldOutFit]
+    ) -> tuple[Patterns, list[calibration.HeldOutFit]]:
+        """Patterns in scale with the factors, and the trials with patterns of their own."""
+        parts = []
+        for model, heldout in trials:
+            assert isinstance(model, Factors)
+            rest = facts.subset(~heldout.contains(facts.triples))
+            parts.append(patterns.PatternTrial(model, patterns.learn_again(observed, rest, self.seed_), heldout))
+        labelled = calibration.labelled_share(
+            facts, sum(len(part.heldout) for part in parts) / len(parts), self.missing
+        )
+        found, *of_trials = patterns.weighed(observed.patterns, parts, labelled, self.seed_)
+        return found, [
+            calibration.HeldOutFit(
+                dataclasses.replace(part.factors, R=part.factors.relation_matrices, patterns=own), part.heldout
+            )
+            for part, own in zip(parts, of_trials, strict=True)
+        ]
 
     def calibration_of(
         self, factors: Factors, facts: Facts, seed: int, *, progress: bool | Progress | None = None
@@ -137,11 +167,16 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         chosen = self._with_chosen_settings(Shard.of(facts))
         chosen.seed_, chosen.n_iter_ = seed, 0
         with reporting(progress, "learning probabilities", at_most=True) as report:
-            return chosen._calibration(factors, FitArguments(Shard.of(facts), None, report, None))
+            trials = chosen._trials(facts, FitArguments(Shard.of(facts), None, report, None))
+        if factors.patterns is not None and factors.rank and trials:
+            observed = patterns.ObservedPatterns(factors.patterns, patterns.START_PRECISION)
+            _, trials = chosen._weighed(observed, facts, trials)
+        return calibration.learn(factors, facts, trials, missing=chosen.missing, random_state=seed)
 
-    def _calibration(self, factors: Factors, arguments: FitArguments) -> Calibration:
+    def _trials(self, facts: Facts, arguments: FitArguments) -> list[calibration.HeldOutFit]:
+        """Fits that lack some facts."""
         shard, validation, progress, _ = arguments
-        facts, trials, done = shard.gathered().facts, [], self.n_iter_
+        trials, done = [], self.n_iter_
 
         def report(step: int, total: int, _: str) -> None:
             progress(done + step, done + total, "learning probabilities")
@@ -154,7 +189,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
                 twin._fit(FitArguments(Shard.of(own, shard.workers), validation, report, None))
             done += twin.n_iter_
             trials.append(calibration.HeldOutFit(twin.factors_, heldout))
-        return calibration.learn(factors, facts, trials, missing=self.missing, random_state=self.seed_)
+        return trials
 
     def _for_heldout_facts(self) -> Self:
         """This estimator for the second fit."""
@@ -199,7 +234,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         loss: ObjectiveTerm,
         penalty: ObjectiveTerm | None = None,
         method: str | None = None,
-        rules: RuleScores | None = None,
+        patterns: Patterns | None = None,
     ) -> None:
         """Keep the result; `learned` are further JSON values for the model file.
 
@@ -244,7 +279,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             "attributes": EntityAttributes.of(arrays[0], shard.facts),
         }
         names = (shard.entities, shard.relations)
-        self.factors_ = Factors(*arrays, *names, link, about, loss=loss, penalty=penalty, rules=rules, **known)
+        self.factors_ = Factors(*arrays, *names, link, about, loss=loss, penalty=penalty, patterns=patterns, **known)
         if trace.stopped:
             raise KeyboardInterrupt(trace.verdict)
 

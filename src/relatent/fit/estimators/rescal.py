@@ -69,7 +69,7 @@ class Rescal(RescalBase):
         dictionary has the losses of single cells by relation, "logistic" for all others
     relation_weights : how much the loss of each relation counts, by name; 1 for all others
     l2_entities, l2_relations, bias, method, max_iter, tol, init, device, dtype, zeros, patience, penalty, optimiser,
-        structure, attribute_weight, random_state : as in `RescalLogit`
+        structure, attribute_weight, patterns, random_state : as in `RescalLogit`
 
     >>> import relatent
     >>> facts = relatent.Facts.from_arrays(["Ann", "Bob"], ["likes", "likes"], ["Bob", "Ann"])
@@ -99,6 +99,7 @@ class Rescal(RescalBase):
     structure: str | Structure = None  # type: ignore[assignment]
     relation_weights: Mapping[str, float] | None = None
     attribute_weight: float = 0.7
+    patterns: str = "auto"
 
     def _choose(self, data: DataSummary) -> ChosenSettings:
         return automatic.for_likelihood(self.get_params(deep=False), data, self._resolved_loss())

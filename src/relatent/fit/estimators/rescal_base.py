@@ -14,10 +14,12 @@ from ...cells.cell_sum import Parameters
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
 from ...data.shard import Shard
+from ...errors import InputError
 from ...model.factors import Factors
 from ...model.links import SmoothLink
 from ...model.structure import FULL, parameter_shape
 from .. import init as start
+from .. import patterns
 from ..automatic_settings import ChosenSettings, DataSummary, resolve_rank
 from ..early_stopping import Watch
 from ..memory_estimate import model_file_size
@@ -59,6 +61,19 @@ class RescalBase(Estimator):
             setattr(chosen, name, value)
         chosen.settings_ = settings
         return chosen
+
+    def _observed_patterns(self, facts: Facts) -> patterns.ObservedPatterns | None:
+        chosen = getattr(self, "patterns", "none")
+        if not (self.keep_facts and patterns.is_affordable(facts)):
+            return None
+        kinds = patterns.CHOICES[chosen]
+        return patterns.learn(facts, self.seed_, kinds) if kinds else None
+
+    def _check_settings(self, facts: Facts) -> None:
+        super()._check_settings(facts)
+        chosen = getattr(self, "patterns", "none")
+        if chosen not in patterns.CHOICES:
+            raise InputError(f"patterns must be {', '.join(map(repr, patterns.CHOICES))}, got {chosen!r}")
 
     def _choose(self, data: DataSummary) -> ChosenSettings | None:
         """Values for the settings that were not given; None if the model chooses nothing."""

@@ -40,6 +40,10 @@ class RescalLogit(Rescal):
         "symmetric", `Blocks(b)`, `Shared(m)`, or an object of one's own (`relatent.model.structure`)
     attribute_weight : how strongly the vectors of entities are drawn to what their attributes predict, if the facts
         have attributes; 0: they are not used
+    patterns : what the facts show of a pair, beside the factors: "auto", whatever held-out facts say helps (both ends,
+        other relations between them, paths, what those alike have); "mirror", other relations of the pair, also the
+        other way round; "paths", these and paths of two steps; "none". Only of calibrated fits that keep their facts,
+        of at most 3·10⁹ cells
     random_state : seed of the start and of the sample
 
     >>> import relatent

@@ -1,0 +1,683 @@
+"""Learn the weights of observed patterns (`model.patterns`), and how much factors and patterns count beside each other.
+
+For each relation a logistic regression on what the facts give for a pair, the fact itself always left out:
+
+    minimise  Σ over facts softplus(−θ)  +  Σ over zeros softplus(θ)  +  ½ Σ_g λ_g |w_g|²
+
+All facts, or a sample, stand beside zeros that are drawn where patterns lead to, and weighted down (`_zeros`), so that
+the sum is unbiased. Patterns of one kind are a group g with one precision λ_g, which
+maximises the evidence (MacKay 1992): a kind that tells nothing gets weights near 0. Paths and products of patterns are
+tried by their score test, and taken if they gain more than the log(n / r) nats it costs to name the r-th best of n.
+
+Factors cannot be learned on top of patterns by the same facts: their training error is no measure of what they add. So
+`weighed` learns both scales from held-out facts, which neither has seen, among unlisted cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import expit
+
+from ..arrays import Ids, Mask, Matrix, Vector
+from ..backend.blas_threads import one_blas_thread
+from ..data.facts import Facts
+from ..model.factors import Factors
+from ..model.patterns import Kind, Pattern, Patterns, PatternValues, product_cells
+from ..model.step_graph import Body
+from .pooled_logistic import CoefficientPrior, pooled_logistic
+
+# Budgets, per relation
+MAX_STEPS = 24  # steps whose patterns are tried, those that most of its facts have
+MAX_FACTS, MAX_ZEROS, FIRST_ZEROS = 4000, 16_000, 10_000  # learned from; zeros of the rough regression
+ROW_CELLS, BLOCK_CELLS = 3_000_000, 1 << 18  # scored to choose likely zeros; at a time
+MAX_WAYS = 6  # steps by which those alike are found, when zeros are drawn
+MAX_PATHS, MAX_PAIRS = 24, 20
+MAX_PRODUCT = 20_000_000  # multiplications for one matrix of shares
+MAX_CELLS = 3e9  # N² K: with more, asking for the best facts of the whole graph takes minutes
+# Priors
+PRECISION = 1.0  # of a weight per standard deviation, before the evidence
+PRECISION_LIMITS = (1e-3, 1e4)
+PRIOR_WEIGHTS = 5.0  # that the precision of a kind in all relations counts as, in one
+MIN_WEIGHT = 0.02  # log-odds per standard deviation: patterns of less are dropped
+NEWTON_STEPS, EVIDENCE_STEPS, HALVINGS = 25, 4, 20
+UNIFORM_SHARE = 0.2  # of the zeros, drawn whatever their probability
+TOLERANCE = 1e-6  # relative change of the objective
+
+
+class _Sample(NamedTuple):
+    """Cells of one relation, with their truth and what they stand for.
+
+    A fact whose mirror is a fact stands twice, with half of its weight: once beside its mirror, and once `alone`, as
+    both may be missing.
+    """
+
+    s: Ids
+    o: Ids
+    x: Vector  # (n,) 1 for facts
+    c: Vector  # (n,) weights
+    alone: Mask  # (n,)
+
+
+def is_affordable(facts: Facts) -> bool:
+    """Whether a graph is small enough for patterns."""
+    return facts.n_cells <= MAX_CELLS
+
+
+SINGLE_STEPS, PATHS = (Kind.SAME, Kind.STEP), (Kind.LOG_PATHS, Kind.WALK)
+CHOICES: dict[str, tuple[Kind, ...]] = {  # names of sets of patterns
+    "auto": tuple(Kind),
+    "none": (),
+    "mirror": SINGLE_STEPS,
+    "paths": (*SINGLE_STEPS, *PATHS),
+}
+
+
+class ObservedPatterns(NamedTuple):
+    """Patterns with weights, and the prior precision of the weights of each kind, which all relations share."""
+
+    patterns: Patterns  # the scale of factors is 0
+    precision: Vector  # (kinds + 1,)
+
+
+def learn(facts: Facts, seed: int, kinds: Sequence[Kind] = tuple(Kind)) -> ObservedPatterns:
+    """The patterns of every relation, of some kinds, and their weights."""
+    values = PatternValues(facts)
+    with one_blas_thread():
+        rough = [_learn_relation(values, k, kinds, seed) for k in range(facts.n_relations)]
+        precision = _Evidence(*(sum(part) for part in zip(*(part.evidence for part in rough), strict=True))).precision
+        parts = [_learn_weights(values, k, part, precision, seed, MIN_WEIGHT) for k, part in enumerate(rough)]
+    return ObservedPatterns(_joined(values, parts), precision)
+
+
+def learn_again(observed: ObservedPatterns, facts: Facts, seed: int) -> Patterns:
+    """The same patterns with weights learned from other facts."""
+    values, before = PatternValues(facts), observed.patterns
+    with one_blas_thread():
+        parts = [
+            _learn_weights(values, k, _Learned.of(before, k), observed.precision, seed)
+            for k in range(facts.n_relations)
+        ]
+    return _joined(values, parts)
+
+
+class _Learned(NamedTuple):
+    """Weights of the raw patterns of one relation."""
+
+    patterns: list[Pattern]
+    weights: Vector
+    pairs: list[tuple[int, int]]  # places among the patterns
+    pair_weights: Vector
+    bias: float
+    evidence: _Evidence
+
+    @classmethod
+    def of(cls, patterns: Patterns, k: int) -> _Learned:
+        """Those of a relation of a model."""
+        known, pairs = patterns.of(k), patterns.pairs_of(k)
+        return cls(
+            [pattern for pattern, _ in known],
+            np.array([weight for _, weight in known]),
+            [(i, j) for i, j, _ in pairs],
+            np.array([weight for *_, weight in pairs]),
+            float(patterns.bias[k]),
+            NO_EVIDENCE,
+        )
+
+    def rows(self, values: PatternValues, k: int, subjects: Ids) -> Matrix:
+        """The scores of some subjects with every object; those of facts are not right."""
+        pairs = [(i, j, weight) for (i, j), weight in zip(self.pairs, self.pair_weights.tolist(), strict=True)]
+        weighted = list(zip(self.patterns, self.weights.tolist(), strict=True))
+        return values.weighted_rows(weighted, pairs, k, subjects, self.bias, of_objects=False)
+
+
+def _joined(values: PatternValues, parts: Sequence[_Learned]) -> Patterns:
+    codes = [(k, *pattern) for k, part in enumerate(parts) for pattern in part.patterns]
+    firsts = np.cumsum([0, *(len(part.patterns) for part in parts)])
+    pairs = [(first + i, first + j) for first, part in zip(firsts, parts, strict=False) for i, j in part.pairs]
+    found = Patterns(
+        values.facts,
+        np.array(codes, np.int32).reshape(-1, 4),
+        np.concatenate([part.weights for part in parts]),
+        np.array(pairs, np.int32).reshape(-1, 2),
+        np.concatenate([part.pair_weights for part in parts]),
+        np.array([part.bias for part in parts]),
+        np.zeros(len(parts)),
+    )
+    return found.reading(values)
+
+
+# --- one relation
+
+
+def _learn_relation(values: PatternValues, k: int, kinds: Sequence[Kind], seed: int) -> _Learned:
+    """Choose patterns, then paths, then products, and learn their weights."""
+    rng = np.random.default_rng([seed, k])
+    chosen = [pattern for pattern in _single_patterns(values, k) if pattern.kind in kinds]
+    bodies = values.graph.candidates(k, rng)
+    rough = _sample(values, k, _drawn_zeros(values, k, bodies, FIRST_ZEROS, rng), rng)
+    F = _matrix(values, k, chosen, rough)
+    fit = _ridge(_Design.of(F, rough), rough, np.full(len(chosen), PRECISION))
+    paths = [Pattern(kind, *body) for body in bodies if len(body) == 2 for kind in PATHS if kind in kinds]
+    if paths:
+        more = _matrix(values, k, paths, rough)
+        telling = _worth(_Design.of(more, rough).Z, fit.residual(rough), 2 * MAX_PATHS)
+        chosen, F = [*chosen, *(paths[i] for i in telling)], np.concatenate([F, more[telling]])
+    found = _weights(chosen, _Design.of(F, rough), rough, [], START_PRECISION)
+    # Zeros that the model of before finds likely show where it is wrong: those of products, too.
+    sample = _sample(values, k, _likely_zeros(values, k, found, rng), rng)
+    design = _Design.of(_matrix(values, k, chosen, sample), sample)
+    fit, _ = _by_evidence(design.Z, sample, _groups(chosen), START_PRECISION)
+    return _weights(chosen, design, sample, _worthwhile_pairs(design, sample, fit), START_PRECISION)
+
+
+def _learn_weights(
+    values: PatternValues, k: int, before: _Learned, precision: Vector, seed: int, least: float = 0.0
+) -> _Learned:
+    """The weights of the patterns of another model, which says what zeros are likely."""
+    rng = np.random.default_rng([seed, k, 1])
+    sample = _sample(values, k, _likely_zeros(values, k, before, rng), rng)
+    design = _Design.of(_matrix(values, k, before.patterns, sample), sample)
+    return _weights(before.patterns, design, sample, before.pairs, precision, least)
+
+
+def _single_patterns(values: PatternValues, k: int) -> list[Pattern]:
+    """Everything but paths: both ends by themselves, other steps between them, and those alike."""
+    facts = values.facts
+    s, _, o = facts.triples[facts.starts[k] : facts.starts[k + 1]].T
+    K = facts.n_relations
+    counts = [np.count_nonzero(values.degree(m)[s]) + np.count_nonzero(values.degree(m)[o]) for m in range(2 * K)]
+    steps = sorted(np.argsort(-np.array(counts), kind="stable")[:MAX_STEPS].tolist())
+    found = [Pattern(Kind.SAME)] if (s == o).any() else []
+    for m in (m for m in steps if counts[m]):
+        found += [Pattern(kind, m) for kind in (Kind.SUBJECT_HAS, Kind.OBJECT_HAS)]
+        found += [Pattern(kind, m) for kind in (Kind.SUBJECT_DEGREE, Kind.OBJECT_DEGREE)]
+        if m != 2 * k:
+            found.append(Pattern(Kind.STEP, m))
+        for kind, end in ((Kind.ALIKE_SUBJECTS, 2 * k), (Kind.ALIKE_OBJECTS, 2 * k + 1)):
+            if values.degree(m) @ values.degree(end) <= MAX_PRODUCT:
+                found.append(Pattern(kind, m))
+    return found
+
+
+def _groups(patterns: Sequence[Pattern]) -> Ids:
+    """The group of each pattern: its kind."""
+    return np.array([pattern.kind for pattern in patterns], np.int64)
+
+
+def _matrix(values: PatternValues, k: int, patterns: Sequence[Pattern], sample: _Sample) -> Matrix:
+    """The values of patterns at cells, (P, n)."""
+    at = values.at(k, sample.s, sample.o, alone=sample.alone)
+    return np.array([at(pattern) for pattern in patterns]).reshape(len(patterns), len(sample.s))
+
+
+# --- which cells are learned from
+
+
+class _Zeros(NamedTuple):
+    """Cells that are false, and how many each stands for."""
+
+    s: Ids
+    o: Ids
+    weights: Vector
+
+    def at(self, rows: Mask | Ids) -> _Zeros:
+        """Some of them."""
+        return _Zeros(self.s[rows], self.o[rows], self.weights[rows])
+
+
+def _sample(values: PatternValues, k: int, zeros: _Zeros, rng: np.random.Generator) -> _Sample:
+    """Facts of a relation, and zeros."""
+    facts = values.facts
+    own = slice(facts.starts[k], facts.starts[k + 1])
+    s, o, c = facts.subjects[own].astype(np.int64), facts.objects[own].astype(np.int64), facts.confidences[own]
+    s, o, c = s[c > 0], o[c > 0], c[c > 0]
+    if len(s) > MAX_FACTS:
+        chosen = np.sort(rng.choice(len(s), MAX_FACTS, replace=False))
+        s, o, c = s[chosen], o[chosen], c[chosen] * (len(s) / MAX_FACTS)
+    mirrored = facts.contains(np.stack([o, np.full(len(s), k), s], axis=1)) & (s != o)
+    if k in facts.undirected:
+        mirrored[:] = False  # pairs are left out whole
+    c = np.where(mirrored, c / 2, c)
+    parts = ((s, o, c), (s[mirrored], o[mirrored], c[mirrored]), zeros)
+    ends = [np.concatenate(part) for part in zip(*parts, strict=True)]
+    kind = np.repeat([0, 1, 2], [len(part[0]) for part in parts])
+    return _Sample(ends[0], ends[1], (kind < 2) * 1.0, ends[2], kind == 1)
+
+
+def _likely_zeros(
+    values: PatternValues,
+    k: int,
+    model: _Learned,
+    rng: np.random.Generator,
+    count: int = MAX_ZEROS,
+) -> _Zeros:
+    """Zeros of a relation, those that a model finds likely more often: about in proportion to their probability.
+
+    They are drawn of all subjects, or of a sample of those that have the relation and of a sample of the others.
+    """
+    n, degree = values.n, values.degree(2 * k)
+    if n * n <= count:
+        return _all_zeros(values, k)
+    parts, rows = [], min(n, max(2, ROW_CELLS // n))
+    own, others = np.flatnonzero(degree), np.flatnonzero(degree == 0)
+    n_own = min(len(own), max(rows // 2, rows - len(others)))
+    likely = (1 - UNIFORM_SHARE) * count / max(degree.sum(), 1.0)  # so many for a probability of 1
+    uniform, step = UNIFORM_SHARE * count / (rows * n), max(1, BLOCK_CELLS // n)
+    for ids, number in ((own, n_own), (others, min(rows - n_own, len(others)))):
+        subjects, stands_for = np.sort(rng.choice(ids, number, replace=False)), len(ids) / max(number, 1)
+        for low in range(0, number, step):
+            block = subjects[low : low + step]
+            p = expit(np.clip(model.rows(values, k, block), -30, 30))
+            chance = np.minimum(likely * stands_for * p + uniform, 1.0)
+            place, o = np.nonzero(rng.random(p.shape) < chance)
+            kept = _is_zero(values.facts, k, block[place], o)
+            place, o = place[kept], o[kept]
+            parts.append(_Zeros(block[place], o, stands_for / chance[place, o]))
+    return _Zeros(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def _all_zeros(values: PatternValues, k: int) -> _Zeros:
+    s, o = (ids.ravel() for ids in np.divmod(np.arange(values.n**2), values.n))
+    kept = _is_zero(values.facts, k, s, o)
+    return _Zeros(s[kept], o[kept], np.ones(np.count_nonzero(kept)))
+
+
+def _drawn_zeros(values: PatternValues, k: int, bodies: Sequence[Body], count: int, rng: np.random.Generator) -> _Zeros:
+    """Zeros of a relation: all if they are few, else drawn in several ways that find likely ones.
+
+    A cell that is drawn stands for 1 / the number of times that it is expected to be drawn, by all ways together, so
+    that sums over the zeros are unbiased.
+    """
+    if values.n**2 <= count:
+        return _all_zeros(values, k)
+    ways = _ways(values, k, bodies)
+    total = sum(way.share for way in ways)
+    numbers = [max(1, round(count * way.share / total)) for way in ways]
+    drawn = [way.draw(number, rng) for way, number in zip(ways, numbers, strict=True)]
+    s, o = (np.concatenate(ends) for ends in zip(*drawn, strict=True))
+    kept = _is_zero(values.facts, k, s, o)
+    s, o = s[kept], o[kept]
+    expected = sum((number * way.density(s, o) for way, number in zip(ways, numbers, strict=True)), np.zeros(len(s)))
+    return _Zeros(s, o, 1 / expected)
+
+
+def _is_zero(facts: Facts, k: int, s: Ids, o: Ids) -> Mask:
+    """Which cells are neither a fact nor unobserved, nor of an entity with itself if no fact is."""
+    cells = np.stack([s, np.full(len(s), k), o], axis=1)
+    found: Mask = ~(facts.contains(cells) | facts.is_unobserved(cells))
+    own = slice(facts.starts[k], facts.starts[k + 1])
+    if not (facts.subjects[own] == facts.objects[own]).any():
+        found &= s != o
+    return found
+
+
+class _Way(NamedTuple):
+    """One way to draw cells, and the probability of each cell in one draw."""
+
+    share: float  # of the draws, relative to other ways
+    draw: Callable[[int, np.random.Generator], tuple[Ids, Ids]]
+    density: Callable[[Ids, Ids], Vector]
+
+
+def _ways(values: PatternValues, k: int, bodies: Sequence[Body]) -> list[_Way]:
+    """Any two entities; two that have the relation, and often; what another step, a path, or those alike lead to."""
+    n, of_subject, of_object = values.n, values.degree(2 * k), values.degree(2 * k + 1)
+    everyone, equal = np.ones(n), [(of_subject > 0) * 1.0, (of_object > 0) * 1.0]
+    found = [_independent(2.0, everyone, everyone), _independent(1.0, equal[0], everyone)]
+    found.append(_independent(1.0, everyone, equal[1]))
+    if len(values.graph.matrix(2 * k).indices):
+        found += [_independent(2.0, *equal), _independent(2.0, of_subject, of_object)]
+    steps = [body[0] for body in bodies if len(body) == 1 and len(values.graph.matrix(body[0]).indices)]
+    found += [_along_step(2.0 / len(steps), values, m) for m in steps]
+    paths = [body for body in bodies if len(body) == 2]
+    found += [_along_path(4.0 / len(paths), values, *body) for body in paths]
+    alike = _telling_steps(values, k)
+    for m in alike:
+        found += [_among_alike(4.0 / len(alike), values, k, m, side) for side in (0, 1)]
+    return found
+
+
+def _telling_steps(values: PatternValues, k: int) -> list[int]:
+    """The steps by which entities are most often alike."""
+    return [p.a for p in _single_patterns(values, k) if p.kind == Kind.ALIKE_SUBJECTS][:MAX_WAYS]
+
+
+def _independent(share: float, of_subject: Vector, of_object: Vector) -> _Way:
+    """Both ends drawn by themselves, in proportion to these weights."""
+    p, q = of_subject / of_subject.sum(), of_object / of_object.sum()
+    ends = [np.cumsum(p), np.cumsum(q)]
+
+    def draw(count: int, rng: np.random.Generator) -> tuple[Ids, Ids]:
+        s, o = (np.minimum(np.searchsorted(end, rng.random(count), side="right"), len(p) - 1) for end in ends)
+        return s, o
+
+    return _Way(share, draw, lambda s, o: p[s] * q[o])
+
+
+def _along_step(share: float, values: PatternValues, step: int) -> _Way:
+    """A random step of this kind."""
+    X = values.graph.matrix(step)
+    starts = np.repeat(np.arange(values.n), np.diff(X.indptr))
+
+    def draw(count: int, rng: np.random.Generator) -> tuple[Ids, Ids]:
+        chosen = rng.integers(len(starts), size=count)
+        return starts[chosen], X.indices[chosen].astype(np.int64)
+
+    return _Way(share, draw, lambda s, o: values.graph.n_paths((step,), s, o) / len(starts))
+
+
+def _along_path(share: float, values: PatternValues, a: int, b: int) -> _Way:
+    """A random step, and a random further step from where it leads."""
+    X, Y = values.graph.matrix(a), values.graph.matrix(b)
+    starts = np.repeat(np.arange(values.n), np.diff(X.indptr))
+
+    def draw(count: int, rng: np.random.Generator) -> tuple[Ids, Ids]:
+        first = rng.integers(len(starts), size=count)
+        goes_on, o = _random_ends(Y, X.indices[first], rng)
+        return starts[first][goes_on], o
+
+    return _Way(share, draw, lambda s, o: values.product_at(Pattern(Kind.WALK, a, b), -1, s, o) / len(starts))
+
+
+def _among_alike(share: float, values: PatternValues, k: int, step: int, side: int) -> _Way:
+    """An end of a random fact, and what those have who share a step with it."""
+    pattern = Pattern((Kind.ALIKE_SUBJECTS, Kind.ALIKE_OBJECTS)[side], step)
+    L, R, R_turned, L_turned = values.product(pattern, k)
+    first, then, turned = (R_turned, L_turned, L) if side else (L, R, R_turned)
+    sums = np.asarray(then.sum(axis=1)).ravel()
+    first = sp.csr_matrix(first @ sp.diags(1 / np.maximum(sums, 1e-300)))
+    first.sort_indices()
+    number = values.degree(2 * k + side)
+    p = number / number.sum()
+    ends = np.cumsum(p)
+    shares = values.share(step)
+
+    def draw(count: int, rng: np.random.Generator) -> tuple[Ids, Ids]:
+        x = np.minimum(np.searchsorted(ends, rng.random(count), side="right"), values.n - 1)
+        goes_on, z = _random_ends(shares, x, rng)
+        x = x[goes_on]
+        goes_on, y = _random_ends(then, z, rng)
+        x = x[goes_on]
+        return (y, x) if side else (x, y)
+
+    def density(s: Ids, o: Ids) -> Vector:
+        x, y = (o, s) if side else (s, o)
+        found: Vector = p[x] * product_cells(first, turned, x, y)
+        return found
+
+    return _Way(share, draw, density)
+
+
+def _random_ends(X: sp.csr_matrix, rows: Ids, rng: np.random.Generator) -> tuple[Ids, Ids]:
+    """A random column of each row, in proportion to the values: places of the rows that have any, and columns."""
+    before = np.concatenate([[0.0], np.cumsum(X.data, dtype=np.float64)])
+    low, high = before[X.indptr[rows]], before[X.indptr[rows + 1]]
+    goes_on = np.flatnonzero(X.indptr[rows + 1] > X.indptr[rows])
+    target = low[goes_on] + rng.random(len(goes_on)) * (high - low)[goes_on]
+    place = np.searchsorted(before, target, side="right") - 1
+    place = np.clip(place, X.indptr[rows[goes_on]], X.indptr[rows[goes_on] + 1] - 1)
+    return goes_on, X.indices[place].astype(np.int64)
+
+
+# --- regressions
+
+
+class _Design(NamedTuple):
+    """Standardised patterns, facts and zeros having the same weight in mean and deviation."""
+
+    Z: Matrix  # (P, n)
+    mean: Vector  # (P,)
+    deviation: Vector  # (P,)
+
+    @classmethod
+    def of(cls, F: Matrix, sample: _Sample) -> _Design:
+        true, false = sample.c * sample.x, sample.c * (1 - sample.x)
+        q = true / max(true.sum(), 1e-300) + false / max(false.sum(), 1e-300)
+        q /= max(q.sum(), 1e-300)
+        mean = F @ q
+        deviation = np.sqrt(np.maximum(((F - mean[:, None]) ** 2) @ q, 0.0))
+        deviation[deviation < 1e-6] = np.inf  # the same for all
+        return cls((F - mean[:, None]) / deviation[:, None], mean, deviation)
+
+    def with_pairs(self, pairs: Sequence[tuple[int, int]]) -> Matrix:
+        """Patterns, and products of standardised patterns."""
+        return np.concatenate([self.Z, *([self.Z[i] * self.Z[j]][0][None] for i, j in pairs)])
+
+    def raw(self, beta: Vector) -> tuple[Vector, float]:
+        """The weights of the values as they are, and the bias; beta begins with that of 1."""
+        weights = beta[1 : 1 + len(self.mean)] / self.deviation
+        return weights, float(beta[0] - weights @ self.mean)
+
+
+class _Fit(NamedTuple):
+    """A regression; the first coefficient is that of 1."""
+
+    beta: Vector  # (1 + P,)
+    theta: Vector  # (n,)
+    variances: Vector  # (1 + P,) of the coefficients, by the curvature
+
+    def residual(self, sample: _Sample) -> Vector:
+        """Truth minus probability, by weight."""
+        found: Vector = sample.c * (sample.x - expit(self.theta))
+        return found
+
+
+def _ridge(design: _Design | Matrix, sample: _Sample, precision: Vector, start: Vector | None = None) -> _Fit:
+    """Newton's method, with steps that are halved until the objective falls."""
+    Z = design.Z if isinstance(design, _Design) else design
+    X = np.concatenate([np.ones((1, Z.shape[1])), Z])
+    penalty = np.append(1e-6, precision)
+    rate = (sample.c @ sample.x + 0.5) / (sample.c.sum() + 1.0)
+    beta = np.append(np.log(rate / (1 - rate)), np.zeros(len(Z))) if start is None else start
+
+    def objective(beta: Vector) -> tuple[float, Vector]:
+        theta = beta @ X
+        loss = sample.c @ (np.logaddexp(0, theta) - sample.x * theta)
+        return float(loss + penalty @ beta**2 / 2), theta
+
+    value, theta = objective(beta)
+    for _ in range(NEWTON_STEPS):
+        p = expit(theta)
+        gradient = X @ (sample.c * (p - sample.x)) + penalty * beta
+        H = (X * (sample.c * p * (1 - p))) @ X.T
+        H[np.diag_indices_from(H)] += penalty + 1e-9
+        step = cho_solve(cho_factor(H), gradient)
+        for _ in range(HALVINGS):
+            after, theta_after = objective(beta - step)
+            if after <= value:
+                break
+            step /= 2
+        else:
+            break
+        gained = value - after
+        beta, value, theta = beta - step, after, theta_after
+        if gained <= TOLERANCE * abs(value):
+            break
+    p = expit(theta)
+    H = (X * (sample.c * p * (1 - p))) @ X.T
+    H[np.diag_indices_from(H)] += penalty + 1e-9
+    return _Fit(beta, theta, np.diag(cho_solve(cho_factor(H), np.eye(len(H)))))
+
+
+class _Evidence(NamedTuple):
+    """What the weights of each kind say about their precision; the last kind is that of products."""
+
+    effective: Vector  # (kinds,) number of weights that the data determine
+    squares: Vector  # (kinds,) Σ w²
+
+    @property
+    def precision(self) -> Vector:
+        """That of each kind, which maximises the evidence; `PRECISION` where nothing is known, as if by a weight."""
+        found: Vector = np.clip((self.effective + 1.0) / (self.squares + 1.0 / PRECISION), *PRECISION_LIMITS)
+        return found
+
+
+N_GROUPS = len(Kind) + 1
+NO_EVIDENCE = _Evidence(np.zeros(N_GROUPS), np.zeros(N_GROUPS))
+START_PRECISION = np.full(N_GROUPS, PRECISION)
+
+
+def _by_evidence(Z: Matrix, sample: _Sample, groups: Ids, prior: Vector) -> tuple[_Fit, _Evidence]:
+    """The regression whose precisions maximise the evidence: λ_g = effective number of weights / Σ w².
+
+    `prior`: the precision of each kind in all relations, which counts as much as `PRIOR_WEIGHTS` weights.
+    """
+    precision, fit, found = prior[groups], None, NO_EVIDENCE
+    for _ in range(EVIDENCE_STEPS):
+        fit = _ridge(Z, sample, precision, None if fit is None else fit.beta)
+        w, v = fit.beta[1:], fit.variances[1:]
+        known = np.bincount(groups, np.clip(1 - precision * v, 0, 1), N_GROUPS)
+        found = _Evidence(known, np.bincount(groups, w * w, N_GROUPS))
+        of_group = (found.effective + PRIOR_WEIGHTS) / (found.squares + PRIOR_WEIGHTS / prior)
+        precision = np.clip(of_group, *PRECISION_LIMITS)[groups]
+    return _ridge(Z, sample, precision, None if fit is None else fit.beta), found
+
+
+def _worth(Z: Matrix, residual: Vector, most: int) -> list[int]:
+    """Patterns whose score test says that they gain more than their name costs, the best first.
+
+    The test takes the variance from the squared residuals: cells that stand for many are uncertain evidence.
+    """
+    G, V = Z @ residual, (Z * Z) @ (residual * residual)
+    return _affordable(G * G / (2 * (V + PRECISION)), most)
+
+
+def _affordable(gain: Vector, most: int) -> list[int]:
+    """What gains more than the log(n / r) nats it takes to name the r-th best of n, and a nat for its weight."""
+    order = np.argsort(-gain, kind="stable")[: 4 * most]
+    worth = gain[order] > np.log(len(gain) / np.arange(1, len(order) + 1)) + 1
+    chosen: list[int] = order[worth][:most].tolist()
+    return chosen
+
+
+def _worthwhile_pairs(design: _Design, sample: _Sample, fit: _Fit) -> list[tuple[int, int]]:
+    """Products of patterns of which the same test says that."""
+    Z, r = design.Z, fit.residual(sample)
+    squared = Z * Z
+    G, V = (Z * r) @ Z.T, (squared * (r * r)) @ squared.T
+    i, j = np.triu_indices(len(Z))
+    chosen = _affordable((G * G / (2 * (V + PRECISION)))[i, j], MAX_PAIRS)
+    return [(int(i[q]), int(j[q])) for q in chosen]
+
+
+def _weights(
+    patterns: list[Pattern],
+    design: _Design,
+    sample: _Sample,
+    pairs: list[tuple[int, int]],
+    precision: Vector,
+    least: float = 0.0,
+) -> _Learned:
+    """The regression by evidence with products, for raw values; without patterns of less than the `least` weight."""
+    groups = np.append(_groups(patterns), np.full(len(pairs), len(Kind)))
+    fit, evidence = _by_evidence(design.with_pairs(pairs), sample, groups, precision)
+    P = len(patterns)
+    beta, products = fit.beta[: 1 + P].copy(), fit.beta[1 + P :]
+    beta[1:][np.abs(beta[1:]) < least] = 0.0
+    weights, bias = design.raw(beta)
+    kept_pairs = [q for q, value in enumerate(products.tolist()) if abs(value) >= max(least, 1e-12)]
+    pair_weights = []
+    for q in kept_pairs:
+        i, j = pairs[q]
+        w = products[q] / (design.deviation[i] * design.deviation[j])
+        weights[i] -= w * design.mean[j]
+        weights[j] -= w * design.mean[i]
+        bias += w * design.mean[i] * design.mean[j]
+        pair_weights.append(w)
+    used = {place for q in kept_pairs for place in pairs[q]}
+    kept = [place for place in range(P) if weights[place] or place in used or not least]
+    at = {place: new for new, place in enumerate(kept)}
+    return _Learned(
+        [patterns[place] for place in kept],
+        weights[kept],
+        [(at[pairs[q][0]], at[pairs[q][1]]) for q in kept_pairs],
+        np.array(pair_weights),
+        bias,
+        evidence,
+    )
+
+
+# --- beside factors
+
+
+class PatternTrial(NamedTuple):
+    """A fit and patterns of some facts, and facts that neither has seen."""
+
+    factors: Factors
+    patterns: Patterns
+    heldout: Facts
+
+
+def _scale_prior() -> CoefficientPrior:
+    """Factors and patterns say the same, so that each counts by half; relations are much alike."""
+    return CoefficientPrior(
+        centre=np.array([0.0, 0.5, 0.5]),
+        mean_precision=np.array([0.05, 4.0, 4.0]),
+        precision=np.array([0.5, 8.0, 8.0]),
+        nonnegative=np.array([False, True, True]),
+    )
+
+
+SCALE_PRIOR = _scale_prior()
+SCALE_ZEROS = 6000  # per relation and trial
+
+
+def weighed(patterns: Patterns, trials: Sequence[PatternTrial], labelled: float, seed: int) -> list[Patterns]:
+    """The patterns of all facts and those of each trial, in scale with the factors; `labelled`: the share of held-out
+    facts among the true cells that are not listed.
+    """
+    samples = [_scored(trial, seed) for trial in trials]
+    relation, true, false, latent, observed = (np.concatenate(columns) for columns in zip(*samples, strict=True))
+    unit = _deviation(observed, true, false) / max(_deviation(latent, true, false), 1e-12)
+    X = np.stack([np.ones(len(latent)), unit * latent, observed], axis=1)
+    K = len(patterns.bias)
+    with one_blas_thread():
+        found = pooled_logistic(X, relation, K, true, false, SCALE_PRIOR, labelled=labelled).of_group
+    return [_scaled(part, found, unit) for part in (patterns, *(trial.patterns for trial in trials))]
+
+
+def _scaled(patterns: Patterns, coefficients: Matrix, unit: float) -> Patterns:
+    of_patterns = coefficients[:, 2]
+    heads = patterns.codes[:, 0]
+    of_pairs = heads[patterns.pairs[:, 0]] if len(patterns.pairs) else heads[:0]
+    return replace(
+        patterns,
+        weights=patterns.weights * of_patterns[heads],
+        pair_weights=patterns.pair_weights * of_patterns[of_pairs],
+        bias=coefficients[:, 0] + of_patterns * patterns.bias,
+        scale=unit * coefficients[:, 1],
+    )
+
+
+def _deviation(values: Vector, true: Vector, false: Vector) -> float:
+    q = true / true.sum() + false / false.sum()
+    q /= q.sum()
+    return float(np.sqrt(q @ (values - q @ values) ** 2))
+
+
+def _scored(trial: PatternTrial, seed: int) -> tuple[Ids, Vector, Vector, Vector, Vector]:
+    """Held-out facts and zeros: relation, weight as true, weight as false, score by factors, score by patterns."""
+    factors, patterns, heldout = trial
+    rng, parts = np.random.default_rng([seed, 1]), []
+    values = patterns.values
+    for k in range(len(patterns.bias)):
+        cells = heldout.triples[heldout.starts[k] : heldout.starts[k + 1]]
+        s, _, o = cells.T.astype(np.int64)
+        zeros = _likely_zeros(values, k, _Learned.of(patterns, k), rng, SCALE_ZEROS)
+        is_true = heldout.contains(np.stack([zeros.s, np.full(len(zeros.s), k), zeros.o], axis=1))
+        zeros = zeros.at(~is_true)
+        for ends, true, false in (
+            ((s, o), np.ones(len(s)), np.zeros(len(s))),
+            ((zeros.s, zeros.o), np.zeros(len(zeros.s)), zeros.weights),
+        ):
+            relation = np.full(len(true), k)
+            latent = np.asarray(factors.score(ends[0], relation, ends[1]), np.float64)
+            parts.append((relation, true, false, latent, patterns.cells(ends[0], k, ends[1])))
+    relation, true, false, latent, observed = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return relation, true, false, latent, observed

@@ -1,0 +1,510 @@
+"""Observed patterns: what can be seen of a pair in the facts, as a part of its score beside the factors.
+
+    θ_ijk = scale_k · (a_iᵀ R_k a_j + b_k)  +  bias_k  +  Σ_p w_kp f_p(i, j)  +  Σ_pq v_kpq f_p(i, j) f_q(i, j)
+
+The f are numbers that the facts give for a pair: whether another relation connects it, how many entities lie between
+the two, whether those who resemble the subject have the object, how often both ends occur (`Kind`). A fact is never
+evidence for itself: the f of a listed cell are those of the facts without it. Nothing of N × N is stored. f is read
+from the facts when a score is asked for, so that it follows facts that become known after the fit.
+
+A model of weighted rules (`MarkovLogic`) is the case without factors, whose f are 1 where a body holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from numpy.typing import NDArray
+
+from ..arrays import Ids, Mask, Matrix, Vector
+from ..data.facts import Facts
+from ..errors import InputError
+from .step_graph import Body, StepGraph
+
+
+class Kind(IntEnum):
+    """What a pattern says of a pair (x, y); step 2k follows relation k forwards, 2k + 1 backwards."""
+
+    SAME = 0  # x is y
+    STEP = 1  # the step a leads from x to y
+    ANY_PATH = 2  # a step a and a step b lead from x to y through some z
+    N_PATHS = 3  # through how many z
+    LOG_PATHS = 4  # log(1 + that number)
+    WALK = 5  # Σ over these z of 1 / the number of their steps b, to the power of ¼
+    ALIKE_SUBJECTS = 6  # share of those who share a step a with x that have y, to the power of ¼
+    ALIKE_OBJECTS = 7  # share of those who share a step a with y that x has, to the power of ¼
+    SUBJECT_HAS = 8  # x has a step a
+    OBJECT_HAS = 9  # y has a step a
+    SUBJECT_DEGREE = 10  # log(1 + the number of steps a from x)
+    OBJECT_DEGREE = 11  # log(1 + the number of steps a from y)
+
+
+BODIES = (Kind.SAME, Kind.STEP, Kind.ANY_PATH, Kind.N_PATHS)  # of rules
+PATHS = (Kind.ANY_PATH, Kind.N_PATHS, Kind.LOG_PATHS, Kind.WALK)
+ALIKE = (Kind.ALIKE_SUBJECTS, Kind.ALIKE_OBJECTS)
+OF_SUBJECT, OF_OBJECT = (Kind.SUBJECT_HAS, Kind.SUBJECT_DEGREE), (Kind.OBJECT_HAS, Kind.OBJECT_DEGREE)
+AS_IT_IS, LOGARITHM, ROOT, INDICATOR = range(4)  # transforms of a product
+TRANSFORMS = {Kind.LOG_PATHS: LOGARITHM, Kind.WALK: ROOT, Kind.ANY_PATH: INDICATOR}
+CELLS_PER_BLOCK = 1 << 20  # whose patterns are held at a time
+
+
+class Pattern(NamedTuple):
+    """One pattern; b is −1 where there is no second step, and a where there is none at all."""
+
+    kind: Kind
+    a: int = -1
+    b: int = -1
+
+
+class Term(NamedTuple):
+    """What one pattern adds to the score of a cell."""
+
+    pattern: Pattern
+    other: Pattern | None  # the second one of a product
+    value: float
+    added: float
+
+
+def check_has_vectors(A: Matrix) -> None:
+    """Raise InputError if a model has no entity vectors, for questions that are about them."""
+    if not A.shape[1]:
+        raise InputError("the model has rules and no vectors; ask a model of another kind, such as logit")
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """Weighted patterns of each relation, and the facts that they are read from."""
+
+    facts: Facts
+    codes: NDArray[np.int32]  # (m, 4): relation, kind, a, b; by relation
+    weights: Vector  # (m,)
+    pairs: NDArray[np.int32]  # (c, 2) rows of codes, both of one relation: patterns that are multiplied
+    pair_weights: Vector  # (c,)
+    bias: Vector  # (K,)
+    scale: Vector  # (K,) of the score by factors
+
+    def __post_init__(self) -> None:
+        K, m = self.facts.n_relations, len(self.codes)
+        shapes = self.codes.shape == (m, 4) and self.weights.shape == (m,) and self.pairs.shape[1:] == (2,)
+        sizes = shapes and len(self.pairs) == len(self.pair_weights) and len(self.bias) == len(self.scale) == K
+        numbers = (self.weights, self.pair_weights, self.bias, self.scale)
+        if not sizes or not all(np.isfinite(part).all() for part in numbers) or (self.scale < 0).any():
+            raise InputError(f"patterns need finite weights of their codes and pairs, and of {K} relations")
+        heads, kinds, steps = self.codes[:, 0], self.codes[:, 1], self.codes[:, 2:]
+        if m and not (
+            (heads >= 0).all()
+            and (heads < K).all()
+            and (np.diff(heads) >= 0).all()
+            and np.isin(kinds, list(Kind)).all()
+        ):
+            raise InputError(f"each pattern must have one of {K} relations, in their order, and a known kind")
+        needed = (kinds != Kind.SAME).astype(int) + np.isin(kinds, PATHS)  # steps
+        if (m and not ((steps >= 0).sum(axis=1) >= needed).all()) or (
+            m and not (-1 <= steps.min() <= steps.max() < 2 * K)
+        ):
+            raise InputError(f"steps of patterns must be 0 to {2 * K - 1}")
+        if len(self.pairs) and not (self.pairs.min() >= 0 and self.pairs.max() < m):
+            raise InputError(f"pairs of patterns must be of {m} patterns, got {self.pairs.max()}")
+        if len(self.pairs) and (heads[self.pairs[:, 0]] != heads[self.pairs[:, 1]]).any():
+            raise InputError("patterns that are multiplied must be of one relation")
+
+    @classmethod
+    def of_rules(
+        cls, facts: Facts, heads: Ids, bodies: list[Body], weights: Vector, *, each_z: bool = False
+    ) -> Patterns:
+        """Weighted rules; a body has up to two steps, () is that of k(x,x). `each_z`: a weight counts per path."""
+        path = Kind.N_PATHS if each_z else Kind.ANY_PATH
+        kinds = {0: Kind.SAME, 1: Kind.STEP, 2: path}
+        codes = [(head, kinds[len(body)], *body, -1, -1)[:4] for head, body in zip(heads, bodies, strict=True)]
+        order = np.argsort(heads, kind="stable")
+        K = facts.n_relations
+        return cls(
+            facts,
+            np.array(codes, np.int32).reshape(-1, 4)[order],
+            np.asarray(weights, np.float64)[order],
+            np.empty((0, 2), np.int32),
+            np.empty(0),
+            np.zeros(K),
+            np.ones(K),
+        )
+
+    def over(self, facts: Facts) -> Patterns:
+        """The same patterns, read from other facts; new relations have none."""
+        if facts is self.facts:
+            return self
+        more = facts.n_relations - len(self.bias)
+        bias, scale = np.append(self.bias, np.zeros(more)), np.append(self.scale, np.ones(more))
+        return replace(self, facts=facts, bias=bias, scale=scale)
+
+    @cached_property
+    def values(self) -> PatternValues:
+        """The numbers that the facts give."""
+        return PatternValues(self.facts)
+
+    def reading(self, values: PatternValues) -> Patterns:
+        """The same patterns, read from facts whose numbers are known."""
+        found = self.over(values.facts)
+        vars(found)["values"] = values
+        return found
+
+    def of(self, relation: int) -> list[tuple[Pattern, float]]:
+        """The patterns of a relation and their weights."""
+        rows = range(*np.searchsorted(self.codes[:, 0], [relation, relation + 1]).tolist())
+        return [(_pattern(self.codes[row]), float(self.weights[row])) for row in rows]
+
+    def pairs_of(self, relation: int) -> list[tuple[int, int, float]]:
+        """The products of a relation: places among its patterns, and the weight."""
+        if not len(self.pairs):
+            return []
+        first = int(np.searchsorted(self.codes[:, 0], relation))
+        here = np.flatnonzero(self.codes[self.pairs[:, 0], 0] == relation)
+        pairs = zip((self.pairs[here] - first).tolist(), self.pair_weights[here].tolist(), strict=True)
+        return [(i, j, weight) for (i, j), weight in pairs]
+
+    def bodies(self, relation: int) -> list[Body]:
+        """The steps and the paths among the patterns of a relation."""
+        kinds = (Kind.STEP, *PATHS)
+        found = [tuple(step for step in (p.a, p.b) if step >= 0) for p, _ in self.of(relation) if p.kind in kinds]
+        return list(dict.fromkeys(found))
+
+    def largest(self, relation: int) -> float:
+        """What patterns add to a score at most."""
+        return float(self.bias[relation]) + self._sum_of_limits(relation, lambda weight: max(weight, 0.0))
+
+    def rounding(self, relation: int, of_factors: float) -> float:
+        """How far a score in single precision may be from the exact one, if that by factors is so far."""
+        size = abs(float(self.bias[relation])) + self._sum_of_limits(relation, abs)
+        return float(self.scale[relation]) * of_factors + 4 * float(np.finfo(np.float32).eps) * size
+
+    def _sum_of_limits(self, relation: int, part: Callable[[float], float]) -> float:
+        """The sum of a part of each weight times the largest value that its pattern may have."""
+        n, of_relation = float(max(self.facts.n_entities, 2)), self.of(relation)
+        kinds = {Kind.N_PATHS: n, Kind.WALK: n**0.25}
+        kinds |= dict.fromkeys((Kind.LOG_PATHS, Kind.SUBJECT_DEGREE, Kind.OBJECT_DEGREE), float(np.log1p(n)))
+        limits = [kinds.get(pattern.kind, 1.0) for pattern, _ in of_relation]
+        single = sum(part(weight) * limit for (_, weight), limit in zip(of_relation, limits, strict=True))
+        return single + sum(part(weight) * limits[i] * limits[j] for i, j, weight in self.pairs_of(relation))
+
+    def rows(self, entities: Ids, relation: int, *, of_objects: bool = False) -> Matrix:
+        """What patterns add to the scores of some subjects with every object, or of objects with every subject."""
+        found = np.empty((len(entities), self.facts.n_entities))
+        step = max(1, CELLS_PER_BLOCK // max(1, self.facts.n_entities))
+        for low in range(0, len(entities), step):
+            block = np.asarray(entities[low : low + step], np.int64)
+            found[low : low + step] = self._block(block, relation, of_objects)
+        return found
+
+    def _block(self, entities: Ids, relation: int, of_objects: bool) -> Matrix:
+        bias, pairs = float(self.bias[relation]), self.pairs_of(relation)
+        theta = self.values.weighted_rows(self.of(relation), pairs, relation, entities, bias, of_objects=of_objects)
+        known = self.values.graph.matrix(2 * relation + of_objects)[entities]
+        row, other = np.repeat(np.arange(len(entities)), np.diff(known.indptr)), known.indices.astype(np.int64)
+        s, o = (other, entities[row]) if of_objects else (entities[row], other)
+        theta[row, other] = self.cells(s, relation, o)
+        return theta
+
+    def cells(self, s: Ids, k: Ids | int, o: Ids) -> Vector:
+        """What patterns add to the score of each cell, in the shape of the ids."""
+        s, k, o = np.broadcast_arrays(s, k, o)
+        flat_s, flat_k, flat_o = (np.ascontiguousarray(ids.ravel(), np.int64) for ids in (s, k, o))
+        theta = np.zeros(flat_k.shape)
+        for relation in np.unique(flat_k).tolist():
+            here = np.flatnonzero(flat_k == relation)
+            pairs = self.pairs_of(relation)
+            multiplied = {place for i, j, _ in pairs for place in (i, j)}
+            for low in range(0, len(here), CELLS_PER_BLOCK):
+                part = here[low : low + CELLS_PER_BLOCK]
+                at = self.values.at(relation, flat_s[part], flat_o[part])
+                total, kept = np.full(len(part), self.bias[relation]), {}
+                for place, (pattern, weight) in enumerate(self.of(relation)):
+                    values = at(pattern)
+                    total += weight * values
+                    if place in multiplied:
+                        kept[place] = values
+                for i, j, weight in pairs:
+                    total += weight * kept[i] * kept[j]
+                theta[part] = total
+        return theta.reshape(k.shape)
+
+    def joined(self, theta: Vector, s: Ids, k: Ids, o: Ids) -> Vector:
+        """The score of each cell from that by factors."""
+        found: Vector = self.scale[k] * theta + self.cells(s, k, o)
+        return found
+
+    def terms(self, s: int, relation: int, o: int) -> list[Term]:
+        """What each pattern adds to the score of a cell, those that add nothing left out."""
+        at = self.values.at(relation, np.array([s]), np.array([o]))
+        patterns = self.of(relation)
+        values = [float(at(pattern)[0]) for pattern, _ in patterns]
+        found = [Term(p, None, value, w * value) for (p, w), value in zip(patterns, values, strict=True) if value]
+        for i, j, weight in self.pairs_of(relation):
+            if values[i] and values[j]:
+                product = values[i] * values[j]
+                found.append(Term(patterns[i][0], patterns[j][0], product, weight * product))
+        return found
+
+
+def _pattern(code: Ids) -> Pattern:
+    return Pattern(Kind(int(code[1])), int(code[2]), int(code[3]))
+
+
+class _Product(NamedTuple):
+    """left @ right of two sparse matrices, and their transposes."""
+
+    left: sp.csr_matrix
+    right: sp.csr_matrix
+    right_turned: sp.csr_matrix
+    left_turned: sp.csr_matrix
+
+
+class PatternValues:
+    """The numbers that some facts give for pairs, one relation being asked for."""
+
+    def __init__(self, facts: Facts):
+        self.facts, self.n = facts, facts.n_entities
+        self.graph = StepGraph(facts if facts.weights is None else facts.subset(facts.weights > 0))
+        self._products: dict[tuple[Any, ...], _Product] = {}
+        self._degrees: dict[int, Vector] = {}
+        self._itself: dict[int, Vector] = {}
+        self._through: dict[tuple[int, int], Vector] = {}
+
+    def degree(self, step: int) -> Vector:
+        """The number of steps from each entity, (N,)."""
+        if step not in self._degrees:
+            self._degrees[step] = np.diff(self.graph.matrix(step).indptr).astype(np.float64)
+        return self._degrees[step]
+
+    def share(self, step: int) -> sp.csr_matrix:
+        """1 / the number of steps from x, for each end of such a step."""
+        X = self.graph.matrix(step)
+        return sp.csr_matrix(sp.diags(1 / np.maximum(self.degree(step), 1)) @ X)
+
+    def product(self, pattern: Pattern, relation: int) -> _Product:
+        """The matrices whose product a pattern is, before its transform."""
+        kind, a, b = pattern
+        key = (kind in (Kind.WALK, *ALIKE) and kind, a, b, relation if kind in ALIKE else -1)
+        if key not in self._products:
+            self._products[key] = self._made(pattern, relation)
+        return self._products[key]
+
+    def _made(self, pattern: Pattern, relation: int) -> _Product:
+        kind, a, b = pattern
+        matrix = self.graph.matrix
+        if kind == Kind.ALIKE_SUBJECTS:
+            left, right = self.share(a), sp.csr_matrix(self.share(a ^ 1) @ matrix(2 * relation))
+        elif kind == Kind.ALIKE_OBJECTS:
+            left = sp.csr_matrix(matrix(2 * relation) @ self.share(a ^ 1).T)
+            right = sp.csr_matrix(self.share(a).T)
+        else:
+            left, right = matrix(a), matrix(b)
+            if kind == Kind.WALK:
+                left = sp.csr_matrix(left @ sp.diags(1 / np.maximum(self.degree(b), 1)))
+        parts = [left, right, sp.csr_matrix(right.T), sp.csr_matrix(left.T)]
+        for part in parts:
+            part.sort_indices()
+        return _Product(*(sp.csr_matrix(part, dtype=np.float64) for part in parts))
+
+    # --- rows
+
+    def rows(
+        self, pattern: Pattern, relation: int, entities: Ids, *, of_objects: bool, out: Matrix | None = None
+    ) -> Matrix:
+        """The values of some subjects with all objects, or of objects with all subjects; listed cells are not right.
+
+        (m, N), (m, 1) or (1, N); may be `out`.
+        """
+        kind, a, _ = pattern
+        if kind in OF_SUBJECT or kind in OF_OBJECT:
+            number = self.degree(a)
+            values = np.log1p(number) if kind in (Kind.SUBJECT_DEGREE, Kind.OBJECT_DEGREE) else (number > 0) * 1.0
+            return values[entities][:, None] if (kind in OF_OBJECT) == of_objects else values[None, :]
+        found = np.empty((len(entities), self.n)) if out is None else out[: len(entities)]
+        found[:] = 0.0
+        if kind == Kind.SAME:
+            found[np.arange(len(entities)), entities] = 1.0
+        elif kind == Kind.STEP:
+            X = self.graph.matrix(a ^ 1 if of_objects else a)[entities]
+            found[np.repeat(np.arange(len(entities)), np.diff(X.indptr)), X.indices] = 1.0
+        else:
+            L, R, R_turned, L_turned = self.product(pattern, relation)
+            L, R = (R_turned, L_turned) if of_objects else (L, R)
+            parts = (L.indptr, L.indices, L.data, R.indptr, R.indices, R.data)
+            transform = ROOT if kind in ALIKE else TRANSFORMS.get(kind, AS_IT_IS)
+            _product_rows(np.ascontiguousarray(entities), *parts, transform, found)
+            if kind in PATHS:  # x is not its own y
+                found[np.arange(len(entities)), entities] = 0.0
+        return found
+
+    def weighted_rows(
+        self,
+        patterns: Sequence[tuple[Pattern, float]],
+        pairs: Sequence[tuple[int, int, float]],
+        relation: int,
+        entities: Ids,
+        bias: float,
+        *,
+        of_objects: bool,
+    ) -> Matrix:
+        """The weighted sum of patterns, and of products of two of them, (m, N); listed cells are not right."""
+        theta, kept = np.full((len(entities), self.n), bias), {}
+        multiplied, space = {place for i, j, _ in pairs for place in (i, j)}, np.empty((len(entities), self.n))
+        for place, (pattern, weight) in enumerate(patterns):
+            values = self.rows(pattern, relation, entities, of_objects=of_objects, out=space)
+            theta += weight * values
+            if place in multiplied:
+                kept[place] = values.copy()
+        for i, j, weight in pairs:
+            theta += weight * kept[i] * kept[j]
+        return theta
+
+    # --- cells
+
+    def at(self, relation: int, s: Ids, o: Ids, *, alone: Mask | None = None) -> _Cells:
+        """The values at some cells of a relation, as a function of the pattern.
+
+        `alone`: where the mirrored fact (o, relation, s) is left out, too. Always so if the relation is undirected.
+        """
+        cells = np.stack([s, np.full(len(s), relation), o], axis=1)
+        listed = self.facts.contains(cells) & (s != o)
+        if relation in self.facts.undirected:
+            alone = listed
+        elif alone is not None:
+            alone = alone & self.facts.contains(cells[:, ::-1])
+        return _Cells(self, relation, s, o, listed, np.zeros(len(s), bool) if alone is None else alone)
+
+    def product_at(self, pattern: Pattern, relation: int, s: Ids, o: Ids) -> Vector:
+        """left @ right at some cells, before the transform."""
+        L, _, R_turned, _ = self.product(pattern, relation)
+        return product_cells(L, R_turned, s, o)
+
+    def itself(self, step: int) -> Vector:
+        """With which weight each entity is among those who share a step with it, (N,)."""
+        if step not in self._itself:
+            back = 1 / np.maximum(self.degree(step ^ 1), 1)
+            self._itself[step] = np.asarray(self.share(step) @ back)
+        return self._itself[step]
+
+    def through(self, step: int, asked: int) -> Vector:
+        """Of those from whom a step leads to y, the share from whom the step `asked` leads there, too, (N,)."""
+        key = (step, asked)
+        if key not in self._through:
+            both = self.share(step ^ 1).multiply(self.graph.matrix(asked ^ 1))
+            self._through[key] = np.asarray(both.sum(axis=1)).ravel()
+        return self._through[key]
+
+
+class _Cells:
+    """The values of patterns at some cells; those of facts are what they would be without the fact."""
+
+    def __init__(self, values: PatternValues, relation: int, s: Ids, o: Ids, listed: Mask, alone: Mask):
+        self.values, self.relation, self.s, self.o, self.listed, self.alone = values, relation, s, o, listed, alone
+
+    def __call__(self, pattern: Pattern) -> Vector:
+        kind, a, _ = pattern
+        if kind == Kind.SAME:
+            return (self.s == self.o).astype(np.float64)
+        if kind == Kind.STEP:
+            return self.values.graph.n_paths((a,), self.s, self.o) * ~self._left_out(a, of_object=False)
+        if kind in OF_SUBJECT or kind in OF_OBJECT:
+            return self._of_end(kind, a)
+        product = self.values.product_at(pattern, self.relation, self.s, self.o)
+        if kind in ALIKE:
+            product = self._without_fact(product, a, of_object=kind == Kind.ALIKE_OBJECTS)
+            return np.sqrt(np.sqrt(product))
+        product[self.s == self.o] = 0.0
+        transform = TRANSFORMS.get(kind, AS_IT_IS)
+        if transform == LOGARITHM:
+            return np.log1p(product)
+        if transform == ROOT:
+            return np.sqrt(np.sqrt(product))
+        return (product > 0).astype(np.float64) if transform == INDICATOR else product
+
+    def _of_end(self, kind: Kind, step: int) -> Vector:
+        of_object = kind in OF_OBJECT
+        number = self.values.degree(step)[self.o if of_object else self.s] - self._left_out(step, of_object=of_object)
+        found: Vector = np.log1p(number) if kind in (Kind.SUBJECT_DEGREE, Kind.OBJECT_DEGREE) else (number > 0) * 1.0
+        return found
+
+    def _without_fact(self, share: Vector, step: int, *, of_object: bool) -> Vector:
+        """The share of those alike that have the other end, the fact itself left out.
+
+        x has y, and is alike to itself: it is taken out. If being alike means sharing an answer of the relation asked
+        for, y is no such answer either: all those found through y have it.
+        """
+        x, y = (self.o, self.s) if of_object else (self.s, self.o)
+        itself = np.where(self.listed, self.values.itself(step)[x], 0.0)
+        found = share - itself
+        gone = np.flatnonzero(self._left_out(step, of_object=of_object))
+        if len(gone):
+            n, y = self.values.degree(step)[x[gone]], y[gone]
+            back = 1 / np.maximum(self.values.degree(step ^ 1)[y], 1)
+            through_y = self.values.through(step, 2 * self.relation + of_object)[y]
+            others = (share[gone] - itself[gone]) * n - through_y + back * self.listed[gone]
+            found[gone] = np.where(n > 1, others / np.maximum(n - 1.0, 1.0), 0.0)
+        found[self.listed & (found < ROUNDING)] = 0.0
+        return found
+
+    def _left_out(self, step: int, *, of_object: bool) -> Mask:
+        """Where a step from one end of the cell to the other is the fact that is left out, or its mirror."""
+        own = 2 * self.relation + of_object
+        return self.listed if step == own else self.alone if step == own ^ 1 else np.zeros(len(self.s), bool)
+
+
+ROUNDING = 1e-12  # a difference of shares below is 0
+
+
+def product_cells(left: sp.csr_matrix, right_turned: sp.csr_matrix, s: Ids, o: Ids) -> Vector:
+    """left @ right at some cells, of float64 matrices with sorted indices."""
+    parts = [(M.indptr, M.indices, M.data) for M in (left, right_turned)]
+    return _product_cells(np.asarray(s, np.int64), np.asarray(o, np.int64), *parts[0], *parts[1])  # type: ignore[no-any-return]
+
+
+@njit(cache=True, nogil=True)
+def _product_rows(rows, starts, ends, values, right_starts, right_ends, right_values, transform, out):  # type: ignore[no-untyped-def]
+    """out[r] = transform(left[rows[r]] @ right); out is zero before."""
+    for r in range(len(rows)):
+        line = out[r]
+        for p in range(starts[rows[r]], starts[rows[r] + 1]):
+            z, value = ends[p], values[p]
+            for q in range(right_starts[z], right_starts[z + 1]):
+                line[right_ends[q]] += value * right_values[q]
+        if transform == 1:
+            for j in range(len(line)):
+                if line[j] != 0.0:
+                    line[j] = np.log1p(line[j])
+        elif transform == 2:
+            for j in range(len(line)):
+                line[j] = np.sqrt(np.sqrt(line[j]))
+        elif transform == 3:
+            for j in range(len(line)):
+                if line[j] != 0.0:
+                    line[j] = 1.0
+
+
+@njit(cache=True, nogil=True)
+def _product_cells(s, o, starts, ends, values, back_starts, back_ends, back_values):  # type: ignore[no-untyped-def]
+    """left[s] · right[:, o] for each cell, the rows of both sorted; the shorter one is searched for in the longer."""
+    found = np.zeros(len(s))
+    for i in range(len(s)):
+        low, high = starts[s[i]], starts[s[i] + 1]
+        back_low, back_high = back_starts[o[i]], back_starts[o[i] + 1]
+        if high - low <= back_high - back_low:
+            there = back_ends[back_low:back_high]
+            for p in range(low, high):
+                at = np.searchsorted(there, ends[p])
+                if at < len(there) and there[at] == ends[p]:
+                    found[i] += values[p] * back_values[back_low + at]
+        else:
+            here = ends[low:high]
+            for p in range(back_low, back_high):
+                at = np.searchsorted(here, back_ends[p])
+                if at < len(here) and here[at] == back_ends[p]:
+                    found[i] += values[low + at] * back_values[p]
+    return found
