@@ -83,6 +83,7 @@ class ModelContents(NamedTuple):
     attributes: EntityAttributes | None
     facts: Facts | None
     calibration: Calibration | None
+    undirected: frozenset[int]
 
 
 # --- writing
@@ -169,6 +170,8 @@ def _document_text(contents: ModelContents, arrays: Arrays) -> str:
         document["attributes"] = stored_attributes.to_document(contents.attributes)
     if contents.calibration is not None:
         document["calibration"] = stored_calibration.to_document(contents.calibration)
+    if contents.undirected:
+        document["undirected"] = sorted(contents.undirected)
     if prefixes:
         document["prefixes"] = prefixes
     try:
@@ -201,6 +204,7 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
         entities = stored_names.from_tensors(arrays, "entity", file.shape("A")[0], prefixes)
         relations = stored_names.from_tensors(arrays, "relation", file.shape("bias")[0], prefixes)
         types = stored_types.from_tensors(arrays, prefixes)
+        undirected = _undirected(file)
         contents = ModelContents(
             arrays["A"],
             RelationMatrices(_structure(file), arrays["R"], (file.shape("bias")[0], rank, rank)),
@@ -213,8 +217,9 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
             types,
             stored_rules.from_tensors(arrays, file.shape("A")[0], file.shape("bias")[0]),
             stored_attributes.from_tensors(arrays, file.document),
-            stored_facts.from_tensors(arrays, entities, relations, None if types is None else types.sets),
+            stored_facts.from_tensors(arrays, entities, relations, None if types is None else types.sets, undirected),
             stored_calibration.from_tensors(arrays, file.document, file.shape("bias")[0]),
+            undirected,
         )
         for name in ("A", "R", "bias"):
             if n_wrong := n_not_finite(arrays[name]):
@@ -251,6 +256,7 @@ def inspect(path: str | Path, *, verify: bool = False) -> dict[str, Any]:
             "about": readable_about(file.document["about"]),
             "holds_facts": "facts" in file.document["tensors"],
             "calibration": file.document.get("calibration"),
+            "n_undirected": len(_undirected(file)),
             "bytes": os.path.getsize(path),
             "sha256": file.document["sha256"],
             "verified": verify,
@@ -372,6 +378,14 @@ def _allowed(name: str) -> tuple[str, ...]:
     if name.endswith(("_types", "_steps", "_facts")):
         return ("int32",)
     return ("int64",) if name.endswith("_offsets") else ("float32", "float64")
+
+
+def _undirected(file: _ModelFile) -> frozenset[int]:
+    """The ids of the undirected relations."""
+    found = file.document.get("undirected", [])
+    if not isinstance(found, list) or any(type(k) is not int or not 0 <= k < file.shape("bias")[0] for k in found):
+        raise RefusedFileError("is damaged: its undirected relations are no ids of relations; get a fresh copy")
+    return frozenset(found)
 
 
 def _link(document: Mapping[str, Any]) -> Link:

@@ -6,7 +6,7 @@ Nothing of N × N is stored: rules are matched with the facts they were learned 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -47,6 +47,21 @@ class RuleScores:
     @cached_property
     def _graph(self) -> StepGraph:
         return StepGraph(self.facts)
+
+    def with_symmetric(self, relations: frozenset[int]) -> RuleScores:
+        """Rules of which those of these relations add the same to a cell and to its mirror: the mean of both."""
+        mirrored = np.flatnonzero(np.isin(self.heads, sorted(relations)) & (self.steps[:, 0] >= 0))
+        back = np.where(self.steps[mirrored] >= 0, self.steps[mirrored] ^ 1, -1)
+        has_two = back[:, 1] >= 0
+        back[has_two] = back[has_two, ::-1]
+        weights = self.weights.copy()
+        weights[mirrored] /= 2
+        return replace(
+            self,
+            heads=np.concatenate([self.heads, self.heads[mirrored]]),
+            steps=np.concatenate([self.steps, back]),
+            weights=np.concatenate([weights, weights[mirrored]]),
+        )
 
     def of(self, relation: int) -> Iterator[tuple[Body, float]]:
         """The body and the weight of each rule of a relation."""

@@ -205,7 +205,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
         After Ctrl-C the result so far is kept and KeyboardInterrupt raised, so that loops around the fit stop as well.
         """
-        matrices = RelationMatrices.of(R)
+        matrices = RelationMatrices.of(R).with_symmetric(sorted(shard.facts.undirected))
         A, P, b = (shard.workers.broadcast(np.ascontiguousarray(part)) for part in (A, matrices.parameters, b))
         R = dataclasses.replace(matrices, parameters=P)
         self.trace_ = trace
@@ -242,8 +242,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             "types": types,
             "facts": facts,
             "attributes": EntityAttributes.of(arrays[0], shard.facts),
+            "undirected": shard.facts.undirected,
         }
         names = (shard.entities, shard.relations)
+        rules = rules and rules.with_symmetric(shard.facts.undirected)
         self.factors_ = Factors(*arrays, *names, link, about, loss=loss, penalty=penalty, rules=rules, **known)
         if trace.stopped:
             raise KeyboardInterrupt(trace.verdict)
