@@ -35,6 +35,7 @@ class Shard:
     facts_per_relation: NDArray[np.int64]  # (K,) over all workers
     n_unobserved: int  # over all workers
     max_weight: float  # of all facts; 1 without weights
+    n_mirrors: int  # facts that are the other direction of a pair, over all workers
 
     @classmethod
     def of(cls, facts: Facts | Shard, workers: Workers = ALONE) -> Shard:
@@ -58,6 +59,7 @@ class Shard:
             workers.sum(own.counts()),
             workers.sum_int(len(own.unobserved)),
             1.0 if own.weights is None else workers.max(float(own.weights.max(initial=0))),
+            workers.sum_int(int(np.count_nonzero(~own.once))) if own.undirected else 0,
         )
 
     @property

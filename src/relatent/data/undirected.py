@@ -29,7 +29,7 @@ def undirected_ids(which: Undirected, relations: Names) -> frozenset[int]:
 
 def has_relation(relations: frozenset[int], ids: NDArray[np.integer]) -> Mask:
     """Which ids are those of these relations."""
-    return np.isin(ids, sorted(relations)) if relations else np.zeros(len(ids), bool)
+    return np.isin(ids, sorted(relations)) if relations else np.zeros(np.shape(ids), bool)
 
 
 def one_direction(cells: Triples, undirected: frozenset[int]) -> Mask:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..arrays import Ids, Matrix, Slices, Vector
 from ..backend.compact_matrices import times
+from ..data.undirected import has_relation
 from .relation_matrices import RelationMatrices
 from .rule_scores import RuleScores
 
@@ -36,6 +37,10 @@ class Scored(Protocol):
         """Whether relations of a pair compete."""
 
     @property
+    def undirected(self) -> frozenset[int]:
+        """Ids of the undirected relations."""
+
+    @property
     def rules(self) -> RuleScores | None:
         """Weighted rules, which add to θ."""
 
@@ -46,7 +51,11 @@ def cell_scores(model: Scored, s: Ids, k: Ids, o: Ids, *, exact: bool = False) -
     `exact`: in double precision, so that a cell has the same score in whatever company it is asked for.
     """
     if model.exclusive:
-        return _exclusive_scores(model, s, k, o, exact)
+        found = _exclusive_scores(model, s, k, o, exact)
+        both = has_relation(model.undirected, k)  # other relations may have one direction
+        if both.any():
+            found[both] = (found[both] + _exclusive_scores(model, o[both], k[both], s[both], exact)) / 2
+        return found
     theta = scores(model.A, model.relation_matrices.compact, model.bias, s, k, o, exact=exact)
     return theta if model.rules is None else theta + model.rules.cells(s, k, o)
 

@@ -215,7 +215,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             "model": type(self).__name__,
             "settings": {**settings, "random_state": self.seed_},
             "data": {
-                "facts": shard.n_facts,
+                "facts": shard.n_facts - shard.n_mirrors,
                 "unobserved": shard.n_unobserved,
                 "fingerprint": shard.fingerprint,
                 "base_rates": shard.base_rates.tolist(),
