@@ -371,7 +371,9 @@ class Search:
         likelihood, evidence = self.likelihood, self.likelihood.evidence
         p = expit(likelihood.scores(state.codes, state.weights))
         residual, variance = likelihood.W * (likelihood.X - p), likelihood.W * p * (1 - p)
-        found = short_clauses(evidence, residual, variance, likelihood.l1, pairs=self.max_length > 1, undirected=self.undirected)
+        found = short_clauses(
+            evidence, residual, variance, likelihood.l1, pairs=self.max_length > 1, undirected=self.undirected
+        )
         found = unlike(found, state.codes)
         if state.rounds == 0 and len(found.codes):
             return found.take(np.arange(min(len(found.codes), self.max_clauses // 2 + 1)))

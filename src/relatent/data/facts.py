@@ -333,7 +333,7 @@ class Facts(Result):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short digest of facts, weights, counts, directions, unobserved cells and the matrix of attributes (not of names)."""
+        """A short digest of facts, weights, counts, unobserved cells, directions and the matrix of attributes."""
         return self.fingerprint_of(self.checksums)
 
     def fingerprint_of(self, checksums: NDArray[np.uint64]) -> str:

@@ -1,16 +1,15 @@
 """Relations that may have no direction: what the order of the two names in an edge list says.
 
-Where no pair is listed twice, two models of who comes first are compared. By chance: either, with probability ½. By
-role: each entity comes first with a probability of its own, of which nothing is known before (uniform); a child is
-always second to its parents, a cited paper to those that cite it. Every pair tells of one of its entities, the one with
-more pairs. The log-likelihoods differ by Σ over entities of log B(f + 1, m − f + 1) + m log 2, for an entity that is
-first in f of its m pairs.
+Where no pair is listed twice, two models of who comes first are compared. By chance: either, with probability ½, so
+that an entity is first in f of its d pairs with the binomial probability. By role: f of d is whatever it is, with
+probabilities of its own for each d (a flat Dirichlet prior). A child is always second to two parents, a product never
+buys. Every pair is counted at both of its ends, so half of the difference of the log-likelihoods is the evidence.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import betaln
+from scipy.special import gammaln
 
 from ..arrays import Triples
 from .facts import Facts
@@ -42,14 +41,15 @@ def undirected_note(facts: Facts) -> str | None:
 
 
 def log_odds(cells: Triples, n_entities: int) -> float:
-    """Of no direction against roles, for pairs of two entities of one relation that are listed once."""
-    s, o = cells[:, 0], cells[:, 2]
-    degree = np.bincount(np.concatenate([s, o]), minlength=n_entities)
-    is_of_subject = (degree[s] > degree[o]) | ((degree[s] == degree[o]) & (s < o))
-    first = np.bincount(s[is_of_subject], minlength=n_entities)
-    second = np.bincount(o[~is_of_subject], minlength=n_entities)
-    by_role = float(betaln(first + 1, second + 1).sum())
-    return LOG_PRIOR_ODDS - len(cells) * float(np.log(2)) - by_role
+    """Of chance against roles, for the pairs of two entities of one relation, listed once."""
+    first, second = (np.bincount(cells[:, place], minlength=n_entities) for place in (0, 2))
+    kinds, counts = np.unique(np.stack([first + second, first]), axis=1, return_counts=True)
+    degree, f = kinds
+    by_chance = float(counts @ (gammaln(degree + 1) - gammaln(f + 1) - gammaln(degree - f + 1) - degree * np.log(2)))
+    d, of_degree = np.unique(degree, return_inverse=True)
+    n = np.bincount(of_degree, counts)
+    by_role = float((gammaln(d + 1) - gammaln(n + d + 1)).sum() + gammaln(counts + 1).sum())
+    return LOG_PRIOR_ODDS + (by_chance - by_role) / 2
 
 
 def _listed(names: list[str]) -> str:

@@ -206,7 +206,8 @@ def evaluate(
     cells = [translated(facts, entities, relations) for facts in (test, *own, *further)]
     trained_on = None if factors.facts is None else _n_trained_on(factors.facts, test)
     if trained_on:
-        message = f"the model was fitted to {trained_on:,} of the {np.count_nonzero(test.once):,} test facts; evaluate it on other facts"
+        n_test = np.count_nonzero(test.once)
+        message = f"the model was fitted to {trained_on:,} of the {n_test:,} test facts; evaluate it on other facts"
         warnings.warn(message, DataWarning, stacklevel=2)
     asked = _without(factors, further, test)
     frequencies = Frequencies(cells, len(entities))

@@ -277,7 +277,11 @@ def method_for(data: DataSummary, given: dict[str, Any], loss: ResolvedLoss) -> 
         return "exact"
     if given["device"] != "cpu":
         return "exact" if data.cells <= MAX_GPU_CELLS else "sampled"
-    return "exact" if data.cells <= max(MAX_EXACT_CELLS, SAMPLED_CELLS_PER_FACT * (data.facts + data.mirrors)) else "sampled"
+    return (
+        "exact"
+        if data.cells <= max(MAX_EXACT_CELLS, SAMPLED_CELLS_PER_FACT * (data.facts + data.mirrors))
+        else "sampled"
+    )
 
 
 def _rounded(value: float) -> float:

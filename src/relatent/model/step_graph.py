@@ -1,8 +1,8 @@
 """Known facts as steps from entity to entity, for rules of one or two steps: which pairs a body connects.
 
 A body is a sequence of steps; step 2 k follows relation k forwards, 2 k + 1 backwards; an undirected relation has the
-first only, as its facts are there in both directions, and a fact is no step to its own mirror. The variables of a rule stand
-for different entities: facts of an entity with itself are no steps, and no body connects an entity with itself.
+first only, as its facts are there in both directions. The variables of a rule stand for different entities: facts of an
+entity with itself are no steps, and no body connects an entity with itself.
 """
 
 from __future__ import annotations

@@ -64,9 +64,9 @@ def read(
         `.jsonld`), GraphML, GEXF, SQLite or DuckDB; plain or compressed (`.gz`, `.zst`, `.bz2`, `.zip`). Several
         files: a pattern such as `"facts/*.tsv"`, or a list of paths. `"-"` is standard input. A database:
         `"sqlite:///file.db?table=facts"`, `"duckdb:///…"`, an SQLAlchemy URL, or a SPARQL endpoint,
-        `"sparql+https://…?query-file=q.rq"`. A table: pandas, polars or Arrow. A
-        graph: networkx (its relations are undirected if its edges are) or rdflib. A list of (subject, relation, object), of (subject,
-        object) or of dicts; a NumPy array with such rows; a SciPy sparse matrix.
+        `"sparql+https://…?query-file=q.rq"`. A table: pandas, polars or Arrow. A graph: networkx (its relations are
+        undirected if its edges are) or rdflib. A list of (subject, relation, object), of (subject, object) or of dicts;
+        a NumPy array with such rows; a SciPy sparse matrix.
     columns : sequence of column names or positions, or dict, optional
         Columns of subject, relation, object and, if four are given, weight; if two are given, of subject and object.
         A dict gives them by role: `{"subject": "a", "object": "b", "weight": "w"}`. By default, columns with common
