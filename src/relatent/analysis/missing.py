@@ -260,12 +260,12 @@ def _by_answered(region: Region, known: KnownFacts) -> Iterator[Region]:
 
 
 def _each_pair_once(best: BestCells, undirected: frozenset[int], k: int) -> BestCells:
-    """The k best cells without the mirrors of those of undirected relations."""
-    cells = best.judged.cells
-    is_pair = has_relation(undirected, cells[:, 1])[:, None]
-    as_pair = np.where(is_pair, np.sort(cells[:, ::2], axis=1), cells[:, ::2])
-    _, first = np.unique(np.column_stack([cells[:, 1], as_pair]), axis=0, return_index=True)
-    return best._replace(judged=best.judged.at(np.sort(first)[:k]))
+    """The k best cells, of a pair of an undirected relation the one whose subject has the lower id."""
+    judged = best.judged
+    is_turned = has_relation(undirected, judged.cells[:, 1]) & (judged.cells[:, 0] > judged.cells[:, 2])
+    cells = np.where(is_turned[:, None], judged.cells[:, ::-1], judged.cells)
+    _, first = np.unique(cells, axis=0, return_index=True)
+    return best._replace(judged=judged._replace(cells=cells).at(np.sort(first)[:k]))
 
 
 def _facts(factors: Factors, best: BestCells) -> list[MissingFact]:

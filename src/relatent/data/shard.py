@@ -35,7 +35,7 @@ class Shard:
     facts_per_relation: NDArray[np.int64]  # (K,) over all workers
     n_unobserved: int  # over all workers
     max_weight: float  # of all facts; 1 without weights
-    n_mirrors: int  # facts that are the other direction of a pair, over all workers
+    n_mirrors: int = 0  # facts that are the other direction of a pair, over all workers
 
     @classmethod
     def of(cls, facts: Facts | Shard, workers: Workers = ALONE) -> Shard:
