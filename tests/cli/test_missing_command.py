@@ -44,23 +44,6 @@ def test_missing_writes_a_file(capsys, model, family, tmp_path, suffix):
     assert path.stat().st_size > 0
 
 
-def test_pairs_of_symmetric_relations_are_named_in_a_note_or_listed_once(capsys, tmp_path):
-    pairs = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")]
-    rows = [f"{s},{r},{o}\n" for x, y in pairs for s, r, o in ((x, "P1", y), (y, "P1", x), (x, "P2", y))]
-    (tmp_path / "f.csv").write_text("".join(rows))
-    (tmp_path / "l.csv").write_text("id,label\nP1,next to\n")
-    files = (tmp_path / "f.csv", "-o", tmp_path / "m.relatent", "--labels", tmp_path / "l.csv", "--model", "als")
-    assert run(capsys, "fit", *files, "--rank", 2)[0] == 0
-    command = ("missing", tmp_path / "m.relatent", "--json")
-    assert "note: a pair of a symmetric relation ('next to') may be listed in both" in run(capsys, *command)[2]
-    code, out, err = run(capsys, *command, "--pairs-once")
-    assert code == 0
-    assert "symmetric" not in err
-    assert json.loads(out)["symmetric"] == ["P1"]
-    of_p1 = [frozenset(row[::2]) for row in rows_of(out) if row[1] == "P1"]
-    assert len(of_p1) == len(set(of_p1)) == 10 - len(pairs)
-
-
 def test_reviewed_facts_are_left_out(capsys, model, family, tmp_path):
     options = ("missing", model, "--types", "all", "--json")
     before = rows_of(run(capsys, *options)[1])

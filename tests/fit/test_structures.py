@@ -199,7 +199,7 @@ def test_structures_of_few_numbers_may_have_more_components_than_entities(struct
     assert relatent.groups(model)
     assert relatent.explain(model, s, k, o)
     assert relatent.duplicates(model) is not None
-    assert len(relatent.missing(model, k=5)) == 5
+    assert len(relatent.missing(model, k=5).missing) == 5
     assert "Eve" in model.fold_in(relatent.read([("Eve", k, o)])).entities
 
 

@@ -145,12 +145,12 @@ def doubt(
         if len(planted):
             doubts = error_probabilities(ranks(found.against, found.against), planted, prior).tolist()
     rows = []
-    for i in best_first(found.against, int(k)).tolist():
+    for i in best_first(np.where(facts.once, found.against, -np.inf), int(k)).tolist():
         s, relation, o = facts.triples[i].tolist()
         names = factors.entities[s], factors.relations[relation], factors.entities[o]
         other = _alternative(factors, listed, s, relation)
         rows.append(DoubtfulFact(*names, doubts[i], float(found.own[i]), float(found.left_out[i]), other))
-    return DoubtfulFacts(ResultList(rows, row_labels(factors)), len(facts), float(prior), can_fold(factors))
+    return DoubtfulFacts(ResultList(rows, row_labels(factors)), int(facts.once.sum()), float(prior), can_fold(factors))
 
 
 class _Found(NamedTuple):

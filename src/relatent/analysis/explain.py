@@ -181,8 +181,20 @@ def _influences(factors: Factors, known: KnownFacts, cell: Cell, k: int) -> dict
         shared = partners[np.isin(partners, known.listed(other).partner)]
         for neighbour in list(dict.fromkeys(shared.tolist()))[:k]:
             add(neighbour, found.through[partners == neighbour].sum(axis=0), k, other)
-    influence.pop(cell, None)  # a fact is no reason for itself
+    influence = _by_fact(influence, factors.undirected)
+    for same in (cell, cell[::-1] if relation in factors.undirected else cell):
+        influence.pop(same, None)  # a fact is no reason for itself
     return influence
+
+
+def _by_fact(influence: dict[Cell, float], undirected: frozenset[int]) -> dict[Cell, float]:
+    """The two cells of a pair of an undirected relation as one fact, in the direction that comes first."""
+    found: dict[Cell, float] = {}
+    for cell, value in influence.items():
+        s, k, o = cell
+        fact = (o, k, s) if k in undirected and (o, k, s) in found else cell
+        found[fact] = found.get(fact, 0.0) + value
+    return found
 
 
 def _strongest(influence: dict[Cell, float], k: int) -> list[tuple[Cell, float]]:

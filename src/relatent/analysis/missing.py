@@ -11,6 +11,7 @@ from ..arrays import Ids, Mask, Triples
 from ..data.facts import Facts
 from ..data.result_labels import row_labels
 from ..data.types_in_facts import RDF_TYPE, role_types
+from ..data.undirected import has_relation
 from ..errors import InputError
 from ..fit.estimators.base import check_count
 from ..json_values import to_json_object
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 ALL, ROLES, SEEN, TYPES = "all", "roles", "seen", "types"  # which entities may be at the ends of a relation
 MAX_CELLS = 5e9  # considered without being asked for: about a minute
-MIN_MIRRORED_SHARE = 0.8  # of the known facts of a symmetric relation: some of the others may be what is missing
 Names = str | int | Sequence[str | int] | None
 
 
@@ -70,7 +70,6 @@ class MissingFacts(NamedTuple):
     n_cells: int  # absent and known cells that were considered
     n_scored: int  # of these, not skipped by a bound
     candidates: str = ALL  # entities that were considered at the ends of a relation: "all", "roles", "seen", "types"
-    symmetric: tuple[str, ...] = ()  # relations whose known facts mostly hold in both directions
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""
@@ -102,7 +101,6 @@ def missing(
     *,
     known: Facts | Sequence[Facts] | Candidates | None = None,
     rejected: Facts | Sequence[Facts] | None = None,
-    pairs_once: bool = False,
     reasons: bool = False,
     progress: bool | Progress | None = None,
 ) -> MissingFacts:
@@ -110,7 +108,7 @@ def missing(
 
     They are ordered by probability, then by score and then by ids; by score if the model has no probabilities. The
     result is exact. Unobserved cells may be among it. A fact of an entity with itself is considered only for relations
-    that have such facts.
+    that have such facts. A pair of an undirected relation is listed once.
 
     Parameters
     ----------
@@ -127,10 +125,7 @@ def missing(
     known : Facts, sequence of Facts
         Further known facts, which are not offered either, beside those of the model.
     rejected : Facts, sequence of Facts
-        What is known to be false, and not offered either, nor its mirror if the relation is symmetric.
-    pairs_once : bool
-        List a pair of entities once, in the likelier direction, for symmetric relations: those of which at least 80 %
-        of the known facts hold in both directions. `symmetric` of the result names them.
+        What is known to be false, and not offered either.
     reasons : bool
         Find the known fact that supports each result most, where the kind of model allows it.
 
@@ -146,12 +141,11 @@ def missing(
     listed = asked.known
     if not len(listed):
         raise InputError("the model does not hold its facts, so all would be missing: give them, as known= or --known")
-    is_symmetric = _is_symmetric(listed)
     false = np.empty((0, 3), np.int32)
     if rejected is not None:
         sources = [rejected] if isinstance(rejected, Facts) else list(rejected)
-        false = np.concatenate([false, *(s.over(factors.entities, factors.relations).triples for s in sources)])
-    false = np.concatenate([false, false[is_symmetric[false[:, 1]]][:, ::-1]])
+        sources = [factors.as_undirected(facts).over(factors.entities, factors.relations) for facts in sources]
+        false = np.concatenate([false, *(facts.triples for facts in sources)])
     only = None if entities is None else np.unique(factors.entities.ids(entities))
     relation_ids = _considered(factors) if relations is None else np.unique(factors.relations.ids(relations))
     allowed, candidates = _resolved(types, factors, listed, relation_ids.tolist(), only)
@@ -162,16 +156,15 @@ def missing(
     ]
     if factors.calibration is not None:
         regions = [part for region in regions for part in _by_answered(region, listed)]
-    merge = pairs_once and bool(is_symmetric[relation_ids].any())
+    has_pairs = bool(has_relation(factors.undirected, relation_ids).any())
     with reporting(progress, "cells searched for missing facts") as report:
-        best = best_cells(asked, regions, 2 * int(k) if merge else int(k), report)
-    if merge:  # a pair has two cells, so that k pairs are among twice as many cells
-        best = _each_pair_once(best, is_symmetric, int(k))
+        best = best_cells(asked, regions, 2 * int(k) if has_pairs else int(k), report)
+    if has_pairs:  # a pair is two cells, so that k pairs are among twice as many cells
+        best = _each_pair_once(best, factors.undirected, int(k))
     found = _facts(factors, best)
     if reasons and can_fold(factors):
         found = list(_with_reasons(factors, asked, best, found, progress))
-    symmetric = tuple(factors.relations[relation] for relation in relation_ids.tolist() if is_symmetric[relation])
-    return MissingFacts(ResultList(found, row_labels(factors)), best.n_cells, best.n_scored, candidates, symmetric)
+    return MissingFacts(ResultList(found, row_labels(factors)), best.n_cells, best.n_scored, candidates)
 
 
 def _considered(factors: Factors) -> Ids:
@@ -266,21 +259,13 @@ def _by_answered(region: Region, known: KnownFacts) -> Iterator[Region]:
             yield region._replace(subjects=subjects, objects=objects, kind=2 * of_subject + of_object)
 
 
-def _is_symmetric(known: KnownFacts) -> Mask:
-    """For each relation whether most of its known facts hold in both directions, (K,)."""
-    cells = known.facts.triples[known.facts.subjects != known.facts.objects]
-    mirrored = cells[known.facts.contains(cells[:, ::-1])]
-    n, n_mirrored = (np.bincount(part[:, 1], minlength=known.n_relations) for part in (cells, mirrored))
-    found: Mask = (n > 0) & (n_mirrored >= MIN_MIRRORED_SHARE * n)
-    return found
-
-
-def _each_pair_once(best: BestCells, is_symmetric: Mask, k: int) -> BestCells:
-    """The k best cells without those whose mirror is better, of the symmetric relations."""
-    cells = best.judged.cells
-    as_pair = np.where(is_symmetric[cells[:, 1], None], np.sort(cells[:, ::2], axis=1), cells[:, ::2])
-    _, first = np.unique(np.column_stack([cells[:, 1], as_pair]), axis=0, return_index=True)
-    return best._replace(judged=best.judged.at(np.sort(first)[:k]))
+def _each_pair_once(best: BestCells, undirected: frozenset[int], k: int) -> BestCells:
+    """The k best cells, of a pair of an undirected relation the one whose subject has the lower id."""
+    judged = best.judged
+    is_turned = has_relation(undirected, judged.cells[:, 1]) & (judged.cells[:, 0] > judged.cells[:, 2])
+    cells = np.where(is_turned[:, None], judged.cells[:, ::-1], judged.cells)
+    _, first = np.unique(cells, axis=0, return_index=True)
+    return best._replace(judged=judged._replace(cells=cells).at(np.sort(first)[:k]))
 
 
 def _facts(factors: Factors, best: BestCells) -> list[MissingFact]:

@@ -47,17 +47,20 @@ def with_planted_errors(facts: Facts, known: KnownFacts, rng: np.random.Generato
     """The facts, a share of which is exchanged; `known` has the same ones. Errors are the cells that `facts` lacks."""
     cells, is_error = exchanged_cells(known, rng)
     is_error &= ~_in_cells(cells, facts.unobserved, facts)
-    possible = np.flatnonzero(is_error)
-    planted = rng.choice(possible, min(len(possible), max(1, int(PLANTED_SHARE * len(facts)))), replace=False)
+    once = facts.once
+    possible = np.flatnonzero(is_error & once)
+    n_planted = max(1, int(PLANTED_SHARE * np.count_nonzero(once)))
+    planted = rng.choice(possible, min(len(possible), n_planted), replace=False)
     triples = facts.triples.astype(np.int64)
     triples[planted] = cells[planted]
     changed = Facts.from_ids(
-        triples,
+        triples[once],
         facts.entities,
         facts.relations,
-        weights=facts.weights,
+        weights=None if facts.weights is None else facts.weights[once],
         unobserved=facts.unobserved,
-        times=facts.times,
+        times=None if facts.times is None else facts.times[once],
+        undirected=facts.undirected,
     )
     return dataclasses.replace(
         changed, attributes=facts.attributes, attribute_table=facts.attribute_table, types=facts.types

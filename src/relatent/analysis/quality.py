@@ -103,7 +103,7 @@ def quality(
     """
     check_shared(factors.entities, factors.relations, test, "test facts")
     asked = factors.asked(known)
-    of_model = test.over(factors.entities, factors.relations)
+    of_model = factors.as_undirected(test).over(factors.entities, factors.relations)
     if not len(of_model):
         raise InputError("the model knows the names of none of these facts; pass facts from the same data")
     ranked, rng = _sample_facts(of_model, random_state), np.random.default_rng(random_state)

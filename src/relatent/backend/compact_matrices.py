@@ -11,7 +11,7 @@ Products cost what the parameters cost: nothing of size K·r² is held, and no z
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,14 @@ def transposed(P: Any) -> Any:
         return P.swapaxes(-2, -1)
     P = P + 0
     P[:, P.shape[1] // 2 :] *= -1
+    return P
+
+
+def make_symmetric(P: Any, relations: Sequence[int]) -> Any:
+    """The parameters with (R_k + R_kᵀ) / 2 in place of some R_k; changes P."""
+    if len(relations):
+        part = P[list(relations)]
+        P[list(relations)] = (part + transposed(part)) / 2
     return P
 
 

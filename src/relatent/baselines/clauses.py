@@ -192,9 +192,17 @@ class ClauseCandidates(NamedTuple):
 
 
 def short_clauses(
-    evidence: Evidence, residual: Slices, variance: Slices, l1: float, *, pairs: bool
+    evidence: Evidence,
+    residual: Slices,
+    variance: Slices,
+    l1: float,
+    *,
+    pairs: bool,
+    undirected: frozenset[int] = frozenset(),
 ) -> ClauseCandidates:
     """Clauses k(x,x), and with `pairs` those of two atoms, whose gradient is above the penalty l1.
+
+    An undirected relation does not imply itself: k(y,x) is the same fact as k(x,y).
 
     `residual` is w (x − p) of each atom and `variance` w p (1 − p), (K, N, N) both. Given the unit clauses, k1 ⇒ k and
     k ⇒ k1 are the same model; the implication from the rarer relation reads better.
@@ -210,6 +218,7 @@ def short_clauses(
         true, false = (_flat(_transposed(part) if turn else part) for part in (evidence.true, evidence.false))
         together = true @ D.T + D @ true.T  # (K, K): k1, head; the gradient of k1 ∧ k, the implication less k1 alone
         value = gain(true @ D.T - D @ false.T, together, true @ V.T + V @ true.T, l1)
+        value[sorted(undirected), sorted(undirected)] = 0
         k1, k = np.nonzero(np.less_equal.outer(rarer, rarer) if turn else np.less.outer(rarer, rarer))
         codes.append(_codes(shape, k1, -1, k))
         worth.append(value[k1, k])

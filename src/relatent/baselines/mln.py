@@ -164,7 +164,12 @@ class MarkovLogic(Estimator):
         W_search = _mask_cells(W, validation_cells.cells) if validation is None else W
         with one_blas_thread():
             likelihood = self._likelihood(X, _balanced(X, W_search, rng), validation_cells)
-            search = Search(likelihood, max_length=self.max_length, max_clauses=self.max_clauses or MAX_CLAUSES)
+            search = Search(
+                likelihood,
+                max_length=self.max_length,
+                max_clauses=self.max_clauses or MAX_CLAUSES,
+                undirected=facts.undirected,
+            )
             state, trace = run(
                 search,
                 search.start(),
@@ -323,8 +328,10 @@ class Search:
     window = 1
     growing = ("codes", "weights")  # fields of the state that have more rows after each step
 
-    def __init__(self, likelihood: Likelihood, *, max_length: int, max_clauses: int):
-        self.likelihood = likelihood
+    def __init__(
+        self, likelihood: Likelihood, *, max_length: int, max_clauses: int, undirected: frozenset[int] = frozenset()
+    ):
+        self.likelihood, self.undirected = likelihood, undirected
         self.max_length = max_length
         self.max_clauses = max_clauses
 
@@ -361,7 +368,9 @@ class Search:
         likelihood, evidence = self.likelihood, self.likelihood.evidence
         p = expit(likelihood.scores(state.codes, state.weights))
         residual, variance = likelihood.W * (likelihood.X - p), likelihood.W * p * (1 - p)
-        found = short_clauses(evidence, residual, variance, likelihood.l1, pairs=self.max_length > 1)
+        found = short_clauses(
+            evidence, residual, variance, likelihood.l1, pairs=self.max_length > 1, undirected=self.undirected
+        )
         found = unlike(found, state.codes)
         if state.rounds == 0 and len(found.codes):
             return found.take(np.arange(min(len(found.codes), self.max_clauses // 2 + 1)))

@@ -22,12 +22,13 @@ from ..data.read.missing_markers import note_missing_markers
 from ..data.read.read import is_file_or_pattern, read_one, read_plain
 from ..data.read.reading import SKIPPING, Reading
 from ..data.read.similar_names import similar_names_note
+from ..data.undirected_note import undirected_note
 from ..distributed.workers import ALONE, Workers
 from ..errors import DataError, DataWarning, InputError
 from ..model.entity_types import EntityTypes
 from ..model.factors import Factors
 from ..progress import bar
-from .reading_options import annotation_choices, as_options, reading_choices
+from .reading_options import annotation_choices, as_options, reading_choices, undirected_choice
 
 SPLITS = ("train", "valid", "test")
 MAX_BAD_LINES = 5  # that `info` lists
@@ -39,7 +40,7 @@ def open_shard(sources: Sequence[str], workers: Workers, *, split: str = "all") 
     """This worker's shard of the facts of files or of a catalog name."""
     is_query = "sql" in reading_choices()
     if len(sources) == 1 and not is_query and workers.any(Path(sources[0]).exists()):
-        return _read_file(sources[0], workers)
+        return _without_directions(_read_file(sources[0], workers))
     facts = open_whole(sources, workers, split=split)
     return facts.subset(np.arange(len(facts)) % workers.size == workers.rank)
 
@@ -96,8 +97,20 @@ def open_facts(source: str | Sequence[str], *, split: str = "all") -> Facts:
     NAME:valid-negatives and NAME:test-negatives are false statements of a benchmark that has them.
     `split` is the split that the bare name of a benchmark means. Several sources are joined.
     """
-    if not isinstance(source, str):
-        return union([open_facts(one, split=split) for one in source])
+    if isinstance(source, str):  # a further file, which may lack a relation of --undirected
+        return _without_directions(_open_one(source, split), strict=False)
+    return _without_directions(union([_open_one(one, split) for one in source]))
+
+
+def _without_directions(facts: Facts, *, strict: bool = True) -> Facts:
+    """The facts, with the relations undirected that --undirected names; strict: they must be among the facts."""
+    chosen = undirected_choice()
+    if isinstance(chosen, tuple) and not strict:
+        chosen = tuple(name for name in chosen if name in facts.relations)
+    return facts.with_undirected(chosen)
+
+
+def _open_one(source: str, split: str) -> Facts:
     if is_file_or_pattern(source):
         return _read_file(source)
     name, _, asked = source.partition(":")
@@ -124,7 +137,7 @@ def open_facts(source: str | Sequence[str], *, split: str = "all") -> Facts:
 def describe_reading(source: str) -> tuple[Facts, dict[str, Any]]:
     """The facts of a file, and how the file was understood; for a catalog name nothing about that."""
     if not is_file_or_pattern(source) or (glob.has_magic(source) and not Path(source).exists()):
-        return open_facts(source), {}
+        return open_facts([source]), {}
     choices = reading_choices()
     format_, sql = choices.pop("format", None), choices.pop("sql", None)
     with bar(f"reading {source}", in_bytes=True) as report:
@@ -137,10 +150,9 @@ def describe_reading(source: str) -> tuple[Facts, dict[str, Any]]:
             reading = Reading.of(**choices | {"skip_bad_rows": True}, report=report)
             facts = _read_despite(problem, source, reading, format_, sql)
         note_missing_markers(facts, reading)
-        if similar := similar_names_note(facts):
-            reading.notes.append(similar)
+        reading.notes += filter(None, (similar_names_note(facts), undirected_note(_without_directions(facts))))
     notes = [as_options(note) for note in reading.all_notes("")]
-    return facts, {**reading.understood, "notes": notes}
+    return _without_directions(facts), {**reading.understood, "notes": notes}
 
 
 def _read_despite(problem: DataError, source: str, reading: Reading, format_: str | None, sql: str | None) -> Facts:
@@ -158,10 +170,11 @@ def _read_despite(problem: DataError, source: str, reading: Reading, format_: st
     return facts
 
 
-def warn_of_similar_names(facts: Facts, sources: Sequence[str]) -> None:
-    """Warn of names in files that may be one name, written in two ways."""
-    if any(map(is_file_or_pattern, sources)) and (note := similar_names_note(facts)):
-        warnings.warn(f"{', '.join(sources[:3])}: {note}", DataWarning, stacklevel=2)
+def warn_of_oddities(facts: Facts, sources: Sequence[str]) -> None:
+    """Warn of names in files that may be one name, written in two ways, and of relations that may have no direction."""
+    if any(map(is_file_or_pattern, sources)):
+        for note in filter(None, (similar_names_note(facts), undirected_note(facts))):
+            warnings.warn(f"{', '.join(sources[:3])}: {note}", DataWarning, stacklevel=2)
 
 
 def validation_sources(test: str) -> tuple[str, str] | None:

@@ -101,7 +101,7 @@ def _describe(file: str, verify: bool) -> dict[str, Any]:
     facts = with_labels(facts)
     return {
         "kind": "data",
-        "facts": len(facts),
+        "facts": int(facts.once.sum()),
         "entities": facts.n_entities,
         "relations": facts.n_relations,
         "unobserved": len(facts.unobserved),
@@ -109,7 +109,10 @@ def _describe(file: str, verify: bool) -> dict[str, Any]:
         "counted": facts.times is not None,
         "attributes": 0 if facts.attributes is None else int(facts.attributes.shape[1]),
         "density": len(facts) / max(facts.n_cells, 1),
-        "facts_of_relation": dict(zip(facts.relations, facts.counts(), strict=True)),
+        "facts_of_relation": {row.relation: row.facts for row in facts.describe()},
+        **(
+            {"undirected": undirected} if (undirected := [facts.relations[k] for k in sorted(facts.undirected)]) else {}
+        ),
         **_relation_labels(facts.relations),
         "reading": reading,
     }

@@ -221,7 +221,7 @@ def _read_and_fit(
     """Read the facts and fit; worker 0 prints the messages of all workers."""
     from ..data.review import read_review
     from ..progress import bar
-    from .data_argument import annotate, open_shard, open_whole, warn_of_similar_names, with_names_of
+    from .data_argument import annotate, open_shard, open_whole, warn_of_oddities, with_names_of
 
     facts = open_shard(data, workers, split="train")
     facts = annotate(read_review(reviewed).apply(facts) if reviewed else facts, workers)
@@ -229,7 +229,7 @@ def _read_and_fit(
     with workers.raise_together():
         heldout = None if heldout is None else with_names_of(heldout, facts)
         if workers.rank == 0:
-            warn_of_similar_names(facts, data)
+            warn_of_oddities(facts, data)
             _check_memory_and_disk(estimator, facts, output)
     if workers.rank > 0:
         estimator.fit(facts, heldout, checkpoint=checkpoint, workers=workers)

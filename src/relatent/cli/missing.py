@@ -30,7 +30,6 @@ MISSING = {
 }
 REASON = {"reason": str}  # with --reasons
 
-MAX_NAMED = 3  # relations in a note
 WHY = {  # entities that were considered, where these are not all and nobody asked for it
     "roles": "there are too many cells for all entities: only those that share a role with entities of the relation's "
     "known facts were considered; --types all considers all",
@@ -53,7 +52,6 @@ WHY = {  # entities that were considered, where these are not all and nobody ask
     "leaves at most 5·10⁹ cells]",
 )
 @reviewed_option
-@click.option("--pairs-once", is_flag=True, help="List pairs of symmetric relations once, in the likelier direction.")
 @click.option("--reasons", is_flag=True, help="Also find the known fact that supports each result most; this is slow.")
 @table_output_option
 @reading_options("--edge-relation")
@@ -66,7 +64,6 @@ def missing(
     entities: Sequence[str],
     types: str | None,
     reviewed: Sequence[Path],
-    pairs_once: bool,
     reasons: bool,
     output: Path | None,
     as_json: bool,
@@ -74,7 +71,8 @@ def missing(
     """List the likeliest facts that are not known, of the whole graph, of some relations or of some entities.
 
     They are ordered by probability, or by score if the model has no probabilities; no fact that is likelier is left
-    out. A rank is the place in the complete list.
+    out. A rank is the place in the complete list. A pair of an undirected relation (relatent fit --undirected) is
+    listed once.
 
     Example: relatent missing kinships.relatent --top 20 -o missing.csv
     """
@@ -96,7 +94,6 @@ def missing(
         types,
         known=[*(open_facts(source, split="train") for source in known), review.accepted],
         rejected=review.rejected,
-        pairs_once=pairs_once,
         reasons=reasons,
         progress=True,
     )
@@ -109,21 +106,12 @@ def missing(
         say(f"note: {note}")
     if types is None and found.candidates in WHY:
         say(f"note: {WHY[found.candidates]}")
-    if found.symmetric and not pairs_once:
-        labels = [factors.relations.shown(factors.relations.id(name)) for name in found.symmetric]
-        say(f"note: {_symmetric_note(labels)}")
     if output is not None:
         rows = [row if reasons else {name: row[name] for name in MISSING} for row in found.to_rows()]
         write_table(output, MISSING | REASON if reasons else MISSING, rows, factors)
     if output is None or as_json:
         document = {**add_labels(found.to_dict(), factors), "probabilities": note}
         print_result(as_json, document, lambda: tables.missing(shown(found, factors)))
-
-
-def _symmetric_note(relations: Sequence[str]) -> str:
-    names = ", ".join(map(repr, relations[:MAX_NAMED]))
-    more = f" and {len(relations) - MAX_NAMED} more" if len(relations) > MAX_NAMED else ""
-    return f"a pair of a symmetric relation ({names}{more}) may be listed in both directions; --pairs-once lists one"
 
 
 @click.command()

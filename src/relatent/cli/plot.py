@@ -78,4 +78,4 @@ def _test_and_known(factors: Factors, test: str, known: tuple[str, ...]) -> tupl
     check_shared(factors.entities, factors.relations, found, f"facts of {test}")
     further = [open_facts(source, split="train") for source in known]
     say_if_nothing_is_known(factors.asked(further))
-    return found.over(factors.entities, factors.relations), further
+    return factors.as_undirected(found).over(factors.entities, factors.relations), further

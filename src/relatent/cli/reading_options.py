@@ -14,6 +14,7 @@ _ROLES = ("subject", "relation", "object", "weight", "count")
 
 _ANNOTATIONS = ("types", "labels", "language", "attributes")
 LITERALS = "literals of DATA"  # --attributes without a file
+ALL_RELATIONS = "all relations of DATA"  # --undirected without a name
 
 data_argument = click.argument("data", nargs=-1, required=True, metavar="DATA...")
 
@@ -43,6 +44,15 @@ def reading_options(relation_option: str = "--relation") -> Callable[[Callable[.
             "--sql",
             metavar="QUERY",
             help="Query in SQL or SPARQL whose rows are the facts; DATA is the database or endpoint.",
+        ),
+        _option(
+            "--undirected",
+            multiple=True,
+            metavar="[RELATION]",
+            is_flag=False,
+            flag_value=ALL_RELATIONS,
+            help="Relation whose facts have no direction, so that both directions of a pair are one fact (repeatable); "
+            "without RELATION, all of them. Give it after DATA.",
         ),
     )
 
@@ -78,7 +88,7 @@ def _option(*names: str, **attributes: Any) -> Callable[..., Any]:
 
 
 def _remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    if value is not None:
+    if value not in (None, ()):
         context.meta.setdefault(_META, {})[str(parameter.name).rstrip("_")] = value
 
 
@@ -109,8 +119,8 @@ types_option = _option(
 
 
 def reading_choices() -> dict[str, Any]:
-    """The options given to the current command, as arguments of `relatent.read`, without types and labels."""
-    given = {name: value for name, value in _given().items() if name not in ("types", "labels")}
+    """The options given to the current command, as arguments of `relatent.read` about the source itself."""
+    given = {name: value for name, value in _given().items() if name not in ("types", "labels", "undirected")}
     if "attributes" in given:
         given["attributes"] = given["attributes"] == LITERALS
     if "columns" in given:
@@ -118,6 +128,12 @@ def reading_choices() -> dict[str, Any]:
     if "sep" in given:
         given["sep"] = _SEPARATORS.get(given["sep"].lower(), given["sep"])
     return given
+
+
+def undirected_choice() -> bool | tuple[str, ...]:
+    """What --undirected says: all relations, or some by name."""
+    given: tuple[str, ...] = _given().get("undirected", ())
+    return True if ALL_RELATIONS in given else given
 
 
 def _columns(text: str) -> Any:
@@ -140,9 +156,15 @@ def as_options(message: str) -> str:
     message = message.replace("attributes=True", "--attributes" if has_option else "relatent fit --attributes")
     message = re.sub(r"\b(header|strip)=(True|False)", lambda m: f"--{'' if m[2] == 'True' else 'no-'}{m[1]}", message)
     message = message.replace("skip_bad_rows=True", "--skip-bad-rows").replace("calibrate=True", "--calibrate")
+    message = re.sub(r"\bundirected=\[?('[^\]]*')\]?", lambda m: _repeated("--undirected", m[1]), message)
     message = re.sub(r"\b(sep|format|encoding|relation)=('[^']*')", r"--\1 \2", message)
     message = re.sub(r"\b(sql|relation|columns)=(?=[ ,;.]|$)", r"--\1", message)
     return re.sub(r"\bcolumns=[({]([^)}]*)[)}]", lambda m: f"--columns {_joined(m[1])}", message)
+
+
+def _repeated(option: str, names: str) -> str:
+    """An option for each of the quoted names."""
+    return " ".join(f"{option} {name}" for name in re.findall(r"'[^']*'", names))
 
 
 def _joined(columns: str) -> str:

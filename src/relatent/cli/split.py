@@ -70,7 +70,7 @@ def split(
     if any(label for _, label in labels):
         rows = [{"id": name, "label": label} for name, label in labels if label]
         write_table(output / "labels.csv", {"id": str, "label": str}, rows)
-    counts = {name: len(part) for name, part in parts.items()}
+    counts = {name: int(part.once.sum()) for name, part in parts.items()}
     print_result(
         as_json, {"folder": str(output), "facts": counts}, lambda: [tables.values(str(output), counts.items())]
     )
@@ -88,11 +88,12 @@ def _check_targets(folder: Path, names: list[str], data: tuple[str, ...]) -> Non
 
 
 def _write(facts: Facts, path: Path) -> None:
-    """Write facts with their weights or counts."""
-    columns = dict(zip(("subject", "relation", "object"), zip(*facts.named(), strict=True), strict=True))
+    """Write facts with their weights or counts; a pair of an undirected relation once."""
+    named = facts.named(facts.triples[facts.once])
+    columns = dict(zip(("subject", "relation", "object"), zip(*named, strict=True), strict=True))
     kinds = dict.fromkeys(columns, str)
     numbers = {"weight": facts.weights, "count": facts.times}
-    given = {name: values for name, values in numbers.items() if values is not None}
+    given = {name: values[facts.once] for name, values in numbers.items() if values is not None}
     if "count" in given:
         given = {"count": given["count"].astype(int)}
     with table_writer(path, kinds | {name: int if name == "count" else float for name in given}) as write:

@@ -35,6 +35,7 @@ from .facts_summary import NamedFact, RelationCounts, facts_frame, named_facts, 
 from .names import Names
 from .tensors import cells_of_tensor
 from .type_sets import TypeSets
+from .undirected import Undirected, closed, one_direction, undirected_ids
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False, repr=False)
 class Facts(Result):
     """True facts over a vocabulary; every other cell is false unless it is listed as unobserved.
+
+    A fact of an undirected relation is a pair: it is held in both directions, whichever of them were given.
 
     Build it with `relatent.read`, `relatent.load_dataset`, `Facts.from_arrays` or `Facts.from_tensor`.
 
@@ -60,6 +63,7 @@ class Facts(Result):
     times: Vector | None = None  # (n,) how often each fact was seen; None means once; only count models use it
     types: TypeSets | None = None  # types of the entities; a model offers no answers of a wrong type
     attribute_table: AttributeTable | None = None  # the values that `attributes` encodes, if they were read
+    undirected: frozenset[int] = frozenset()  # ids of the relations whose facts are pairs without a direction
 
     def __post_init__(self) -> None:
         if self.unobserved is None:
@@ -86,13 +90,15 @@ class Facts(Result):
         attributes: Attributes | None = None,
         times: ArrayLike | None = None,
         types: Mapping[str, str | Iterable[str]] | None = None,
+        undirected: Undirected = False,
     ) -> Facts:
         """Facts from three equally long arrays of ids or of names.
 
         Without `entity_names` or `relation_names`, names are sorted and ids are named by their number. `unobserved`
         lists cells whose truth is not known, by id or by name: an (m, 3) array or a tuple of three arrays. A duplicate
         fact counts once. `times` says how often each fact was seen; the times of duplicates add up. `types` are the
-        types of entities, by name: models offer no answers of a wrong type.
+        types of entities, by name: models offer no answers of a wrong type. `undirected`: True, or the relations whose
+        facts are pairs (`with_undirected`).
 
         >>> Facts.from_arrays([0, 1], [0, 0], [1, 2], entity_names=["Ann", "Bob", "Cid"], relation_names=["likes"])
         Facts(2 facts, 3 entities, 1 relations)
@@ -121,6 +127,7 @@ class Facts(Result):
             attributes=attributes,
             times=times,
             types=None if types is None else TypeSets.of(types, entity_vocabulary),
+            undirected=undirected_ids(undirected, relation_vocabulary),
         )
 
     @classmethod
@@ -135,6 +142,7 @@ class Facts(Result):
         attributes: Attributes | None = None,
         times: ArrayLike | None = None,
         types: TypeSets | None = None,
+        undirected: frozenset[int] = frozenset(),
     ) -> Facts:
         """Facts from an (n, 3) array of ids of an existing vocabulary."""
         n = len(entities)
@@ -143,6 +151,7 @@ class Facts(Result):
         keys, w, seen = merge_duplicates(
             cell_keys(triples, n), checked_weights(weights, len(triples)), checked_times(times, len(triples))
         )
+        keys, w, seen = closed(keys, entities, undirected, w, seen)
         facts = cls(
             triples=cells_of(keys, n),
             entities=entities,
@@ -151,11 +160,12 @@ class Facts(Result):
             attributes=checked_attributes(attributes, n),
             times=seen,
             types=types,
+            undirected=undirected,
         )
         if unobserved is None or not len(unobserved):
             return facts
         check_ids(unobserved, n, len(relations))
-        unobserved_keys = sorted_unique(cell_keys(unobserved, n))
+        unobserved_keys = closed(sorted_unique(cell_keys(unobserved, n)), entities, undirected)[0]
         both = is_in_sorted(unobserved_keys, keys)
         if both.any():
             cell = facts.named(cells_of(unobserved_keys[both][:1], n))[0]
@@ -233,6 +243,11 @@ class Facts(Result):
         """The facts as sorted cell keys (see `cell_keys`), (n,)."""
         return cell_keys(self.triples, self.n_entities)
 
+    @cached_property
+    def once(self) -> Mask:
+        """Every fact once: a pair of an undirected relation in one of its directions, (n,)."""
+        return one_direction(self.triples, self.undirected)
+
     def matrix(self, k: int, dtype: Any = np.float64) -> sp.csr_matrix:
         """X_k, the N × N adjacency matrix of relation k."""
         s, _, o = self.triples[self.starts[k] : self.starts[k + 1]].T
@@ -286,10 +301,12 @@ class Facts(Result):
     def describe(self) -> ResultList[RelationCounts]:
         """Each relation with its number of facts, subjects and objects, and whether it is symmetric; most facts first.
 
+        A pair of an undirected relation is one fact.
+
         >>> Facts.from_arrays(["Ann", "Bob"], ["likes", "likes"], ["Bob", "Ann"]).describe()
-        [RelationCounts(relation='likes', facts=2, subjects=2, objects=2, symmetric=True)]
+        [RelationCounts(relation='likes', facts=2, subjects=2, objects=2, symmetric=True, undirected=False)]
         """
-        return relation_counts(self.triples, self.relations, self.symmetric)
+        return relation_counts(self.triples, self.relations, self.symmetric, self.undirected)
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per fact: subject, relation, object, and weight and count if there are any; needs pandas.
@@ -310,12 +327,13 @@ class Facts(Result):
             "" if self.times is None else "counted",
             "" if self.attributes is None else f"{self.attributes.shape[1]} attributes",
             "" if self.types is None else f"{len(self.types.names)} types",
+            f"{len(self.undirected)} undirected" if self.undirected else "",
         )
         return f"Facts({', '.join(filter(None, parts))})"
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short digest of facts, weights, unobserved cells, counts and the matrix of attributes (not of names)."""
+        """A short digest of facts, weights, counts, unobserved cells, directions and the matrix of attributes."""
         return self.fingerprint_of(self.checksums)
 
     def fingerprint_of(self, checksums: NDArray[np.uint64]) -> str:
@@ -323,6 +341,7 @@ class Facts(Result):
         digest = hashlib.sha256(f"{self.n_entities} {self.n_relations}".encode() + checksums.tobytes())
         no_matrix = self.attributes is None or self.attribute_table is not None  # a table is no part of the facts
         digest.update(b"-" if no_matrix else np.ascontiguousarray(self.attributes).data)
+        digest.update(str(sorted(self.undirected)).encode() if self.undirected else b"")
         return digest.hexdigest()[:16]
 
     @property
@@ -335,21 +354,39 @@ class Facts(Result):
     # --- derived facts
 
     def hold_out(self, cells: Triples, *, masked: bool) -> Facts:
-        """The facts without these cells, which become unobserved (masked=True) or false (masked=False)."""
+        """The facts without these cells, which become unobserved (masked=True) or false (masked=False).
+
+        A cell of an undirected relation goes in both directions.
+        """
         n = self.n_entities
-        keys = sorted_unique(cell_keys(cells, n))
+        keys = closed(sorted_unique(cell_keys(cells, n)), self.entities, self.undirected)[0]
         unobserved = cell_keys(self.unobserved, n)
         unobserved = sorted_unique(np.concatenate([unobserved, keys])) if masked else unobserved
         return replace(self.subset(~is_in_sorted(self.keys, keys)), unobserved=cells_of(unobserved, n))
 
     def subset(self, chosen: Mask) -> Facts:
-        """The chosen facts, with the same vocabulary, unobserved cells and attributes."""
+        """The chosen facts, with the same vocabulary, unobserved cells and attributes.
+
+        A pair of an undirected relation stays or goes as a whole: as its direction in `once`.
+        """
+        if self.undirected:
+            chosen = self._as_pairs(chosen)
         return replace(
             self,
             triples=np.asfortranarray(self.triples[chosen]),
             weights=None if self.weights is None else self.weights[chosen],
             times=None if self.times is None else self.times[chosen],
         )
+
+    def _as_pairs(self, chosen: Mask) -> Mask:
+        """The mask with the value of each fact's direction in `once` for both, where these facts hold it."""
+        turned = np.flatnonzero(~self.once)
+        mirrors = cell_keys(self.triples[turned][:, ::-1], self.n_entities)
+        place = np.minimum(np.searchsorted(self.keys, mirrors), max(len(self) - 1, 0))
+        has_mirror = self.keys[place] == mirrors
+        chosen = np.array(chosen, bool)
+        chosen[turned[has_mirror]] = chosen[place[has_mirror]]
+        return chosen
 
     def over(self, entities: Names, relations: Names) -> Facts:
         """The same facts by the ids of another vocabulary.
@@ -375,8 +412,32 @@ class Facts(Result):
             attributes=None if given is None else rows_at(given, entity, len(entities)),
             times=None if self.times is None else self.times[kept],
             types=None if self.types is None else self.types.over(entities, self.entities),
+            undirected=frozenset(k for k in relation[sorted(self.undirected)].tolist() if k >= 0),
         )
         return facts if self.attribute_table is None else facts.with_attributes(self.attribute_table)
+
+    def with_undirected(self, relations: Undirected) -> Facts:
+        """The same facts, with relations whose facts have no direction: True for all, or by name or id.
+
+        Both directions of each pair become facts; listing one of them, the other, or both is the same. Counts of the
+        two directions add up, unless each pair was listed in both with the same count.
+
+        >>> Facts.from_arrays(["Ann"], ["married"], ["Bob"]).with_undirected("married").named()
+        [('Ann', 'married', 'Bob'), ('Bob', 'married', 'Ann')]
+        """
+        ids = undirected_ids(relations, self.relations) | self.undirected
+        if ids == self.undirected:
+            return self
+        facts = Facts.from_ids(
+            self.triples,
+            self.entities,
+            self.relations,
+            weights=self.weights,
+            unobserved=self.unobserved,
+            times=self.times,
+            undirected=ids,
+        )
+        return replace(facts, attributes=self.attributes, types=self.types, attribute_table=self.attribute_table)
 
     def with_types(self, types: Mapping[str, str | Iterable[str]] | TypeSets | None) -> Facts:
         """The same facts with these types of entities, by name; None: without types."""

@@ -11,6 +11,7 @@ from ..arrays import Mask, Triples, Vector
 from ..result_tables import ResultList, import_pandas, result_record
 from .names import Names
 from .result_labels import NamesOfFacts, row_labels
+from .undirected import one_direction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +43,7 @@ class RelationCounts(NamedTuple):
     subjects: int
     objects: int
     symmetric: bool
+    undirected: bool = False  # then a fact is a pair
 
 
 def named_facts(triples: Triples, entities: Names, relations: Names) -> ResultList[NamedFact]:
@@ -61,13 +63,16 @@ def facts_frame(
     return pd.DataFrame({**columns, **{name: values for name, values in extra.items() if values is not None}})
 
 
-def relation_counts(triples: Triples, relations: Names, symmetric: Mask) -> ResultList[RelationCounts]:
+def relation_counts(
+    triples: Triples, relations: Names, symmetric: Mask, undirected: frozenset[int]
+) -> ResultList[RelationCounts]:
     """One row per relation, most facts first; the facts are sorted by relation."""
     starts = np.searchsorted(triples[:, 1], np.arange(len(relations) + 1))
     found = []
     for k, name in enumerate(relations):
         rows = triples[starts[k] : starts[k + 1]]
         subjects, objects = (len(np.unique(rows[:, column])) for column in (0, 2))
-        found.append(RelationCounts(name, len(rows), subjects, objects, bool(symmetric[k])))
+        n_facts = int(one_direction(rows, undirected).sum())
+        found.append(RelationCounts(name, n_facts, subjects, objects, bool(symmetric[k]), k in undirected))
     labels = row_labels(NamesOfFacts(Names(0), relations))
     return ResultList(sorted(found, key=lambda row: -row.facts), labels)

@@ -28,10 +28,13 @@ def union(sources: Sequence[Facts], *, entities: Names | None = None, relations:
     - An attribute of an entity has the value of the first source that knows it. Sources with attributes given as a
       matrix must have the same number of them.
     - An entity has the types that any source gives it.
+    - A relation that is undirected in one source is undirected.
     """
     if not sources:
         raise DataError("the union of no facts has no vocabulary; pass at least one source")
     aligned = over_one_vocabulary(sources, entities=entities, relations=relations)
+    undirected = frozenset[int]().union(*(part.undirected for part in aligned))
+    aligned = [part.with_undirected(undirected) for part in aligned]
     if len(aligned) == 1:
         return aligned[0]
     facts = Facts.from_ids(
@@ -48,6 +51,7 @@ def union(sources: Sequence[Facts], *, entities: Names | None = None, relations:
         attributes=None if tables else _merged_attributes(aligned),
         times=_merged(aligned, [part.times for part in aligned], np.add),
         types=TypeSets.union([part.types for part in aligned if part.types is not None]),
+        undirected=undirected,
     )
     return joined.with_attributes(AttributeTable.union(tables)) if tables else joined
 

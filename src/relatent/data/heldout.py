@@ -53,6 +53,7 @@ class HeldOut(Result):
             raise InputError(
                 "validation must have the vocabulary of the training facts; see relatent.split and Facts.over"
             )
+        validation = validation.with_undirected(Shard.of(training).facts.undirected)
         if not len(validation):
             raise InputError("validation must hold at least one fact, got none")
         zeros, weight = sample_zeros(
@@ -85,7 +86,7 @@ class HeldOut(Result):
 
     def facts(self, like: Facts) -> Facts:
         """The true cells as facts over the vocabulary of `like`."""
-        return Facts.from_ids(self.cells[self.truth], like.entities, like.relations)
+        return Facts.from_ids(self.cells[self.truth], like.entities, like.relations, undirected=like.undirected)
 
     def log_loss(self, factors: HasProbability) -> float:
         """Mean −log likelihood of the truth under a model's probabilities."""

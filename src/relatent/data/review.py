@@ -38,7 +38,8 @@ class Review(NamedTuple):
     def apply(self, facts: Facts) -> Facts:
         """The facts with the accepted ones, and without the rejected ones, which are false and not unobserved."""
         facts = union([facts, self.accepted]) if len(self.accepted) else facts
-        false = self.rejected.over(facts.entities, facts.relations).triples
+        rejected = self.rejected.over(facts.entities, facts.relations)
+        false = rejected.with_undirected(facts.undirected).triples
         if not len(false):
             return facts
         rest = facts.hold_out(false, masked=False)

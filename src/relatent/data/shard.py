@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..arrays import Array, Ids, Mask, Matrix, Triples, Vector
 from ..backend.protocol import Backend
 from ..distributed.workers import ALONE, Workers
+from ..errors import InputError
 from .cell_keys import cell_keys, cells_of
 from .facts import Facts
 from .names import Names
@@ -34,6 +35,7 @@ class Shard:
     facts_per_relation: NDArray[np.int64]  # (K,) over all workers
     n_unobserved: int  # over all workers
     max_weight: float  # of all facts; 1 without weights
+    n_mirrors: int = 0  # facts that are the other direction of a pair, over all workers
 
     @classmethod
     def of(cls, facts: Facts | Shard, workers: Workers = ALONE) -> Shard:
@@ -46,6 +48,7 @@ class Shard:
         if workers.size > 1:
             workers.check_same(f"{facts.entities.digest()} {facts.relations.digest()}", "entities and relations")
             workers.check_same(_digest(facts.attributes), "attributes")
+            facts = _undirected_together(facts, workers)
             own = move_to_owners(facts, workers)
             by_object = move_to_owners(own, workers, by=2)
         return cls(
@@ -56,6 +59,7 @@ class Shard:
             workers.sum(own.counts()),
             workers.sum_int(len(own.unobserved)),
             1.0 if own.weights is None else workers.max(float(own.weights.max(initial=0))),
+            workers.sum_int(int(np.count_nonzero(~own.once))) if own.undirected else 0,
         )
 
     @property
@@ -134,7 +138,10 @@ class Shard:
             None if values is None else np.concatenate(gather(values)) for values in (facts.weights, facts.times)
         )
         names = (facts.entities, facts.relations)
-        return Shard.of(Facts.from_ids(triples, *names, weights=weights, unobserved=unobserved, times=times))
+        whole = Facts.from_ids(
+            triples, *names, weights=weights, unobserved=unobserved, times=times, undirected=facts.undirected
+        )
+        return Shard.of(whole)
 
     @property
     def total_weight(self) -> float:
@@ -170,6 +177,16 @@ class Shard:
         return self.workers.sum(np.bincount(cells[:, 1], weights, self.n_relations).astype(np.float64))
 
 
+def _undirected_together(facts: Facts, workers: Workers) -> Facts:
+    """The facts with the relations that any worker has as undirected ones."""
+    own = np.isin(np.arange(facts.n_relations), sorted(facts.undirected))
+    relations = frozenset(np.flatnonzero(workers.sum(own.astype(np.int64))).tolist())
+    with workers.raise_together():
+        if relations and workers.any(facts.times is not None):
+            raise InputError("counts of undirected relations need one process; leave out the workers or the counts")
+        return facts.with_undirected(relations)
+
+
 def move_to_owners(facts: Facts, workers: Workers, *, by: int = 0) -> Facts:
     """Send facts and unobserved cells to the workers that own their subject (by=0) or object (by=2)."""
     n = facts.n_entities
@@ -201,7 +218,8 @@ def move_to_owners(facts: Facts, workers: Workers, *, by: int = 0) -> Facts:
             times=seen,
             types=facts.types,
         )
-    return replace(owned, attribute_table=facts.attribute_table)
+    # not closed: the other direction of a pair may be with another worker
+    return replace(owned, attribute_table=facts.attribute_table, undirected=facts.undirected)
 
 
 def _owners(ids: Ids, edges: NDArray[np.int64]) -> Ids:

@@ -55,7 +55,7 @@ def calibrate(
             found = estimator.calibration_of(factors, facts, seed, progress=progress)
     else:
         check_shared(factors.entities, factors.relations, validation, "validation facts")
-        unseen = validation.over(factors.entities, factors.relations)
+        unseen = factors.as_undirected(validation).over(factors.entities, factors.relations)
         unseen = unseen.subset(~facts.contains(unseen.triples))
         if not len(unseen):
             raise InputError(f"none of the {len(validation):,} validation facts is new to the model; give others")

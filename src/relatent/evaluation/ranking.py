@@ -198,13 +198,16 @@ def evaluate(
     further = [known] if isinstance(known, Facts) else list(map(read_if_table, _several(known)))
     _check_arguments(factors, test, batch_size, hits, protocol)
     check_shared(factors.entities, factors.relations, test, "test facts")
+    test = factors.as_undirected(test)
+    further = list(map(factors.as_undirected, further))
     own = [] if factors.facts is None else [factors.facts]
     entities = extended(factors.entities, test.entities, test.triples[:, [0, 2]])
     relations = extended(factors.relations, test.relations, test.triples[:, 1])
     cells = [translated(facts, entities, relations) for facts in (test, *own, *further)]
     trained_on = None if factors.facts is None else _n_trained_on(factors.facts, test)
     if trained_on:
-        message = f"the model was fitted to {trained_on:,} of the {len(test):,} test facts; evaluate it on other facts"
+        n_test = np.count_nonzero(test.once)
+        message = f"the model was fitted to {trained_on:,} of the {n_test:,} test facts; evaluate it on other facts"
         warnings.warn(message, DataWarning, stacklevel=2)
     asked = _without(factors, further, test)
     frequencies = Frequencies(cells, len(entities))
@@ -219,10 +222,11 @@ def evaluate(
                 report(column * len(test) + rivals.n_done, 2 * len(test), "ranking facts")
             n_wrong_type += rivals.n_wrong_type
             by_frequency[0][:, column], by_frequency[1][:, column] = frequencies.count_rivals(questions, column)
+    better, tied, *by_frequency = (counts[test.once] for counts in (better, tied, *by_frequency))
     ranking = Ranking(
         1 + better,
         1 + better + tied,
-        np.array(test.triples[:, 1]),
+        test.triples[test.once, 1],
         test.relations,
         tuple(hits),
         len(entities) - len(factors.entities) + len(relations) - len(factors.relations),
@@ -248,7 +252,8 @@ def _refuse_scores(n_bad: int) -> None:
 
 
 def _n_trained_on(facts: Facts, test: Facts) -> int:
-    return int(np.count_nonzero(facts.contains(test.over(facts.entities, facts.relations).triples)))
+    same = test.over(facts.entities, facts.relations)
+    return int(np.count_nonzero(facts.contains(same.triples[same.once])))
 
 
 def _without(factors: Factors, further: Sequence[Facts], test: Facts) -> Candidates:

@@ -75,7 +75,7 @@ def update(
     relations = _extended(factors.relations, *(facts.relations for facts in parts))
     for what, names, before in (("entities", entities, factors.entities), ("relations", relations, factors.relations)):
         warn_of_misspelt_names(before, new_facts, names[len(before) :], what)
-    facts = union(parts, entities=entities, relations=relations)
+    facts = union(parts, entities=entities, relations=relations).with_undirected(factors.undirected)
     if facts.attributes is None and factors.attributes is not None:
         raise InputError(
             f"the model was fitted with attributes ({', '.join(factors.attributes.names)}); give those, too: "

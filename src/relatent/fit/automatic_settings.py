@@ -78,13 +78,14 @@ class DataSummary:
 
     entities: int
     relations: int
-    facts: int
+    facts: int  # a pair of an undirected relation is one
+    mirrors: int = 0  # its other cell
 
     @classmethod
     def of(cls, facts: Facts | Shard) -> DataSummary:
         """The summary of some facts, of all workers."""
-        n_facts = facts.n_facts if isinstance(facts, Shard) else len(facts)
-        return cls(facts.n_entities, facts.n_relations, n_facts)
+        shard = Shard.of(facts)
+        return cls(shard.n_entities, shard.n_relations, shard.n_facts - shard.n_mirrors, shard.n_mirrors)
 
     @property
     def cells(self) -> float:
@@ -94,7 +95,7 @@ class DataSummary:
     @property
     def density(self) -> float:
         """The share of cells that are facts."""
-        return self.facts / max(self.cells, 1.0)
+        return (self.facts + self.mirrors) / max(self.cells, 1.0)
 
     @property
     def degree(self) -> float:
@@ -255,8 +256,9 @@ def _dense(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> dict
 
 
 def l2_for(data: DataSummary, per_fact: float = L2_PER_FACT, limits: tuple[float, float] = L2_LIMITS) -> float:
-    """λ in proportion to the facts per entity: the loss of an entity's cells grows with them."""
-    return _rounded(np.clip(per_fact * data.degree, *limits))
+    """λ in proportion to the cells that are facts per entity: the loss of an entity's cells grows with them."""
+    degree = data.degree * (1 + data.mirrors / max(data.facts, 1))
+    return _rounded(np.clip(per_fact * degree, *limits))
 
 
 def for_least_squares(given: dict[str, Any], data: DataSummary) -> ChosenSettings:
@@ -275,7 +277,11 @@ def method_for(data: DataSummary, given: dict[str, Any], loss: ResolvedLoss) -> 
         return "exact"
     if given["device"] != "cpu":
         return "exact" if data.cells <= MAX_GPU_CELLS else "sampled"
-    return "exact" if data.cells <= max(MAX_EXACT_CELLS, SAMPLED_CELLS_PER_FACT * data.facts) else "sampled"
+    return (
+        "exact"
+        if data.cells <= max(MAX_EXACT_CELLS, SAMPLED_CELLS_PER_FACT * (data.facts + data.mirrors))
+        else "sampled"
+    )
 
 
 def _rounded(value: float) -> float:

@@ -266,8 +266,10 @@ def _of_curves(
         wanted = max(count, 0.5) * missing / (1 - missing)
         moved, reached = _matched(found, trial, wanted, _kinds_of_facts(known, k), questions)
         shifts[k] += moved
+        if k in known.facts.undirected:  # a cell and its mirror are one
+            shifts[k, 1:3] = shifts[k, 1:3].mean()
         rates[k] = reached / found.n_cells
-        expected += reached
+        expected += reached / (2 if k in known.facts.undirected else 1)
     return Calibration.of_lines(
         lines,
         shifts=shifts,

@@ -194,7 +194,7 @@ def _single_patterns(values: PatternValues, k: int) -> list[Pattern]:
     counts = [np.count_nonzero(values.degree(m)[s]) + np.count_nonzero(values.degree(m)[o]) for m in range(2 * K)]
     steps = sorted(np.argsort(-np.array(counts), kind="stable")[:MAX_STEPS].tolist())
     found = [Pattern(Kind.SAME)] if (s == o).any() else []
-    for m in (m for m in steps if counts[m]):
+    for m in (m for m in steps if counts[m] and not (m % 2 and m // 2 in facts.undirected)):  # both are one step
         found += [Pattern(kind, m) for kind in (Kind.SUBJECT_HAS, Kind.OBJECT_HAS)]
         found += [Pattern(kind, m) for kind in (Kind.SUBJECT_DEGREE, Kind.OBJECT_DEGREE)]
         if m != 2 * k:
@@ -533,7 +533,7 @@ def _by_evidence(Z: Matrix, sample: _Sample, groups: Ids, prior: Vector) -> tupl
         fit = _ridge(Z, sample, precision, None if fit is None else fit.beta)
         w, v = fit.beta[1:], fit.variances[1:]
         known = np.bincount(groups, np.clip(1 - precision * v, 0, 1), N_GROUPS)
-        found = _Evidence(known, np.bincount(groups, w * w, N_GROUPS))
+        found = _Evidence(known.astype(np.float64), np.bincount(groups, w * w, N_GROUPS).astype(np.float64))
         of_group = (found.effective + PRIOR_WEIGHTS) / (found.squares + PRIOR_WEIGHTS / prior)
         precision = np.clip(of_group, *PRECISION_LIMITS)[groups]
     return _ridge(Z, sample, precision, None if fit is None else fit.beta), found

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Matrix, Slices, Vector
-from ..backend.compact_matrices import contracted, expanded
+from ..backend.compact_matrices import contracted, expanded, make_symmetric
 from ..backend.protocol import Backend
 from ..cells.cell_sum import CellMemory, CellSum, ModelSize, Parameters, Reduction, SampledSum
 from ..data.facts import Facts
@@ -28,14 +28,17 @@ class Layout(NamedTuple):
     k: int
     r: int
     structure: Any = FULL
+    symmetric: tuple[int, ...] = ()  # undirected relations: their R_k start symmetric, and so do their derivatives
 
     def pack(self, A: Matrix, R: Slices, b: Vector, dtype: Any) -> Vector:
         """One vector of all three."""
+        if self.symmetric and is_compact(self.structure):
+            R = make_symmetric(0 + R, self.symmetric)
         return np.concatenate([A.ravel(), R.ravel(), b]).astype(dtype)
 
     def views(self, x: Vector) -> Parameters:
         """All three, as views of the vector."""
-        n, k, r, structure = self
+        n, k, r, structure, _ = self
         shape = parameter_shape(structure, k, r)
         of_entities, of_relations = n * r, math.prod(shape)
         A, R = x[:of_entities], x[of_entities : of_entities + of_relations]
@@ -126,6 +129,8 @@ class PenalisedLikelihood:
             loss += self.attributes(A, dA)
         if not is_compact(self.layout.structure):
             dR = self.layout.structure.gradient(dR, self.layout.views(x).R)
+        elif self.layout.symmetric:  # those of a sample of the cells are not symmetric by themselves
+            dR = make_symmetric(dR, self.layout.symmetric)
         return Reduction(loss, dA, dR, db if self.bias else self.backend.zeros(db.shape, db))
 
     def _contiguous(self, array: Any) -> Any:

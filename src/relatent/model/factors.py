@@ -80,6 +80,7 @@ class Factors(Result):
     attributes: EntityAttributes | None = None  # what attributes say about vectors, if the facts had some
     facts: Facts | None = None  # the training facts, and those of entities folded in; None if they were left out
     calibration: Calibration | None = None  # what held-out facts say about probabilities; None: those of the loss
+    undirected: frozenset[int] = frozenset()  # ids of the relations whose facts are pairs without a direction
 
     def __post_init__(self) -> None:
         for what in ("entities", "relations"):
@@ -98,7 +99,8 @@ class Factors(Result):
         if self.calibration is not None and len(self.calibration.scores) != k:
             raise InputError(f"the calibration must be of {k} relations, got {len(self.calibration.scores)}")
         if self.facts is not None:
-            object.__setattr__(self, "facts", self.facts.over(self.entities, self.relations))
+            facts = self.facts.over(self.entities, self.relations).with_undirected(self.undirected)
+            object.__setattr__(self, "facts", facts)
         if self.patterns is not None and self.facts is not None:
             object.__setattr__(self, "patterns", self.patterns.over(self.facts))
         if isinstance(self.link, RelationLinks) and len(self.link.links) != k:
@@ -154,8 +156,13 @@ class Factors(Result):
         parts = [*([] if self.facts is None else [self.facts]), *further]
         if not parts:
             raise InputError("the model does not hold the facts that it was fitted to: give them, as known= or --known")
-        facts = union(parts, entities=self.entities, relations=self.relations)
+        facts = union(parts, entities=self.entities, relations=self.relations).with_undirected(self.undirected)
         return facts if self.types is None or facts.types is not None else facts.with_types(self.types.sets)
+
+    def as_undirected(self, facts: Facts) -> Facts:
+        """Facts that come to the model later: in both directions where its relations have none."""
+        names = (self.relations[k] for k in sorted(self.undirected))
+        return facts.with_undirected([name for name in names if name in facts.relations])
 
     @property
     def probability_note(self) -> str:
@@ -349,7 +356,7 @@ class Factors(Result):
         about = {**self.about, "folded_in": [*self.about.get("folded_in", []), *folded]}
         types = None if self.types is None else self.types.extended(len(names))
         own = [] if self.facts is None else [self.facts]
-        given = facts.over(names, self.relations)
+        given = facts.over(names, self.relations).with_undirected(self.undirected)
         parts = [*own, given] if own and own[0].attributes is not None else [*own, given.without_attributes()]
         known = union(parts, entities=names, relations=self.relations) if own else None
         return replace(self, A=A, R=self.relation_matrices, entities=names, about=about, types=types, facts=known)

@@ -39,6 +39,10 @@ class NamedModel(Model, Protocol):
         """Names of the relations."""
 
     @property
+    def undirected(self) -> frozenset[int]:
+        """Ids of the undirected relations."""
+
+    @property
     def entity_prior(self) -> EntityPrior | None:
         """The distribution of the entity vectors."""
 
@@ -90,7 +94,7 @@ def fold_in(
         usual = _penalty(model, chosen[chosen < len(model.A)], l2_entities)
         solve = solver(model, others, usual, random_state)
         by_attributes = _penalties_by_attributes(model, usual, table, names) if l2_entities is None else {}
-        cells = cells_of_entities(facts.over(grown, model.relations), chosen)
+        cells = cells_of_entities(facts.over(grown, model.relations).with_undirected(model.undirected), chosen)
         A = np.zeros((len(grown), model.A.shape[1]), model.A.dtype)
         A[: len(model.A)] = model.A
         A[chosen] = 0  # until its vector is found, an entity has no influence on the others

@@ -19,6 +19,7 @@ from ..arrays import Matrix, Vector
 from ..backend.blas_threads import one_blas_thread
 from ..data.cell_keys import cell_keys
 from ..data.facts import Facts
+from ..data.undirected import has_relation
 from ..progress import Progress
 from .entity_regression import (
     EntityCells,
@@ -63,7 +64,10 @@ def left_out_scores(factors: Factors, facts: Facts, progress: Progress, random_s
 def _changes(
     factors: Factors, solve: SquaredSolver | LogisticSolver, entity: int, cells: EntityCells, zeros: _Zeros | None
 ) -> Vector:
-    """The change of the score of each listed cell of an entity, if it were left out, through the entity's vector."""
+    """The change of the score of each listed cell of an entity, if it were left out, through the entity's vector.
+
+    A pair of an undirected relation is two cells of the same row, which are left out together.
+    """
     a, [penalty] = factors.A[entity].astype(np.float64), solve.penalty(cells)
     hessian = penalty.slopes(a)[1]
     if isinstance(solve, SquaredSolver):
@@ -79,6 +83,7 @@ def _changes(
         hessian = hessian + V.T @ (curvature[:, None] * V) + zeros.curvature(a)
     hessian = hessian + 1e-6 * np.trace(hessian) / len(a) * np.eye(len(a))
     h = np.einsum("nr,rn->n", V, cho_solve(cho_factor(hessian), V.T))
+    h = h * (1 + has_relation(factors.undirected, cells.relation))
     return slope * h / np.maximum(1 - curvature * h, MIN_REMAINING)  # type: ignore[no-any-return]
 
 

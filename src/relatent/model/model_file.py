@@ -83,6 +83,7 @@ class ModelContents(NamedTuple):
     attributes: EntityAttributes | None
     facts: Facts | None
     calibration: Calibration | None
+    undirected: frozenset[int]
 
 
 # --- writing
@@ -170,6 +171,8 @@ def _document_text(contents: ModelContents, arrays: Arrays) -> str:
         document["attributes"] = stored_attributes.to_document(contents.attributes)
     if contents.calibration is not None:
         document["calibration"] = stored_calibration.to_document(contents.calibration)
+    if contents.undirected:
+        document["undirected"] = sorted(contents.undirected)
     if prefixes:
         document["prefixes"] = prefixes
     try:
@@ -202,7 +205,8 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
         entities = stored_names.from_tensors(arrays, "entity", file.shape("A")[0], prefixes)
         relations = stored_names.from_tensors(arrays, "relation", file.shape("bias")[0], prefixes)
         types = stored_types.from_tensors(arrays, prefixes)
-        facts = stored_facts.from_tensors(arrays, entities, relations, None if types is None else types.sets)
+        undirected, sets = _undirected(file), None if types is None else types.sets
+        facts = stored_facts.from_tensors(arrays, entities, relations, sets, undirected)
         contents = ModelContents(
             arrays["A"],
             RelationMatrices(_structure(file), arrays["R"], (file.shape("bias")[0], rank, rank)),
@@ -213,10 +217,11 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
             readable_about(file.document["about"]),
             *_terms(file.document),
             types,
-            stored_patterns.from_tensors(arrays, entities, relations, facts),
+            stored_patterns.from_tensors(arrays, entities, relations, facts, undirected),
             stored_attributes.from_tensors(arrays, file.document),
             facts,
             stored_calibration.from_tensors(arrays, file.document, file.shape("bias")[0]),
+            undirected,
         )
         for name in ("A", "R", "bias"):
             if n_wrong := n_not_finite(arrays[name]):
@@ -251,6 +256,7 @@ def inspect(path: str | Path, *, verify: bool = False) -> dict[str, Any]:
             "exclusive": loss is not None and loss.name == CATEGORICAL,
             **({"attributes": {c.name: c.kind for c in columns}} if columns else {}),
             "about": readable_about(file.document["about"]),
+            **({"undirected": sorted(_undirected(file))} if _undirected(file) else {}),
             "holds_facts": "facts" in file.document["tensors"],
             "calibration": file.document.get("calibration"),
             "bytes": os.path.getsize(path),
@@ -374,6 +380,14 @@ def _allowed(name: str) -> tuple[str, ...]:
     if name.endswith(("_types", "_codes", "_pairs")):
         return ("int32",)
     return ("int64",) if name.endswith("_offsets") else ("float32", "float64")
+
+
+def _undirected(file: _ModelFile) -> frozenset[int]:
+    """The ids of the undirected relations."""
+    found = file.document.get("undirected", [])
+    if not isinstance(found, list) or any(type(k) is not int or not 0 <= k < file.shape("bias")[0] for k in found):
+        raise RefusedFileError("is damaged: its undirected relations are no ids of relations; get a fresh copy")
+    return frozenset(found)
 
 
 def _link(document: Mapping[str, Any]) -> Link:

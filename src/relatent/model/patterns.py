@@ -190,7 +190,7 @@ class Patterns:
         kinds |= dict.fromkeys((Kind.LOG_PATHS, Kind.SUBJECT_DEGREE, Kind.OBJECT_DEGREE), float(np.log1p(n)))
         limits = [kinds.get(pattern.kind, 1.0) for pattern, _ in of_relation]
         single = sum(part(weight) * limit for (_, weight), limit in zip(of_relation, limits, strict=True))
-        return single + sum(part(weight) * limits[i] * limits[j] for i, j, weight in self.pairs_of(relation))
+        return float(single + sum(part(weight) * limits[i] * limits[j] for i, j, weight in self.pairs_of(relation)))
 
     def rows(self, entities: Ids, relation: int, *, of_objects: bool = False) -> Matrix:
         """What patterns add to the scores of some subjects with every object, or of objects with every subject."""
@@ -199,6 +199,9 @@ class Patterns:
         for low in range(0, len(entities), step):
             block = np.asarray(entities[low : low + step], np.int64)
             found[low : low + step] = self._block(block, relation, of_objects)
+            if relation in self.facts.undirected:
+                found[low : low + step] += self._block(block, relation, not of_objects)
+                found[low : low + step] /= 2
         return found
 
     def _block(self, entities: Ids, relation: int, of_objects: bool) -> Matrix:
@@ -207,7 +210,7 @@ class Patterns:
         known = self.values.graph.matrix(2 * relation + of_objects)[entities]
         row, other = np.repeat(np.arange(len(entities)), np.diff(known.indptr)), known.indices.astype(np.int64)
         s, o = (other, entities[row]) if of_objects else (entities[row], other)
-        theta[row, other] = self.cells(s, relation, o)
+        theta[row, other] = self._of_cells(relation, s, o)
         return theta
 
     def cells(self, s: Ids, k: Ids | int, o: Ids) -> Vector:
@@ -217,21 +220,26 @@ class Patterns:
         theta = np.zeros(flat_k.shape)
         for relation in np.unique(flat_k).tolist():
             here = np.flatnonzero(flat_k == relation)
-            pairs = self.pairs_of(relation)
-            multiplied = {place for i, j, _ in pairs for place in (i, j)}
             for low in range(0, len(here), CELLS_PER_BLOCK):
                 part = here[low : low + CELLS_PER_BLOCK]
-                at = self.values.at(relation, flat_s[part], flat_o[part])
-                total, kept = np.full(len(part), self.bias[relation]), {}
-                for place, (pattern, weight) in enumerate(self.of(relation)):
-                    values = at(pattern)
-                    total += weight * values
-                    if place in multiplied:
-                        kept[place] = values
-                for i, j, weight in pairs:
-                    total += weight * kept[i] * kept[j]
-                theta[part] = total
+                theta[part] = self._of_cells(relation, flat_s[part], flat_o[part])
+                if relation in self.facts.undirected:
+                    theta[part] = (theta[part] + self._of_cells(relation, flat_o[part], flat_s[part])) / 2
         return theta.reshape(k.shape)
+
+    def _of_cells(self, relation: int, s: Ids, o: Ids) -> Vector:
+        """What patterns add to the score of cells of one relation, in this direction."""
+        pairs, at = self.pairs_of(relation), self.values.at(relation, s, o)
+        multiplied = {place for i, j, _ in pairs for place in (i, j)}
+        total, kept = np.full(len(s), self.bias[relation]), {}
+        for place, (pattern, weight) in enumerate(self.of(relation)):
+            values = at(pattern)
+            total += weight * values
+            if place in multiplied:
+                kept[place] = values
+        for i, j, weight in pairs:
+            total += weight * kept[i] * kept[j]
+        return total
 
     def joined(self, theta: Vector, s: Ids, k: Ids, o: Ids) -> Vector:
         """The score of each cell from that by factors."""
@@ -411,15 +419,17 @@ class _Cells:
         if kind == Kind.SAME:
             return (self.s == self.o).astype(np.float64)
         if kind == Kind.STEP:
-            return self.values.graph.n_paths((a,), self.s, self.o) * ~self._left_out(a, of_object=False)
+            found: Vector = self.values.graph.n_paths((a,), self.s, self.o).astype(np.float64)
+            found[self._left_out(a, of_object=False)] = 0.0
+            return found
         if kind in OF_SUBJECT or kind in OF_OBJECT:
             return self._of_end(kind, a)
         product = self.values.product_at(pattern, self.relation, self.s, self.o)
         if kind in ALIKE:
             product = self._without_fact(product, a, of_object=kind == Kind.ALIKE_OBJECTS)
-            return np.sqrt(np.sqrt(product))
-        product[self.s == self.o] = 0.0
-        transform = TRANSFORMS.get(kind, AS_IT_IS)
+        else:
+            product[self.s == self.o] = 0.0
+        transform = ROOT if kind in ALIKE else TRANSFORMS.get(kind, AS_IT_IS)
         if transform == LOGARITHM:
             return np.log1p(product)
         if transform == ROOT:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..arrays import Matrix, Slices, Vector
-from ..backend.compact_matrices import row_products, times, transposed
+from ..backend.compact_matrices import make_symmetric, row_products, times, transposed
 from ..errors import InputError
 from . import structure as structures
 
@@ -95,6 +95,14 @@ class RelationMatrices:
         else:
             P = self.parameters * factors.reshape(-1, *[1] * (self.parameters.ndim - 1))
         return replace(self, parameters=P)
+
+    def with_symmetric(self, relations: Sequence[int]) -> RelationMatrices:
+        """The same matrices with (R_k + R_kᵀ) / 2 in place of some R_k."""
+        if not len(relations) or isinstance(self.structure, structures.Symmetric):
+            return self
+        if not structures.is_compact(self.structure):
+            return RelationMatrices.of(make_symmetric(0 + self.expanded(), relations))
+        return replace(self, parameters=make_symmetric(0 + self.parameters, relations))
 
     def astype(self, dtype: Any) -> RelationMatrices:
         """The same matrices in another floating-point type."""

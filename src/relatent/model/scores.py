@@ -9,6 +9,7 @@ import numpy as np
 
 from ..arrays import Ids, Matrix, Slices, Vector
 from ..backend.compact_matrices import times
+from ..data.undirected import has_relation
 from .patterns import Patterns
 from .relation_matrices import RelationMatrices
 
@@ -36,6 +37,10 @@ class Scored(Protocol):
         """Whether relations of a pair compete."""
 
     @property
+    def undirected(self) -> frozenset[int]:
+        """Ids of the undirected relations."""
+
+    @property
     def patterns(self) -> Patterns | None:
         """Observed patterns, which add to the score by factors."""
 
@@ -47,6 +52,9 @@ def cell_scores(model: Scored, s: Ids, k: Ids, o: Ids, *, exact: bool = False) -
     """
     if model.exclusive:
         theta = _exclusive_scores(model, s, k, o, exact)
+        both = has_relation(model.undirected, k)  # other relations may have one direction
+        if both.any():
+            theta[both] = (theta[both] + _exclusive_scores(model, o[both], k[both], s[both], exact)) / 2
     else:
         theta = scores(model.A, model.relation_matrices.compact, model.bias, s, k, o, exact=exact)
     return theta if model.patterns is None else model.patterns.joined(theta, s, k, o)

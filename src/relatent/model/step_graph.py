@@ -1,7 +1,8 @@
 """Known facts as steps from entity to entity, for rules of one or two steps: which pairs a body connects.
 
-A body is a sequence of steps; step 2 k follows relation k forwards, 2 k + 1 backwards. The variables of a rule stand
-for different entities: facts of an entity with itself are no steps, and no body connects an entity with itself.
+A body is a sequence of steps; step 2 k follows relation k forwards, 2 k + 1 backwards; an undirected relation has the
+first only, as its facts are there in both directions. The variables of a rule stand for different entities: facts of an
+entity with itself are no steps, and no body connects an entity with itself.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numba import njit
 
 from ..arrays import Ids, Vector
 from ..data.facts import Facts
+from ..data.undirected import has_relation
 
 MAX_SUBJECTS = 2000  # of a head, for which the body of a rule is counted
 SAMPLED_FACTS = 100  # of a head, from which bodies are found
@@ -34,9 +36,10 @@ class StepGraph:
     def _edges(self) -> tuple[Ids, Ids, Ids]:
         """Where the edges of each entity start, (N + 1,); the step and the end of each edge."""
         s, k, o = self.facts.triples[self.facts.subjects != self.facts.objects].T
-        sources = np.concatenate([s, o])
+        back = ~has_relation(self.facts.undirected, k)  # other facts are there in both directions
+        sources = np.concatenate([s, o[back]])
         order = np.argsort(sources, kind="stable")
-        steps, ends = np.concatenate([2 * k, 2 * k + 1])[order], np.concatenate([o, s])[order]
+        steps, ends = np.concatenate([2 * k, 2 * k[back] + 1])[order], np.concatenate([o, s[back]])[order]
         return np.searchsorted(sources[order], np.arange(self.n + 1)), steps, ends
 
     def edges(self, entity: int) -> tuple[Ids, Ids]:
@@ -64,7 +67,8 @@ class StepGraph:
         here, there = np.isin(ends, middle), np.isin(middle, ends)
         second: dict[int, list[int]] = {}
         for step, z in zip(back[there].tolist(), middle[there].tolist(), strict=True):
-            second.setdefault(z, []).append(step ^ 1)  # seen from z
+            seen_from_z = step if step // 2 in self.facts.undirected else step ^ 1
+            second.setdefault(z, []).append(seen_from_z)
         for first, z in zip(steps[here].tolist(), ends[here].tolist(), strict=True):
             for last in second[z]:
                 found.setdefault((first, last), []).append(z)

@@ -18,6 +18,7 @@ from ..data.cell_keys import cell_keys, cells_of
 from ..data.facts import Facts
 from ..data.names import Names
 from ..data.type_sets import TypeSets
+from ..data.undirected import one_direction
 from ..json_values import parse_json
 from ..tensor_file import RefusedFileError
 
@@ -30,13 +31,14 @@ DAMAGED = "is damaged: its facts cannot be read; get a fresh copy"
 
 
 def to_tensors(facts: Facts) -> Arrays:
-    """Facts, unobserved cells, weights, counts and attributes, without what there is none of."""
-    arrays: Arrays = {"facts": packed(facts.keys)}
+    """Facts, unobserved cells, weights, counts and attributes, without what there is none of; pairs once."""
+    arrays: Arrays = {"facts": packed(facts.keys[facts.once])}
     if len(facts.unobserved):
-        arrays["unobserved"] = packed(cell_keys(facts.unobserved, facts.n_entities))
+        unobserved = facts.unobserved[one_direction(facts.unobserved, facts.undirected)]
+        arrays["unobserved"] = packed(cell_keys(unobserved, facts.n_entities))
     for name, values in (("fact_weights", facts.weights), ("fact_times", facts.times)):
         if values is not None:
-            arrays[name] = np.ascontiguousarray(values, "<f8")
+            arrays[name] = np.ascontiguousarray(values[facts.once], "<f8")
     if facts.attribute_table is not None:
         text = json.dumps(facts.attribute_table.values, ensure_ascii=False)
         arrays["attribute_values"] = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
@@ -45,7 +47,9 @@ def to_tensors(facts: Facts) -> Arrays:
     return arrays
 
 
-def from_tensors(arrays: Arrays, entities: Names, relations: Names, types: TypeSets | None) -> Facts | None:
+def from_tensors(
+    arrays: Arrays, entities: Names, relations: Names, types: TypeSets | None, undirected: frozenset[int] = frozenset()
+) -> Facts | None:
     """The facts, None if there are none."""
     if "facts" not in arrays:
         if set(TENSORS) & set(arrays):
@@ -64,6 +68,7 @@ def from_tensors(arrays: Arrays, entities: Names, relations: Names, types: TypeS
             unobserved=cells_of(unobserved, n),
             attributes=_matrix(arrays, n),
             types=types,
+            undirected=undirected,
         )
         return facts if "attribute_values" not in arrays else _with_values(facts, arrays["attribute_values"])
     except (ValueError, TypeError, AttributeError, RecursionError) as error:

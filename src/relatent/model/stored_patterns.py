@@ -36,10 +36,14 @@ def to_tensors(patterns: Patterns, *, with_facts: bool) -> Arrays:
         "pattern_bias": patterns.bias.astype("<f8"),
         "pattern_scale": patterns.scale.astype("<f8"),
     }
-    return arrays | ({"pattern_facts": packed(patterns.facts.keys)} if with_facts else {})
+    if with_facts:
+        arrays["pattern_facts"] = packed(patterns.facts.keys[patterns.facts.confidences > 0])
+    return arrays
 
 
-def from_tensors(arrays: Arrays, entities: Names, relations: Names, facts: Facts | None) -> Patterns | None:
+def from_tensors(
+    arrays: Arrays, entities: Names, relations: Names, facts: Facts | None, undirected: frozenset[int]
+) -> Patterns | None:
     """The patterns, None if there are none; `facts` are those in the file."""
     found = [name for name in TENSORS if name in arrays and name != "pattern_facts"]
     if not found:
@@ -49,7 +53,7 @@ def from_tensors(arrays: Arrays, entities: Names, relations: Names, facts: Facts
     try:
         if facts is None:
             keys = unpacked(arrays["pattern_facts"], len(entities) ** 2 * len(relations))
-            facts = Facts.from_ids(cells_of(keys, len(entities)), entities, relations)
+            facts = Facts.from_ids(cells_of(keys, len(entities)), entities, relations, undirected=undirected)
         return Patterns(
             facts,
             arrays["pattern_codes"].reshape(-1, CODE),

@@ -18,12 +18,13 @@ an object of one's own, a fit computes whole matrices in every step.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..backend.compact_matrices import contracted, expanded
+from ..backend.compact_matrices import contracted, expanded, make_symmetric
 from ..errors import InputError
 
 Shape = tuple[int, ...]
@@ -188,6 +189,26 @@ class Shared:
         return P
 
 
+@dataclass(frozen=True)
+class PartlySymmetric:
+    """Another structure, with (R_k + R_kᵀ) / 2 in place of some R_k."""
+
+    structure: Any
+    relations: tuple[int, ...]
+
+    def shape(self, k: int, r: int) -> Shape:
+        """The shape of its parameters."""
+        return parameter_shape(self.structure, k, r)
+
+    def matrices(self, P: Any) -> Any:
+        """R from the parameters."""
+        return make_symmetric(0 + self.structure.matrices(P), self.relations)
+
+    def gradient(self, dR: Any, P: Any) -> Any:
+        """The derivatives in the parameters."""
+        return self.structure.gradient(make_symmetric(0 + dR, self.relations), P)
+
+
 FULL, COMPLEX, DIAGONAL, SYMMETRIC = Full(), Complex(), Blocks(1), Symmetric()
 NAMED: dict[str, Any] = {"full": FULL, "complex": COMPLEX, "diagonal": DIAGONAL, "symmetric": SYMMETRIC}
 STORED = {kind.name: kind for kind in (Complex, Blocks, Symmetric, Shared)}  # whose parameters a model file holds
@@ -207,6 +228,13 @@ def resolve(structure: object, k: int, r: int) -> Any:
         )
     parameter_shape(found, k, r)
     return found
+
+
+def with_symmetric(structure: Any, relations: Sequence[int]) -> Any:
+    """The structure in which these R_k are symmetric; one whose parameters sums take as they are does not change."""
+    if not len(relations) or is_compact(structure) or isinstance(structure, Symmetric):
+        return structure
+    return PartlySymmetric(structure, tuple(relations))
 
 
 def rank_multiple(structure: object) -> int:
@@ -234,6 +262,8 @@ def nearest_parameters(structure: Any, R: Any) -> Any:
     Of a structure of one's own, the best multiple of the derivatives in the parameters: exact if R is a linear map of
     them whose columns are orthogonal and of one length.
     """
+    if isinstance(structure, PartlySymmetric):
+        return nearest_parameters(structure.structure, make_symmetric(0 + R, structure.relations))
     if isinstance(structure, Shared):
         return structure.nearest(R)
     P = structure.gradient(R, np.zeros(parameter_shape(structure, *R.shape[:2]), R.dtype))

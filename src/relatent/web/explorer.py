@@ -72,7 +72,7 @@ class Explorer:
         self.factors, self.asked = factors, factors.asked(self.further)
         if test is not None:
             check_shared(factors.entities, factors.relations, test, "test facts")
-        self.test = None if test is None else test.over(factors.entities, factors.relations)
+        self.test = None if test is None else factors.as_undirected(test).over(factors.entities, factors.relations)
         self.known: KnownFacts | None = self.asked.known if len(self.asked.known) else None
         self.name, self.test_name, self.file_bytes = name, test_name, file_bytes
         self.known_name = known_name or ("known facts" if self.further else OF_MODEL)

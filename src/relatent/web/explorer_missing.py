@@ -60,4 +60,4 @@ class ExplorerMissing:
         if len(decided.accepted):
             asked = self.factors.asked([*self.further, decided.accepted])
         rejected = decided.rejected
-        return missing(self.factors, N_OFFERED, known=asked, rejected=rejected, pairs_once=True, progress=progress)
+        return missing(self.factors, N_OFFERED, known=asked, rejected=rejected, progress=progress)

@@ -388,7 +388,7 @@ CASES = [
     Case("polars LazyFrame", lazy_frame, "facts", FACTS),
     Case("Arrow table", lambda: pa.table({"s": ["a"], "p": ["r"], "o": ["b"]}), "facts", [("a", "r", "b")]),
     Case("networkx DiGraph with `type`", networkx_graph("DiGraph", type="likes"), "facts", edges("likes")),
-    Case("networkx Graph (undirected)", networkx_graph("Graph"), "both directions",
+    Case("networkx Graph (undirected)", networkx_graph("Graph"), "an undirected relation",
          edges() + [(o, "linked", s) for s, o in EDGES]),
     Case("networkx graph with weights", networkx_graph("DiGraph", weight=0.5), "weights", edges(),
          weights=[0.5, 0.5, 0.5]),

@@ -36,7 +36,7 @@ def read_graph_file(file: File, reading: Reading) -> Facts:
 
 
 def read_networkx(graph: Any, reading: Reading, where: str = "graph") -> Facts:
-    """Facts of a networkx graph: each edge, in both directions if it is undirected.
+    """Facts of a networkx graph, whose relations are undirected if its edges are.
 
     The relation is an edge attribute (relation, type, label, …) that every edge has, or the key of a multigraph if
     all keys are strings; without one, that of edge lists. The attribute `weight` is the weight.
@@ -54,14 +54,12 @@ def read_networkx(graph: Any, reading: Reading, where: str = "graph") -> Facts:
             kind = key[0] if with_keys else relation if attribute is None else str(data[attribute])
             weight = (data.get(WEIGHT_ATTRIBUTE, 1.0),) if weighted else ()
             yield (names[u], kind, names[v], *weight)
-            if not graph.is_directed() and u != v:
-                yield (names[v], kind, names[u], *weight)
 
     if n_isolated := sum(1 for _, degree in graph.degree() if degree == 0):
         reading.notes.append(f"left out {n_isolated:,} nodes without edges")
     chosen = Reading(columns={"subject": 0, "relation": 1, "object": 2} | ({"weight": 3} if weighted else {}))
     chosen.strip, chosen.report = reading.strip, reading.report
-    facts = facts_from_rows(rows(), chosen, where)
+    facts = facts_from_rows(rows(), chosen, where).with_undirected(not graph.is_directed())
     source = (
         "edge keys" if with_keys else f"edge attribute {attribute!r}" if attribute else f"{relation!r}, for every edge"
     )

@@ -14,6 +14,7 @@ from ...errors import DataError, DataWarning
 from ...progress import Progress, reporting
 from ..facts import Facts
 from ..facts_union import union
+from ..undirected import Undirected
 from .annotations import (
     INFER,
     NONE,
@@ -44,6 +45,7 @@ def read(
     language: str | None = None,
     attributes: AttributesSource = None,
     skip_bad_rows: bool = False,
+    undirected: Undirected = False,
     progress: bool | Progress | None = None,
     workers: Workers | None = None,
 ) -> Facts:
@@ -62,9 +64,9 @@ def read(
         `.jsonld`), GraphML, GEXF, SQLite or DuckDB; plain or compressed (`.gz`, `.zst`, `.bz2`, `.zip`). Several
         files: a pattern such as `"facts/*.tsv"`, or a list of paths. `"-"` is standard input. A database:
         `"sqlite:///file.db?table=facts"`, `"duckdb:///…"`, an SQLAlchemy URL, or a SPARQL endpoint,
-        `"sparql+https://…?query-file=q.rq"`. A table: pandas, polars or Arrow. A
-        graph: networkx (undirected: both directions) or rdflib. A list of (subject, relation, object), of (subject,
-        object) or of dicts; a NumPy array with such rows; a SciPy sparse matrix.
+        `"sparql+https://…?query-file=q.rq"`. A table: pandas, polars or Arrow. A graph: networkx (its relations are
+        undirected if its edges are) or rdflib. A list of (subject, relation, object), of (subject, object) or of dicts;
+        a NumPy array with such rows; a SciPy sparse matrix.
     columns : sequence of column names or positions, or dict, optional
         Columns of subject, relation, object and, if four are given, weight; if two are given, of subject and object.
         A dict gives them by role: `{"subject": "a", "object": "b", "weight": "w"}`. By default, columns with common
@@ -105,6 +107,9 @@ def read(
     skip_bad_rows : bool
         Skip rows with too few or too many fields, without a name, or with a wrong weight, in place of an error, and
         say how many there are. Rows without any name, such as blank lines, are left out in any case.
+    undirected : bool, str or sequence of str
+        Relations whose facts have no direction, such as friends or co-authors: True for all, or their names. Both
+        directions of each pair become facts; listing one of them, the other, or both is the same.
     progress : bool or function (done, total, note), optional
         True shows a progress bar on standard error. A function is called after each block with the bytes read of the
         file as stored on disk (for a table: the rows), their total, and a note with the number of facts.
@@ -118,12 +123,13 @@ def read(
     [('Ann', 'likes', 'Bob'), ('Bob', 'likes', 'Cid')]
     """
     if isinstance(source, Facts):
-        return annotated(source, types, labels, attributes=attributes)
+        return annotated(source.with_undirected(undirected), types, labels, attributes=attributes)
     workers = workers or ALONE
     options: dict[str, Any] = {"columns": columns, "header": header, "sep": sep, "relation": relation}
     options |= {"encoding": encoding, "strip": strip, "language": language, "attributes": attributes is True}
     options["skip_bad_rows"] = skip_bad_rows
     facts = read_plain(source, options, format=format, sql=sql, progress=progress, workers=workers)
+    facts = facts.with_undirected(undirected)
     if workers.size > 1 and types in (None, INFER):  # each worker has a part of the facts only
         types = NONE
     facts = annotated(facts, types, labels, language, attributes)

@@ -240,7 +240,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
         After Ctrl-C the result so far is kept and KeyboardInterrupt raised, so that loops around the fit stop as well.
         """
-        matrices = RelationMatrices.of(R)
+        matrices = RelationMatrices.of(R).with_symmetric(sorted(shard.facts.undirected))
         A, P, b = (shard.workers.broadcast(np.ascontiguousarray(part)) for part in (A, matrices.parameters, b))
         R = dataclasses.replace(matrices, parameters=P)
         self.trace_ = trace
@@ -250,7 +250,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             "model": type(self).__name__,
             "settings": {**settings, "random_state": self.seed_},
             "data": {
-                "facts": shard.n_facts,
+                "facts": shard.n_facts - shard.n_mirrors,
                 "unobserved": shard.n_unobserved,
                 "fingerprint": shard.fingerprint,
                 "base_rates": shard.base_rates.tolist(),
@@ -277,6 +277,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             "types": types,
             "facts": facts,
             "attributes": EntityAttributes.of(arrays[0], shard.facts),
+            "undirected": shard.facts.undirected,
         }
         names = (shard.entities, shard.relations)
         self.factors_ = Factors(*arrays, *names, link, about, loss=loss, penalty=penalty, patterns=patterns, **known)

@@ -29,7 +29,16 @@ from ...errors import InputError
 from ...model.factors import Factors
 from ...model.objective_description import ObjectiveTerm
 from ...model.relation_matrices import RelationMatrices
-from ...model.structure import FULL, NAMED, STORED, Structure, is_compact, nearest_parameters, parameter_shape
+from ...model.structure import (
+    FULL,
+    NAMED,
+    STORED,
+    Structure,
+    is_compact,
+    nearest_parameters,
+    parameter_shape,
+    with_symmetric,
+)
 from ...model.structure import resolve as resolve_structure
 from ...progress import silent
 from ...random_state import RandomState
@@ -125,10 +134,13 @@ class Rescal(RescalBase):
         loss, k = self._resolved_loss(given.relations), given.n_relations
         self.method_ = self.method
         rank, dtype = self._size(given.facts)
-        structure = resolve_structure(self.structure, k, rank)
+        undirected = sorted(given.facts.undirected)
+        structure = with_symmetric(resolve_structure(self.structure, k, rank), undirected)
         kept = self._checkpoint(arguments)
         shard = with_inverses(given) if loss.reciprocal else given
-        layout = Layout(shard.n_entities, shard.n_relations, rank, structure)
+        if loss.reciprocal:
+            undirected += [k + relation for relation in undirected]
+        layout = Layout(shard.n_entities, shard.n_relations, rank, structure, tuple(undirected))
         started = time.perf_counter()
         backend = self._backend(dtype)
         with one_blas_thread(), backend.memory_guard():
