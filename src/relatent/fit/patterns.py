@@ -16,9 +16,11 @@ Factors cannot be learned on top of patterns by the same facts: their training e
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+import numba
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
@@ -32,10 +34,11 @@ from ..model.patterns import Kind, Pattern, Patterns, PatternValues, product_cel
 from ..model.step_graph import Body
 from .pooled_logistic import CoefficientPrior, pooled_logistic
 
+T = TypeVar("T")
 # Budgets, per relation
 MAX_STEPS = 24  # steps whose patterns are tried, those that most of its facts have
 MAX_FACTS, MAX_ZEROS, FIRST_ZEROS = 4000, 16_000, 10_000  # learned from; zeros of the rough regression
-ROW_CELLS, BLOCK_CELLS = 3_000_000, 1 << 18  # scored to choose likely zeros; at a time
+ROW_CELLS, BLOCK_CELLS = 2_000_000, 1 << 18  # scored to choose likely zeros; at a time
 MAX_WAYS = 6  # steps by which those alike are found, when zeros are drawn
 MAX_PATHS, MAX_PAIRS = 24, 20
 MAX_PRODUCT = 20_000_000  # multiplications for one matrix of shares
@@ -45,7 +48,7 @@ PRECISION = 1.0  # of a weight per standard deviation, before the evidence
 PRECISION_LIMITS = (1e-3, 1e4)
 PRIOR_WEIGHTS = 5.0  # that the precision of a kind in all relations counts as, in one
 MIN_WEIGHT = 0.02  # log-odds per standard deviation: patterns of less are dropped
-NEWTON_STEPS, EVIDENCE_STEPS, HALVINGS = 25, 4, 20
+NEWTON_STEPS, EVIDENCE_STEPS, HALVINGS = 25, 3, 20
 UNIFORM_SHARE = 0.2  # of the zeros, drawn whatever their probability
 TOLERANCE = 1e-6  # relative change of the objective
 
@@ -88,22 +91,27 @@ class ObservedPatterns(NamedTuple):
 def learn(facts: Facts, seed: int, kinds: Sequence[Kind] = tuple(Kind)) -> ObservedPatterns:
     """The patterns of every relation, of some kinds, and their weights."""
     values = PatternValues(facts)
-    with one_blas_thread():
-        rough = [_learn_relation(values, k, kinds, seed) for k in range(facts.n_relations)]
-        precision = _Evidence(*(sum(part) for part in zip(*(part.evidence for part in rough), strict=True))).precision
-        parts = [_learn_weights(values, k, part, precision, seed, MIN_WEIGHT) for k, part in enumerate(rough)]
+    rough = _of_each(lambda k: _learn_relation(values, k, kinds, seed), facts)
+    precision = _Evidence(*(sum(part) for part in zip(*(part.evidence for part in rough), strict=True))).precision
+    parts = _of_each(lambda k: _learn_weights(values, k, rough[k], precision, seed, MIN_WEIGHT)[0], facts)
     return ObservedPatterns(_joined(values, parts), precision)
 
 
-def learn_again(observed: ObservedPatterns, facts: Facts, seed: int) -> Patterns:
-    """The same patterns with weights learned from other facts."""
+def learn_again(observed: ObservedPatterns, facts: Facts, seed: int) -> tuple[Patterns, list[Zeros]]:
+    """The same patterns with weights learned from other facts, and the zeros of each relation that they came from."""
     values, before = PatternValues(facts), observed.patterns
-    with one_blas_thread():
-        parts = [
-            _learn_weights(values, k, _Learned.of(before, k), observed.precision, seed)
-            for k in range(facts.n_relations)
-        ]
-    return _joined(values, parts)
+
+    def learned(k: int) -> tuple[_Learned, Zeros]:
+        return _learn_weights(values, k, _Learned.of(before, k), observed.precision, seed)
+
+    parts, zeros = zip(*_of_each(learned, facts), strict=True)
+    return _joined(values, parts), list(zeros)
+
+
+def _of_each(of_relation: Callable[[int], T], facts: Facts) -> list[T]:
+    """The results for all relations, several at a time; each has its own random numbers."""
+    with one_blas_thread(), ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        return list(pool.map(of_relation, range(facts.n_relations)))
 
 
 class _Learned(NamedTuple):
@@ -178,12 +186,13 @@ def _learn_relation(values: PatternValues, k: int, kinds: Sequence[Kind], seed: 
 
 def _learn_weights(
     values: PatternValues, k: int, before: _Learned, precision: Vector, seed: int, least: float = 0.0
-) -> _Learned:
-    """The weights of the patterns of another model, which says what zeros are likely."""
+) -> tuple[_Learned, Zeros]:
+    """The weights of the patterns of another model, which says what zeros are likely; and these zeros."""
     rng = np.random.default_rng([seed, k, 1])
-    sample = _sample(values, k, _likely_zeros(values, k, before, rng), rng)
+    zeros = _likely_zeros(values, k, before, rng)
+    sample = _sample(values, k, zeros, rng)
     design = _Design.of(_matrix(values, k, before.patterns, sample), sample)
-    return _weights(before.patterns, design, sample, before.pairs, precision, least)
+    return _weights(before.patterns, design, sample, before.pairs, precision, least), zeros
 
 
 def _single_patterns(values: PatternValues, k: int) -> list[Pattern]:
@@ -219,19 +228,19 @@ def _matrix(values: PatternValues, k: int, patterns: Sequence[Pattern], sample: 
 # --- which cells are learned from
 
 
-class _Zeros(NamedTuple):
+class Zeros(NamedTuple):
     """Cells that are false, and how many each stands for."""
 
     s: Ids
     o: Ids
     weights: Vector
 
-    def at(self, rows: Mask | Ids) -> _Zeros:
+    def at(self, rows: Mask | Ids) -> Zeros:
         """Some of them."""
-        return _Zeros(self.s[rows], self.o[rows], self.weights[rows])
+        return Zeros(self.s[rows], self.o[rows], self.weights[rows])
 
 
-def _sample(values: PatternValues, k: int, zeros: _Zeros, rng: np.random.Generator) -> _Sample:
+def _sample(values: PatternValues, k: int, zeros: Zeros, rng: np.random.Generator) -> _Sample:
     """Facts of a relation, and zeros."""
     facts = values.facts
     own = slice(facts.starts[k], facts.starts[k + 1])
@@ -256,7 +265,7 @@ def _likely_zeros(
     model: _Learned,
     rng: np.random.Generator,
     count: int = MAX_ZEROS,
-) -> _Zeros:
+) -> Zeros:
     """Zeros of a relation, those that a model finds likely more often: about in proportion to their probability.
 
     They are drawn of all subjects, or of a sample of those that have the relation and of a sample of the others.
@@ -278,17 +287,17 @@ def _likely_zeros(
             place, o = np.nonzero(rng.random(p.shape) < chance)
             kept = _is_zero(values.facts, k, block[place], o)
             place, o = place[kept], o[kept]
-            parts.append(_Zeros(block[place], o, stands_for / chance[place, o]))
-    return _Zeros(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+            parts.append(Zeros(block[place], o, stands_for / chance[place, o]))
+    return Zeros(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-def _all_zeros(values: PatternValues, k: int) -> _Zeros:
+def _all_zeros(values: PatternValues, k: int) -> Zeros:
     s, o = (ids.ravel() for ids in np.divmod(np.arange(values.n**2), values.n))
     kept = _is_zero(values.facts, k, s, o)
-    return _Zeros(s[kept], o[kept], np.ones(np.count_nonzero(kept)))
+    return Zeros(s[kept], o[kept], np.ones(np.count_nonzero(kept)))
 
 
-def _drawn_zeros(values: PatternValues, k: int, bodies: Sequence[Body], count: int, rng: np.random.Generator) -> _Zeros:
+def _drawn_zeros(values: PatternValues, k: int, bodies: Sequence[Body], count: int, rng: np.random.Generator) -> Zeros:
     """Zeros of a relation: all if they are few, else drawn in several ways that find likely ones.
 
     A cell that is drawn stands for 1 / the number of times that it is expected to be drawn, by all ways together, so
@@ -304,7 +313,7 @@ def _drawn_zeros(values: PatternValues, k: int, bodies: Sequence[Body], count: i
     kept = _is_zero(values.facts, k, s, o)
     s, o = s[kept], o[kept]
     expected = sum((number * way.density(s, o) for way, number in zip(ways, numbers, strict=True)), np.zeros(len(s)))
-    return _Zeros(s, o, 1 / expected)
+    return Zeros(s, o, 1 / expected)
 
 
 def _is_zero(facts: Facts, k: int, s: Ids, o: Ids) -> Mask:
@@ -472,6 +481,7 @@ def _ridge(design: _Design | Matrix, sample: _Sample, precision: Vector, start: 
     """Newton's method, with steps that are halved until the objective falls."""
     Z = design.Z if isinstance(design, _Design) else design
     X = np.concatenate([np.ones((1, Z.shape[1])), Z])
+    halves = X.astype(np.float32)  # for the curvature, which only chooses the step
     penalty = np.append(1e-6, precision)
     rate = (sample.c @ sample.x + 0.5) / (sample.c.sum() + 1.0)
     beta = np.append(np.log(rate / (1 - rate)), np.zeros(len(Z))) if start is None else start
@@ -485,9 +495,7 @@ def _ridge(design: _Design | Matrix, sample: _Sample, precision: Vector, start: 
     for _ in range(NEWTON_STEPS):
         p = expit(theta)
         gradient = X @ (sample.c * (p - sample.x)) + penalty * beta
-        H = (X * (sample.c * p * (1 - p))) @ X.T
-        H[np.diag_indices_from(H)] += penalty + 1e-9
-        step = cho_solve(cho_factor(H), gradient)
+        step = cho_solve(cho_factor(_curvature(halves, sample.c * p * (1 - p), penalty)), gradient)
         for _ in range(HALVINGS):
             after, theta_after = objective(beta - step)
             if after <= value:
@@ -500,9 +508,15 @@ def _ridge(design: _Design | Matrix, sample: _Sample, precision: Vector, start: 
         if gained <= TOLERANCE * abs(value):
             break
     p = expit(theta)
-    H = (X * (sample.c * p * (1 - p))) @ X.T
-    H[np.diag_indices_from(H)] += penalty + 1e-9
+    H = _curvature(halves, sample.c * p * (1 - p), penalty)
     return _Fit(beta, theta, np.diag(cho_solve(cho_factor(H), np.eye(len(H)))))
+
+
+def _curvature(X: Matrix, variance: Vector, penalty: Vector) -> Matrix:
+    half = X * np.sqrt(variance).astype(X.dtype)
+    H = (half @ half.T).astype(np.float64)
+    H[np.diag_indices_from(H)] += penalty + 1e-6 * max(float(H.max()), 1e-6)  # beyond the rounding of the product
+    return H
 
 
 class _Evidence(NamedTuple):
@@ -611,6 +625,7 @@ class PatternTrial(NamedTuple):
 
     factors: Factors
     patterns: Patterns
+    zeros: Sequence[Zeros]  # of each relation, without the held-out facts
     heldout: Facts
 
 
@@ -625,7 +640,7 @@ def _scale_prior() -> CoefficientPrior:
 
 
 SCALE_PRIOR = _scale_prior()
-SCALE_ZEROS = 6000  # per relation and trial
+SCALE_ZEROS = 3000  # per relation and trial
 
 
 def weighed(patterns: Patterns, trials: Sequence[PatternTrial], labelled: float, seed: int) -> list[Patterns]:
@@ -663,13 +678,15 @@ def _deviation(values: Vector, true: Vector, false: Vector) -> float:
 
 def _scored(trial: PatternTrial, seed: int) -> tuple[Ids, Vector, Vector, Vector, Vector]:
     """Held-out facts and zeros: relation, weight as true, weight as false, score by factors, score by patterns."""
-    factors, patterns, heldout = trial
+    factors, patterns, of_relation, heldout = trial
     rng, parts = np.random.default_rng([seed, 1]), []
-    values = patterns.values
     for k in range(len(patterns.bias)):
         cells = heldout.triples[heldout.starts[k] : heldout.starts[k + 1]]
         s, _, o = cells.T.astype(np.int64)
-        zeros = _likely_zeros(values, k, _Learned.of(patterns, k), rng, SCALE_ZEROS)
+        zeros = of_relation[k]
+        if len(zeros.s) > SCALE_ZEROS:
+            zeros = zeros.at(rng.choice(len(zeros.s), SCALE_ZEROS, replace=False))
+            zeros = zeros._replace(weights=zeros.weights * (len(of_relation[k].s) / SCALE_ZEROS))
         is_true = heldout.contains(np.stack([zeros.s, np.full(len(zeros.s), k), zeros.o], axis=1))
         zeros = zeros.at(~is_true)
         for ends, true, false in (

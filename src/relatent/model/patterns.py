@@ -259,6 +259,10 @@ class Patterns:
         return found
 
 
+def _transform(kind: Kind) -> int:
+    return ROOT if kind in ALIKE else TRANSFORMS.get(kind, AS_IT_IS)
+
+
 def _pattern(code: Ids) -> Pattern:
     return Pattern(Kind(int(code[1])), int(code[2]), int(code[3]))
 
@@ -321,34 +325,28 @@ class PatternValues:
 
     # --- rows
 
-    def rows(
-        self, pattern: Pattern, relation: int, entities: Ids, *, of_objects: bool, out: Matrix | None = None
-    ) -> Matrix:
-        """The values of some subjects with all objects, or of objects with all subjects; listed cells are not right.
+    def _of_ends(self, pattern: Pattern) -> Vector:
+        """The values of a pattern of one end, (N,)."""
+        number = self.degree(pattern.a)
+        is_degree = pattern.kind in (Kind.SUBJECT_DEGREE, Kind.OBJECT_DEGREE)
+        return np.log1p(number) if is_degree else (number > 0).astype(np.float64)
 
-        (m, N), (m, 1) or (1, N); may be `out`.
-        """
+    def _add_rows(
+        self, pattern: Pattern, relation: int, entities: Ids, of_objects: bool, weight: float, theta: Matrix
+    ) -> None:
+        """Add the values of a pattern of pairs of some subjects with all objects, or of objects with all subjects."""
         kind, a, _ = pattern
-        if kind in OF_SUBJECT or kind in OF_OBJECT:
-            number = self.degree(a)
-            values = np.log1p(number) if kind in (Kind.SUBJECT_DEGREE, Kind.OBJECT_DEGREE) else (number > 0) * 1.0
-            return values[entities][:, None] if (kind in OF_OBJECT) == of_objects else values[None, :]
-        found = np.empty((len(entities), self.n)) if out is None else out[: len(entities)]
-        found[:] = 0.0
         if kind == Kind.SAME:
-            found[np.arange(len(entities)), entities] = 1.0
+            theta[np.arange(len(entities)), entities] += weight
         elif kind == Kind.STEP:
             X = self.graph.matrix(a ^ 1 if of_objects else a)[entities]
-            found[np.repeat(np.arange(len(entities)), np.diff(X.indptr)), X.indices] = 1.0
+            theta[np.repeat(np.arange(len(entities)), np.diff(X.indptr)), X.indices] += weight
         else:
             L, R, R_turned, L_turned = self.product(pattern, relation)
             L, R = (R_turned, L_turned) if of_objects else (L, R)
             parts = (L.indptr, L.indices, L.data, R.indptr, R.indices, R.data)
-            transform = ROOT if kind in ALIKE else TRANSFORMS.get(kind, AS_IT_IS)
-            _product_rows(np.ascontiguousarray(entities), *parts, transform, found)
-            if kind in PATHS:  # x is not its own y
-                found[np.arange(len(entities)), entities] = 0.0
-        return found
+            is_path = kind in PATHS  # x is not its own y
+            _add_product_rows(np.ascontiguousarray(entities), *parts, _transform(kind), is_path, weight, theta)
 
     def weighted_rows(
         self,
@@ -361,15 +359,30 @@ class PatternValues:
         of_objects: bool,
     ) -> Matrix:
         """The weighted sum of patterns, and of products of two of them, (m, N); listed cells are not right."""
-        theta, kept = np.full((len(entities), self.n), bias), {}
-        multiplied, space = {place for i, j, _ in pairs for place in (i, j)}, np.empty((len(entities), self.n))
+        theta, multiplied = np.zeros((len(entities), self.n)), {place for i, j, _ in pairs for place in (i, j)}
+        of_given, of_other, kept = np.full((len(entities), 1), bias), np.zeros((1, self.n)), {}
         for place, (pattern, weight) in enumerate(patterns):
-            values = self.rows(pattern, relation, entities, of_objects=of_objects, out=space)
-            theta += weight * values
+            if pattern.kind in OF_SUBJECT or pattern.kind in OF_OBJECT:
+                is_given, values = (pattern.kind in OF_OBJECT) == of_objects, self._of_ends(pattern)
+                found = values[entities][:, None] if is_given else values[None, :]
+                if is_given:
+                    of_given += weight * found
+                else:
+                    of_other += weight * found
+            elif place in multiplied:
+                found = np.zeros(theta.shape)
+                self._add_rows(pattern, relation, entities, of_objects, 1.0, found)
+                theta += weight * found
+            else:
+                self._add_rows(pattern, relation, entities, of_objects, weight, theta)
             if place in multiplied:
-                kept[place] = values.copy()
+                kept[place] = found
+        theta += of_given
+        theta += of_other
+        space = np.empty_like(theta)
         for i, j, weight in pairs:
-            theta += weight * kept[i] * kept[j]
+            smaller, larger = sorted((kept[i], kept[j]), key=lambda values: values.size)
+            theta += np.multiply(weight * smaller, larger, out=space)
         return theta
 
     # --- cells
@@ -419,9 +432,9 @@ class _Cells:
         if kind == Kind.SAME:
             return (self.s == self.o).astype(np.float64)
         if kind == Kind.STEP:
-            found: Vector = self.values.graph.n_paths((a,), self.s, self.o).astype(np.float64)
+            found = self.values.graph.n_paths((a,), self.s, self.o).astype(np.float64)
             found[self._left_out(a, of_object=False)] = 0.0
-            return found
+            return np.asarray(found)
         if kind in OF_SUBJECT or kind in OF_OBJECT:
             return self._of_end(kind, a)
         product = self.values.product_at(pattern, self.relation, self.s, self.o)
@@ -429,7 +442,7 @@ class _Cells:
             product = self._without_fact(product, a, of_object=kind == Kind.ALIKE_OBJECTS)
         else:
             product[self.s == self.o] = 0.0
-        transform = ROOT if kind in ALIKE else TRANSFORMS.get(kind, AS_IT_IS)
+        transform = _transform(kind)
         if transform == LOGARITHM:
             return np.log1p(product)
         if transform == ROOT:
@@ -477,25 +490,31 @@ def product_cells(left: sp.csr_matrix, right_turned: sp.csr_matrix, s: Ids, o: I
 
 
 @njit(cache=True, nogil=True)
-def _product_rows(rows, starts, ends, values, right_starts, right_ends, right_values, transform, out):  # type: ignore[no-untyped-def]
-    """out[r] = transform(left[rows[r]] @ right); out is zero before."""
+def _add_product_rows(  # type: ignore[no-untyped-def]
+    rows, starts, ends, values, right_starts, right_ends, right_values, transform, without_own, weight, out
+):
+    """out[r] += weight · transform(left[rows[r]] @ right)."""
+    n = out.shape[1]
+    line = np.zeros(n)
     for r in range(len(rows)):
-        line = out[r]
-        for p in range(starts[rows[r]], starts[rows[r] + 1]):
+        own = rows[r]
+        for p in range(starts[own], starts[own + 1]):
             z, value = ends[p], values[p]
             for q in range(right_starts[z], right_starts[z + 1]):
                 line[right_ends[q]] += value * right_values[q]
-        if transform == 1:
-            for j in range(len(line)):
-                if line[j] != 0.0:
-                    line[j] = np.log1p(line[j])
-        elif transform == 2:
-            for j in range(len(line)):
-                line[j] = np.sqrt(np.sqrt(line[j]))
-        elif transform == 3:
-            for j in range(len(line)):
-                if line[j] != 0.0:
-                    line[j] = 1.0
+        if without_own:
+            line[own] = 0.0
+        into = out[r]
+        if transform == 2:
+            for j in range(n):
+                into[j] += weight * np.sqrt(np.sqrt(line[j]))
+                line[j] = 0.0
+            continue
+        for j in range(n):
+            value = line[j]
+            if value != 0.0:
+                line[j] = 0.0
+                into[j] += weight * (np.log1p(value) if transform == 1 else 1.0 if transform == 3 else value)
 
 
 @njit(cache=True, nogil=True)

@@ -148,7 +148,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         for model, heldout in trials:
             assert isinstance(model, Factors)
             rest = facts.subset(~heldout.contains(facts.triples))
-            parts.append(patterns.PatternTrial(model, patterns.learn_again(observed, rest, self.seed_), heldout))
+            parts.append(patterns.PatternTrial(model, *patterns.learn_again(observed, rest, self.seed_), heldout))
         labelled = calibration.labelled_share(
             facts, sum(len(part.heldout) for part in parts) / len(parts), self.missing
         )
