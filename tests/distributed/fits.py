@@ -22,6 +22,7 @@ PLAIN = random_facts(61, 3, 500)
 HIDDEN = random_facts(41, 3, 300, unobserved=150, weighted=True)
 HEAVY = dataclasses.replace(HIDDEN, weights=3 * HIDDEN.weights)
 RICH = random_facts(40, 2, 300, attributes=4)
+UNDIRECTED = PLAIN.with_undirected([1])
 COUNTED = dataclasses.replace(PLAIN, times=1.0 + np.arange(len(PLAIN)) % 4)
 MANY = random_facts(30_000, 2, 60_000)  # by the roads for many entities: streams and rough eigenvectors
 DOUBTED = dataclasses.replace(MANY, weights=np.arange(len(MANY)) % 3 / 2)
@@ -67,6 +68,9 @@ def fits():
     yield "sampled weights unobserved", relatent.RescalLogit(**SAMPLED), HIDDEN, None
     yield "exact typed", relatent.RescalLogit(**LOGIT, zeros="typed"), PLAIN, None
     yield "sampled typed", relatent.RescalLogit(**SAMPLED, zeros="typed"), PLAIN, None
+    yield "als undirected", relatent.RescalALS(**ALS), UNDIRECTED, None
+    yield "logit undirected", relatent.RescalLogit(**LOGIT), UNDIRECTED, None
+    yield "sampled undirected", relatent.RescalLogit(**SAMPLED), UNDIRECTED, None
     yield "als calibrated", relatent.RescalALS(**{**ALS, "calibrate": True}), PLAIN, None
     yield "sampled calibrated", relatent.RescalLogit(**{**SAMPLED, "calibrate": True}), PLAIN, None
     yield "sampled many", relatent.RescalLogit(**{**SAMPLED, "max_iter": 3}), MANY, None

@@ -96,7 +96,10 @@ def rule_paths(graph: StepGraph, s: int, head: int, o: int, k: int) -> list[Rule
     found = []
     bodies = sorted(graph.bodies(s, head, o).items(), key=lambda item: (-len(item[1]), item[0]))[:MAX_BODIES]
     for body, via in bodies:
-        support, size = (number - is_known for number in graph.count(body, head, rng))
+        own = int(is_known)
+        if is_known and head in graph.facts.undirected:  # the fact is two cells, which the body may predict both
+            own += int(graph.n_paths(body, np.array([o]), np.array([s]))[0] > 0)
+        support, size = (number - own for number in graph.count(body, head, rng))
         if support >= 1 and size >= 1:
             names = [graph.facts.entities[z] for z in dict.fromkeys(via)]
             found.append(

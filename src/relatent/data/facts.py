@@ -412,8 +412,9 @@ class Facts(Result):
             attributes=None if given is None else rows_at(given, entity, len(entities)),
             times=None if self.times is None else self.times[kept],
             types=None if self.types is None else self.types.over(entities, self.entities),
-            undirected=frozenset(k for k in relation[sorted(self.undirected)].tolist() if k >= 0),
         )
+        if self.undirected:  # as closed as these are: a worker may have one direction of a pair
+            facts = replace(facts, undirected=frozenset(relation[sorted(self.undirected)].tolist()) - {-1})
         return facts if self.attribute_table is None else facts.with_attributes(self.attribute_table)
 
     def with_undirected(self, relations: Undirected) -> Facts:
