@@ -430,7 +430,7 @@ class _Cells:
     def __call__(self, pattern: Pattern) -> Vector:
         kind, a, _ = pattern
         if kind == Kind.SAME:
-            return (self.s == self.o).astype(np.float64)
+            return np.asarray(self.s == self.o, np.float64)
         if kind == Kind.STEP:
             found = self.values.graph.n_paths((a,), self.s, self.o).astype(np.float64)
             found[self._left_out(a, of_object=False)] = 0.0
