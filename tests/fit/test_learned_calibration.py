@@ -443,7 +443,8 @@ def test_the_further_fit_says_nothing_twice():
 def test_facts_are_left_out_of_the_model_and_not_of_its_probabilities(parts):
     train, _ = parts
     with_facts, without = (
-        sklearn.base.clone(ALS).set_params(keep_facts=keep).fit(train).factors_ for keep in (True, False)
+        sklearn.base.clone(ALS).set_params(keep_facts=keep, patterns="none").fit(train).factors_
+        for keep in (True, False)
     )
     assert without.facts is None
     np.testing.assert_array_equal(without.calibration.values, with_facts.calibration.values)

@@ -32,7 +32,6 @@ from ..fit.estimators.base import Estimator
 from ..model.factors import Factors
 from ..progress import Progress, reporting
 from ..random_state import RandomState, to_seed
-from .calibrate import calibrate as calibrated
 from .neighbours import Neighbour, kind_of
 from .parallel import n_processes, run_tasks, threads_for
 from .refinement import FITS_AT_ONCE, MIN_SCHEDULE_SHARE, JudgedNeighbour, LocalSearch, climb, n_refined
@@ -379,17 +378,17 @@ class _TuningSearch:
         self._report_calibration(0, 1, "")
         try:
             if self.judge.is_validation and (unseen := self._unseen_facts()):
-                found.estimator_.factors_ = calibrated(factors, validation=unseen, random_state=self.random_state)
-                return
-            if (estimator := self._for_heldout_facts(factors)) is None:
+                completed = stored_estimator(factors).completed(factors, facts, self.random_state, unseen=unseen)
+            elif (estimator := self._for_heldout_facts(factors)) is None:
                 learned = calibration.learn(factors, facts, random_state=self.random_state)
+                completed = replace(factors, R=factors.relation_matrices, calibration=learned)
             else:
                 timer = FitTimer(self.ends, report=self._report_calibration)
-                learned = estimator.calibration_of(factors, facts, self.random_state, progress=timer)
+                completed = estimator.completed(factors, facts, self.random_state, progress=timer)
         except KeyboardInterrupt:
             found.stopped = True
         else:
-            found.estimator_.factors_ = replace(factors, R=factors.relation_matrices, calibration=learned)
+            found.estimator_.factors_ = completed
 
     def _unseen_facts(self) -> Facts:
         """The validation facts that are not among those of the fit."""

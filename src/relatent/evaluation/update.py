@@ -153,7 +153,9 @@ def _finished(before: Factors, after: Factors, old: Facts, facts: Facts) -> Fact
     }
     kept = {name: before.about[name] for name in ("settings", "chosen", "folded_in") if name in before.about}
     about = {**after.about, **kept, "updates": [*before.about.get("updates", []), record]}
-    found = None
+    found, is_weighed = None, before.patterns is not None and before.rank > 0
+    if before.patterns is not None and is_weighed:
+        after = dataclasses.replace(after, R=after.relation_matrices, patterns=before.patterns.over(facts))
     if before.calibration is not None:
-        found = calibration.carried(before.calibration, before, old, after, facts)
+        found = calibration.carried(before.calibration, before, old, after, facts, in_log_odds=is_weighed)
     return dataclasses.replace(after, R=after.relation_matrices, calibration=found, about=about)

@@ -56,20 +56,20 @@ MAX_SHIFT = 40.0  # of log-odds
 N_ROUNDS = 60  # of proportional fitting
 
 
-def _prior() -> CoefficientPrior:
+def _prior(intercept: float, slope: float) -> CoefficientPrior:
     """An intercept, a slope, what each segment of x adds to it, and three kinds of cells beside the first.
 
-    The slope is one half: ten times as many cells above, a third of the odds. Slopes of neighbouring segments are
-    alike, and those of one relation like those of others, but for the slope of the whole, in which relations differ by
-    about as much as it is: where nearly all missing facts can be foreseen, odds fall far faster than where few can.
-    What another answer means differs between relations.
+    The slope of places is one half: ten times as many cells above, a third of the odds; that of log-odds is one.
+    Slopes of neighbouring segments are alike, and those of one relation like those of others, but for the slope of the
+    whole, in which relations differ by about as much as it is: where nearly all missing facts can be foreseen, odds
+    fall far faster than where few can. What another answer means differs between relations.
     """
     m = N_SEGMENTS
     walk = np.diff(np.eye(m), axis=0)
     smooth = np.zeros((2 + m + 3, 2 + m + 3))
     smooth[2 : 2 + m, 2 : 2 + m] = 4.0 * walk.T @ walk
     return CoefficientPrior(
-        centre=np.concatenate([[-2.0, 0.25], np.full(m, 0.25), np.zeros(3)]),
+        centre=np.concatenate([[intercept, slope / 2], np.full(m, slope / 2), np.zeros(3)]),
         mean_precision=np.concatenate([[0.05, 1.0], np.full(m, 1.0), np.full(3, 0.05)]),
         precision=np.concatenate([[0.5, 4.0], np.full(m, 8.0), np.full(3, 0.2)]),
         nonnegative=np.concatenate([[False], np.ones(1 + m, bool), np.zeros(3, bool)]),
@@ -77,7 +77,7 @@ def _prior() -> CoefficientPrior:
     )
 
 
-PRIOR = _prior()
+PRIOR, LOG_ODDS_PRIOR = _prior(-2.0, 0.5), _prior(0.0, 1.0)
 
 
 class ScoredModel(Protocol):
@@ -152,8 +152,11 @@ class Background(NamedTuple):
         """How many there are."""
         return float(self.cells.sum())
 
-    def places(self, n_facts: int) -> Places:
-        """The places of scores in a relation with so many facts."""
+    def places(self, n_facts: int, in_log_odds: bool = False) -> Places:
+        """The places of scores in a relation with so many facts; scores that are log-odds are their own places."""
+        if in_log_odds:
+            ends = np.array([min(self.theta[0], X_GRID[0]), max(self.theta[-1], X_GRID[-1])])
+            return Places(ends, ends)
         total = self.cells.sum(axis=0)
         if len(self.theta) == 1:  # a score that is higher is above all of them
             gap = max(BIN_WIDTH * abs(self.theta[0]), MIN_GAP)
@@ -180,10 +183,14 @@ def check_missing(missing: object) -> None:
         raise InputError(f"missing must be a share between 0 and 1, got {missing!r}")
 
 
-def labelled_share(facts: Facts, heldout: float, missing: float | None) -> float:
-    """The share of held-out facts among the true cells that are unlisted without them."""
+def labelled_share(facts: Facts, heldout: float, missing: float | None, *, is_listed: bool = True) -> float:
+    """The share of held-out facts among the true cells that are unlisted without them.
+
+    `is_listed`: whether they are among the facts; if not, they are some of those that are missing.
+    """
     share = ASSUMED_MISSING if missing is None else float(missing)
-    return heldout / max(heldout + len(facts) * share / (1 - share), 1e-9)
+    n_missing = max(len(facts) * share / (1 - share), 1e-9)
+    return heldout / (heldout + n_missing) if is_listed else min(heldout / n_missing, 0.999)
 
 
 def learn(
@@ -193,29 +200,38 @@ def learn(
     *,
     missing: float | None = None,
     is_listed: bool = True,
+    in_log_odds: bool = False,
     random_state: int = 0,
 ) -> Calibration:
     """The calibration of a model of some facts.
 
     Without trials, the prior alone decides. `is_listed`: whether the held-out facts are among `facts`; if not, they are
-    some of those that are missing.
+    some of those that are missing. `in_log_odds`: whether scores have been weighed by held-out facts, as patterns and
+    factors have, so that they are log-odds, nearly, and their own place x.
     """
     share, known = ASSUMED_MISSING if missing is None else float(missing), KnownFacts(facts)
     n_heldout = sum(len(trial.heldout) for trial in trials)
     each = n_heldout / max(len(trials), 1)  # facts
-    labelled = labelled_share(facts, each, missing)
-    if not is_listed:
-        labelled = min(each / max(len(facts) * share / (1 - share), 1e-9), 0.999)
-    coefficients = np.tile(PRIOR.centre, (facts.n_relations, 1))
+    labelled = labelled_share(facts, each, missing, is_listed=is_listed)
+    prior = LOG_ODDS_PRIOR if in_log_odds else PRIOR
+    coefficients = np.tile(prior.centre, (facts.n_relations, 1))
     if n_heldout:
-        coefficients = _learn_coefficients(trials, known, labelled, random_state)
+        coefficients = _learn_coefficients(trials, known, labelled, random_state, in_log_odds)
     offset = np.log1p(-labelled) if is_listed else 0.0
     n_line = 2 + N_SEGMENTS
     curves = [_Curve(_features(X_GRID)[:, :n_line] @ row[:n_line] + offset, row[n_line:]) for row in coefficients]
-    return _of_curves(model, known, curves, share, missing is None, n_heldout, random_state)
+    return _of_curves(model, known, curves, share, missing is None, n_heldout, random_state, in_log_odds)
 
 
-def carried(calibration: Calibration, before: ScoredModel, old: Facts, after: ScoredModel, facts: Facts) -> Calibration:
+def carried(
+    calibration: Calibration,
+    before: ScoredModel,
+    old: Facts,
+    after: ScoredModel,
+    facts: Facts,
+    *,
+    in_log_odds: bool = False,
+) -> Calibration:
     """The calibration of a model, moved to a later model of more facts: the log-odds at a place stay as they are.
 
     A new relation has the mean curve of all, weighted by their facts.
@@ -224,13 +240,20 @@ def carried(calibration: Calibration, before: ScoredModel, old: Facts, after: Sc
     own_cells, curves = may_be_itself(known), []
     for k, count in enumerate(counts.tolist()):
         found = _background(before, known, k, bool(own_cells[k]), 0)
-        places = found.places(count) if found.n_cells else Places(np.zeros(1), np.zeros(1))
+        places = found.places(count, in_log_odds) if found.n_cells else Places(np.zeros(1), np.zeros(1))
         curves.append(_Curve(calibration.line(places.score_at(X_GRID), k), calibration.shifts[k, 1:]))
     parts = zip(*curves, strict=True)
     usual = _Curve(*(np.average(np.array(part), axis=0, weights=np.maximum(counts, 1)) for part in parts))
     curves += [usual] * (facts.n_relations - len(curves))
     return _of_curves(
-        after, KnownFacts(facts), curves, calibration.missing, calibration.is_assumed, calibration.heldout_facts, 0
+        after,
+        KnownFacts(facts),
+        curves,
+        calibration.missing,
+        calibration.is_assumed,
+        calibration.heldout_facts,
+        0,
+        in_log_odds,
     )
 
 
@@ -249,6 +272,7 @@ def _of_curves(
     is_assumed: bool,
     heldout_facts: int,
     random_state: int,
+    in_log_odds: bool,
 ) -> Calibration:
     """The calibration that has these log-odds at each place, and the right sums."""
     one_answer, own_cells = single_answers(known), may_be_itself(known)
@@ -259,7 +283,7 @@ def _of_curves(
             lines.append(([0.0, 1.0], [float(logit(missing)), float(logit(missing)) + MIN_SLOPE]))
             rates[k] = missing
             continue
-        lines.append(_knots(found.places(count), curves[k].log_odds))
+        lines.append(_knots(found.places(count, in_log_odds), curves[k].log_odds))
         shifts[k, 1:] = curves[k].kinds
         trial = Calibration.of_lines(lines[-1:], shifts=shifts[k : k + 1])
         questions = None
@@ -305,20 +329,22 @@ def may_be_itself(known: KnownFacts) -> Mask:
     return found
 
 
-def _learn_coefficients(trials: Sequence[HeldOutFit], known: KnownFacts, labelled: float, random_state: int) -> Matrix:
+def _learn_coefficients(
+    trials: Sequence[HeldOutFit], known: KnownFacts, labelled: float, random_state: int, in_log_odds: bool
+) -> Matrix:
     """The coefficients of each relation, (K, P): by the held-out facts and the background, counted in bins of x."""
-    K = known.n_relations
-    counts = sum((_counted(trial, known, random_state) for trial in trials), np.zeros(()))
+    K, prior = known.n_relations, LOG_ODDS_PRIOR if in_log_odds else PRIOR
+    counts = sum((_counted(trial, known, random_state, in_log_odds) for trial in trials), np.zeros(()))
     true, false = counts
     relation, kind_of, at = np.nonzero(true + false)
     X = _features(LOWEST + GRID * (at + 0.5), kind_of)
     with one_blas_thread():
         return pooled_logistic(
-            X, relation, K, true[relation, kind_of, at], false[relation, kind_of, at], PRIOR, labelled=labelled
+            X, relation, K, true[relation, kind_of, at], false[relation, kind_of, at], prior, labelled=labelled
         ).of_group
 
 
-def _counted(trial: HeldOutFit, known: KnownFacts, random_state: int) -> NDArray[np.float64]:
+def _counted(trial: HeldOutFit, known: KnownFacts, random_state: int, in_log_odds: bool) -> NDArray[np.float64]:
     """Held-out facts and unlisted cells of each relation and kind, by bins of x, (2, K, 4, bins)."""
     model, heldout = trial
     facts, K = known.facts, known.n_relations
@@ -335,7 +361,7 @@ def _counted(trial: HeldOutFit, known: KnownFacts, random_state: int) -> NDArray
         found = _background(model, known, k, bool(own_cells[k]), random_state, answers=rest)
         if not found.n_cells:
             continue
-        places = found.places(int(facts.starts[k + 1] - facts.starts[k]))
+        places = found.places(int(facts.starts[k + 1] - facts.starts[k]), in_log_odds)
         np.add.at(true[k], (kinds[here], _bins(places.of(theta[here]))), 1.0)
         bins = _bins(places.of(found.theta))
         for kind in range(N_KINDS):

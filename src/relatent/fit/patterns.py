@@ -92,16 +92,16 @@ def learn(facts: Facts, seed: int, kinds: Sequence[Kind] = tuple(Kind)) -> Obser
     """The patterns of every relation, of some kinds, and their weights."""
     values = PatternValues(facts)
     rough = _of_each(lambda k: _learn_relation(values, k, kinds, seed), facts)
-    precision = _Evidence(*(sum(part) for part in zip(*(part.evidence for part in rough), strict=True))).precision
+    precision = _WeightEvidence(*(sum(part) for part in zip(*(part.evidence for part in rough), strict=True))).precision
     parts = _of_each(lambda k: _learn_weights(values, k, rough[k], precision, seed, MIN_WEIGHT)[0], facts)
     return ObservedPatterns(_joined(values, parts), precision)
 
 
-def learn_again(observed: ObservedPatterns, facts: Facts, seed: int) -> tuple[Patterns, list[Zeros]]:
+def learn_again(observed: ObservedPatterns, facts: Facts, seed: int) -> tuple[Patterns, list[DrawnZeros]]:
     """The same patterns with weights learned from other facts, and the zeros of each relation that they came from."""
     values, before = PatternValues(facts), observed.patterns
 
-    def learned(k: int) -> tuple[_Learned, Zeros]:
+    def learned(k: int) -> tuple[_Learned, DrawnZeros]:
         return _learn_weights(values, k, _Learned.of(before, k), observed.precision, seed)
 
     parts, zeros = zip(*_of_each(learned, facts), strict=True)
@@ -122,7 +122,7 @@ class _Learned(NamedTuple):
     pairs: list[tuple[int, int]]  # places among the patterns
     pair_weights: Vector
     bias: float
-    evidence: _Evidence
+    evidence: _WeightEvidence
 
     @classmethod
     def of(cls, patterns: Patterns, k: int) -> _Learned:
@@ -186,7 +186,7 @@ def _learn_relation(values: PatternValues, k: int, kinds: Sequence[Kind], seed: 
 
 def _learn_weights(
     values: PatternValues, k: int, before: _Learned, precision: Vector, seed: int, least: float = 0.0
-) -> tuple[_Learned, Zeros]:
+) -> tuple[_Learned, DrawnZeros]:
     """The weights of the patterns of another model, which says what zeros are likely; and these zeros."""
     rng = np.random.default_rng([seed, k, 1])
     zeros = _likely_zeros(values, k, before, rng)
@@ -228,19 +228,19 @@ def _matrix(values: PatternValues, k: int, patterns: Sequence[Pattern], sample: 
 # --- which cells are learned from
 
 
-class Zeros(NamedTuple):
+class DrawnZeros(NamedTuple):
     """Cells that are false, and how many each stands for."""
 
     s: Ids
     o: Ids
     weights: Vector
 
-    def at(self, rows: Mask | Ids) -> Zeros:
+    def at(self, rows: Mask | Ids) -> DrawnZeros:
         """Some of them."""
-        return Zeros(self.s[rows], self.o[rows], self.weights[rows])
+        return DrawnZeros(self.s[rows], self.o[rows], self.weights[rows])
 
 
-def _sample(values: PatternValues, k: int, zeros: Zeros, rng: np.random.Generator) -> _Sample:
+def _sample(values: PatternValues, k: int, zeros: DrawnZeros, rng: np.random.Generator) -> _Sample:
     """Facts of a relation, and zeros."""
     facts = values.facts
     own = slice(facts.starts[k], facts.starts[k + 1])
@@ -265,7 +265,7 @@ def _likely_zeros(
     model: _Learned,
     rng: np.random.Generator,
     count: int = MAX_ZEROS,
-) -> Zeros:
+) -> DrawnZeros:
     """Zeros of a relation, those that a model finds likely more often: about in proportion to their probability.
 
     They are drawn of all subjects, or of a sample of those that have the relation and of a sample of the others.
@@ -287,17 +287,19 @@ def _likely_zeros(
             place, o = np.nonzero(rng.random(p.shape) < chance)
             kept = _is_zero(values.facts, k, block[place], o)
             place, o = place[kept], o[kept]
-            parts.append(Zeros(block[place], o, stands_for / chance[place, o]))
-    return Zeros(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+            parts.append(DrawnZeros(block[place], o, stands_for / chance[place, o]))
+    return DrawnZeros(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-def _all_zeros(values: PatternValues, k: int) -> Zeros:
+def _all_zeros(values: PatternValues, k: int) -> DrawnZeros:
     s, o = (ids.ravel() for ids in np.divmod(np.arange(values.n**2), values.n))
     kept = _is_zero(values.facts, k, s, o)
-    return Zeros(s[kept], o[kept], np.ones(np.count_nonzero(kept)))
+    return DrawnZeros(s[kept], o[kept], np.ones(np.count_nonzero(kept)))
 
 
-def _drawn_zeros(values: PatternValues, k: int, bodies: Sequence[Body], count: int, rng: np.random.Generator) -> Zeros:
+def _drawn_zeros(
+    values: PatternValues, k: int, bodies: Sequence[Body], count: int, rng: np.random.Generator
+) -> DrawnZeros:
     """Zeros of a relation: all if they are few, else drawn in several ways that find likely ones.
 
     A cell that is drawn stands for 1 / the number of times that it is expected to be drawn, by all ways together, so
@@ -313,7 +315,7 @@ def _drawn_zeros(values: PatternValues, k: int, bodies: Sequence[Body], count: i
     kept = _is_zero(values.facts, k, s, o)
     s, o = s[kept], o[kept]
     expected = sum((number * way.density(s, o) for way, number in zip(ways, numbers, strict=True)), np.zeros(len(s)))
-    return Zeros(s, o, 1 / expected)
+    return DrawnZeros(s, o, 1 / expected)
 
 
 def _is_zero(facts: Facts, k: int, s: Ids, o: Ids) -> Mask:
@@ -338,15 +340,15 @@ def _ways(values: PatternValues, k: int, bodies: Sequence[Body]) -> list[_Way]:
     """Any two entities; two that have the relation, and often; what another step, a path, or those alike lead to."""
     n, of_subject, of_object = values.n, values.degree(2 * k), values.degree(2 * k + 1)
     everyone, equal = np.ones(n), [(of_subject > 0) * 1.0, (of_object > 0) * 1.0]
-    found = [_independent(2.0, everyone, everyone), _independent(1.0, equal[0], everyone)]
-    found.append(_independent(1.0, everyone, equal[1]))
+    found = [_independent(2.0, everyone, everyone)]
     if len(values.graph.matrix(2 * k).indices):
+        found += [_independent(1.0, equal[0], everyone), _independent(1.0, everyone, equal[1])]
         found += [_independent(2.0, *equal), _independent(2.0, of_subject, of_object)]
     steps = [body[0] for body in bodies if len(body) == 1 and len(values.graph.matrix(body[0]).indices)]
     found += [_along_step(2.0 / len(steps), values, m) for m in steps]
     paths = [body for body in bodies if len(body) == 2]
     found += [_along_path(4.0 / len(paths), values, *body) for body in paths]
-    alike = _telling_steps(values, k)
+    alike = _telling_steps(values, k) if len(values.graph.matrix(2 * k).indices) else []
     for m in alike:
         found += [_among_alike(4.0 / len(alike), values, k, m, side) for side in (0, 1)]
     return found
@@ -519,7 +521,7 @@ def _curvature(X: Matrix, variance: Vector, penalty: Vector) -> Matrix:
     return H
 
 
-class _Evidence(NamedTuple):
+class _WeightEvidence(NamedTuple):
     """What the weights of each kind say about their precision; the last kind is that of products."""
 
     effective: Vector  # (kinds,) number of weights that the data determine
@@ -533,11 +535,11 @@ class _Evidence(NamedTuple):
 
 
 N_GROUPS = len(Kind) + 1
-NO_EVIDENCE = _Evidence(np.zeros(N_GROUPS), np.zeros(N_GROUPS))
+NO_EVIDENCE = _WeightEvidence(np.zeros(N_GROUPS), np.zeros(N_GROUPS))
 START_PRECISION = np.full(N_GROUPS, PRECISION)
 
 
-def _by_evidence(Z: Matrix, sample: _Sample, groups: Ids, prior: Vector) -> tuple[_Fit, _Evidence]:
+def _by_evidence(Z: Matrix, sample: _Sample, groups: Ids, prior: Vector) -> tuple[_Fit, _WeightEvidence]:
     """The regression whose precisions maximise the evidence: λ_g = effective number of weights / Σ w².
 
     `prior`: the precision of each kind in all relations, which counts as much as `PRIOR_WEIGHTS` weights.
@@ -547,7 +549,7 @@ def _by_evidence(Z: Matrix, sample: _Sample, groups: Ids, prior: Vector) -> tupl
         fit = _ridge(Z, sample, precision, None if fit is None else fit.beta)
         w, v = fit.beta[1:], fit.variances[1:]
         known = np.bincount(groups, np.clip(1 - precision * v, 0, 1), N_GROUPS)
-        found = _Evidence(known.astype(np.float64), np.bincount(groups, w * w, N_GROUPS).astype(np.float64))
+        found = _WeightEvidence(known.astype(np.float64), np.bincount(groups, w * w, N_GROUPS).astype(np.float64))
         of_group = (found.effective + PRIOR_WEIGHTS) / (found.squares + PRIOR_WEIGHTS / prior)
         precision = np.clip(of_group, *PRECISION_LIMITS)[groups]
     return _ridge(Z, sample, precision, None if fit is None else fit.beta), found
@@ -625,7 +627,7 @@ class PatternTrial(NamedTuple):
 
     factors: Factors
     patterns: Patterns
-    zeros: Sequence[Zeros]  # of each relation, without the held-out facts
+    zeros: Sequence[DrawnZeros]  # of each relation, without the held-out facts
     heldout: Facts
 
 
@@ -671,8 +673,8 @@ def _scaled(patterns: Patterns, coefficients: Matrix, unit: float) -> Patterns:
 
 
 def _deviation(values: Vector, true: Vector, false: Vector) -> float:
-    q = true / true.sum() + false / false.sum()
-    q /= q.sum()
+    q = true / max(true.sum(), 1e-300) + false / max(false.sum(), 1e-300)
+    q /= max(q.sum(), 1e-300)
     return float(np.sqrt(q @ (values - q @ values) ** 2))
 
 

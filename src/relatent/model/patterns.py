@@ -344,9 +344,8 @@ class PatternValues:
         else:
             L, R, R_turned, L_turned = self.product(pattern, relation)
             L, R = (R_turned, L_turned) if of_objects else (L, R)
-            parts = (L.indptr, L.indices, L.data, R.indptr, R.indices, R.data)
             is_path = kind in PATHS  # x is not its own y
-            _add_product_rows(np.ascontiguousarray(entities), *parts, _transform(kind), is_path, weight, theta)
+            _add_product_rows(entities, _parts(L), _parts(R), _transform(kind), is_path, weight, theta)
 
     def weighted_rows(
         self,
@@ -393,11 +392,11 @@ class PatternValues:
         `alone`: where the mirrored fact (o, relation, s) is left out, too. Always so if the relation is undirected.
         """
         cells = np.stack([s, np.full(len(s), relation), o], axis=1)
-        listed = self.facts.contains(cells) & (s != o)
+        listed = self.graph.facts.contains(cells) & (s != o)
         if relation in self.facts.undirected:
             alone = listed
         elif alone is not None:
-            alone = alone & self.facts.contains(cells[:, ::-1])
+            alone = alone & self.graph.facts.contains(cells[:, ::-1])
         return _Cells(self, relation, s, o, listed, np.zeros(len(s), bool) if alone is None else alone)
 
     def product_at(self, pattern: Pattern, relation: int, s: Ids, o: Ids) -> Vector:
@@ -485,15 +484,19 @@ ROUNDING = 1e-12  # a difference of shares below is 0
 
 def product_cells(left: sp.csr_matrix, right_turned: sp.csr_matrix, s: Ids, o: Ids) -> Vector:
     """left @ right at some cells, of float64 matrices with sorted indices."""
-    parts = [(M.indptr, M.indices, M.data) for M in (left, right_turned)]
-    return _product_cells(np.asarray(s, np.int64), np.asarray(o, np.int64), *parts[0], *parts[1])  # type: ignore[no-any-return]
+    s, o = (np.ascontiguousarray(ids, np.int64) for ids in (s, o))
+    return _product_cells(s, o, _parts(left), _parts(right_turned))  # type: ignore[no-any-return]
+
+
+def _parts(M: sp.csr_matrix) -> tuple[Ids, Ids, Vector]:
+    return M.indptr, M.indices, M.data
 
 
 @njit(cache=True, nogil=True)
-def _add_product_rows(  # type: ignore[no-untyped-def]
-    rows, starts, ends, values, right_starts, right_ends, right_values, transform, without_own, weight, out
-):
+def _add_product_rows(rows, left, right, transform, without_own, weight, out):  # type: ignore[no-untyped-def]
     """out[r] += weight · transform(left[rows[r]] @ right)."""
+    starts, ends, values = left
+    right_starts, right_ends, right_values = right
     n = out.shape[1]
     line = np.zeros(n)
     for r in range(len(rows)):
@@ -518,8 +521,10 @@ def _add_product_rows(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _product_cells(s, o, starts, ends, values, back_starts, back_ends, back_values):  # type: ignore[no-untyped-def]
+def _product_cells(s, o, left, right_turned):  # type: ignore[no-untyped-def]
     """left[s] · right[:, o] for each cell, the rows of both sorted; the shorter one is searched for in the longer."""
+    starts, ends, values = left
+    back_starts, back_ends, back_values = right_turned
     found = np.zeros(len(s))
     for i in range(len(s)):
         low, high = starts[s[i]], starts[s[i] + 1]

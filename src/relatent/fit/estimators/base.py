@@ -127,21 +127,60 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _learn_probabilities(self, arguments: FitArguments) -> None:
         """Weigh patterns and calibrate by facts that further fits lack; what an interrupt leaves has neither."""
-        facts, factors = arguments.shard.gathered().facts, self.factors_
-        observed = self._observed_patterns(facts)
-        trials = self._trials(facts, arguments)
-        if observed is not None and trials:
-            weighed, trials = self._weighed(observed, facts, trials)
+        facts = arguments.shard.gathered().facts
+        self.factors_ = self._with_patterns_and_probabilities(self.factors_, facts, self._trials(facts, arguments))
+
+    def completed(
+        self,
+        factors: Factors,
+        facts: Facts,
+        seed: int,
+        *,
+        unseen: Facts | None = None,
+        progress: bool | Progress | None = None,
+    ) -> Factors:
+        """A model of these facts, fitted with these settings, with the patterns and probabilities that `fit` gives.
+
+        `unseen`: facts that it was not fitted to, in place of further fits.
+        """
+        chosen = self._with_chosen_settings(Shard.of(facts))
+        chosen.seed_, chosen.n_iter_ = seed, 0
+        if unseen is not None:
+            trials = [calibration.HeldOutFit(factors, unseen)]
+            return chosen._with_patterns_and_probabilities(factors, facts, trials, is_listed=False)
+        with reporting(progress, "learning probabilities", at_most=True) as report:
+            trials = chosen._trials(facts, FitArguments(Shard.of(facts), None, report, None))
+        return chosen._with_patterns_and_probabilities(factors, facts, trials)
+
+    def _with_patterns_and_probabilities(
+        self, factors: Factors, facts: Facts, trials: list[calibration.HeldOutFit], *, is_listed: bool = True
+    ) -> Factors:
+        observed = self._observed_patterns(facts) if trials else None
+        if observed is not None:
+            weighed, trials = self._weighed(observed, facts, trials, is_listed=is_listed)
             factors = dataclasses.replace(factors, R=factors.relation_matrices, patterns=weighed)
-        found = calibration.learn(factors, facts, trials, missing=self.missing, random_state=self.seed_)
-        self.factors_ = dataclasses.replace(factors, R=factors.relation_matrices, calibration=found)
+        found = calibration.learn(
+            factors,
+            facts,
+            trials,
+            missing=self.missing,
+            is_listed=is_listed,
+            in_log_odds=observed is not None,
+            random_state=self.seed_,
+        )
+        return dataclasses.replace(factors, R=factors.relation_matrices, calibration=found)
 
     def _observed_patterns(self, facts: Facts) -> patterns.ObservedPatterns | None:
         """The patterns of the facts, if the model has any."""
         return None
 
     def _weighed(
-        self, observed: patterns.ObservedPatterns, facts: Facts, trials: list[calibration.HeldOutFit]
+        self,
+        observed: patterns.ObservedPatterns,
+        facts: Facts,
+        trials: list[calibration.HeldOutFit],
+        *,
+        is_listed: bool = True,
     ) -> tuple[Patterns, list[calibration.HeldOutFit]]:
         """Patterns in scale with the factors, and the trials with patterns of their own."""
         parts = []
@@ -149,9 +188,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             assert isinstance(model, Factors)
             rest = facts.subset(~heldout.contains(facts.triples))
             parts.append(patterns.PatternTrial(model, *patterns.learn_again(observed, rest, self.seed_), heldout))
-        labelled = calibration.labelled_share(
-            facts, sum(len(part.heldout) for part in parts) / len(parts), self.missing
-        )
+        each = sum(len(part.heldout) for part in parts) / len(parts)
+        labelled = calibration.labelled_share(facts, each, self.missing, is_listed=is_listed)
         found, *of_trials = patterns.weighed(observed.patterns, parts, labelled, self.seed_)
         return found, [
             calibration.HeldOutFit(
@@ -168,10 +206,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         chosen.seed_, chosen.n_iter_ = seed, 0
         with reporting(progress, "learning probabilities", at_most=True) as report:
             trials = chosen._trials(facts, FitArguments(Shard.of(facts), None, report, None))
-        if factors.patterns is not None and factors.rank and trials:
+        is_weighed = factors.patterns is not None and factors.rank > 0
+        if factors.patterns is not None and is_weighed and trials:
             observed = patterns.ObservedPatterns(factors.patterns, patterns.START_PRECISION)
             _, trials = chosen._weighed(observed, facts, trials)
-        return calibration.learn(factors, facts, trials, missing=chosen.missing, random_state=seed)
+        return calibration.learn(
+            factors, facts, trials, missing=chosen.missing, in_log_odds=is_weighed, random_state=seed
+        )
 
     def _trials(self, facts: Facts, arguments: FitArguments) -> list[calibration.HeldOutFit]:
         """Fits that lack some facts."""
