@@ -86,6 +86,24 @@ def test_the_expected_number_of_missing_facts_is_the_stated_share(missing):
         assert found.base_rates[k] == pytest.approx(own.mean(), rel=0.03)
 
 
+def test_a_relation_whose_missing_facts_are_nearly_all_at_the_top_is_told_from_others():
+    said, true = 0.0, 0.0
+    for seed in range(4):
+        rng, easy = np.random.default_rng(seed), 2
+        hard = World(0.1, seed=seed).theta
+        theta = np.concatenate([hard, -45.0 + 20.0 * rng.normal(size=(1, *hard.shape[1:])), hard[:1] - 1.0])
+        p = expit(theta)
+        is_listed = rng.random(p.shape) < 0.9 * p
+        k, s, o = np.nonzero(is_listed)
+        facts = relatent.Facts.from_arrays(s, k, o, n_entities=theta.shape[1], n_relations=len(theta))
+        model = factors_of(theta, facts)
+        found = learn(model, facts, [HeldOutFit(model, part) for part in heldout_facts(facts, 0)])
+        s, o = np.nonzero(~is_listed[easy] & (p[easy] > 0.5))
+        said += calibrated(model, found).probability(s, easy, o).sum()
+        true += (0.1 * p / (1 - 0.9 * p))[easy, s, o].sum()
+    assert 1 / 1.3 < said / true < 1.3
+
+
 def test_a_tenth_is_assumed_where_nobody_says_a_share():
     world = World(0.1)
     found, said = world.said()

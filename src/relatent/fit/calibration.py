@@ -57,20 +57,22 @@ N_ROUNDS = 60  # of proportional fitting
 
 
 def _prior() -> CoefficientPrior:
-    """An intercept, the slope of each segment of x, and three kinds of cells beside the first.
+    """An intercept, a slope, what each segment of x adds to it, and three kinds of cells beside the first.
 
     The slope is one half: ten times as many cells above, a third of the odds. Slopes of neighbouring segments are
-    alike, and those of one relation are like those of others. What another answer means differs between relations.
+    alike, and those of one relation like those of others, but for the slope of the whole, in which relations differ by
+    about as much as it is: where nearly all missing facts can be foreseen, odds fall far faster than where few can.
+    What another answer means differs between relations.
     """
     m = N_SEGMENTS
     walk = np.diff(np.eye(m), axis=0)
-    smooth = np.zeros((1 + m + 3, 1 + m + 3))
-    smooth[1 : 1 + m, 1 : 1 + m] = 4.0 * walk.T @ walk
+    smooth = np.zeros((2 + m + 3, 2 + m + 3))
+    smooth[2 : 2 + m, 2 : 2 + m] = 4.0 * walk.T @ walk
     return CoefficientPrior(
-        centre=np.concatenate([[-2.0], np.full(m, 0.5), np.zeros(3)]),
-        mean_precision=np.concatenate([[0.05], np.full(m, 1.0), np.full(3, 0.05)]),
-        precision=np.concatenate([[0.5], np.full(m, 8.0), np.full(3, 0.2)]),
-        nonnegative=np.concatenate([[False], np.ones(m, bool), np.zeros(3, bool)]),
+        centre=np.concatenate([[-2.0, 0.25], np.full(m, 0.25), np.zeros(3)]),
+        mean_precision=np.concatenate([[0.05, 1.0], np.full(m, 1.0), np.full(3, 0.05)]),
+        precision=np.concatenate([[0.5, 4.0], np.full(m, 8.0), np.full(3, 0.2)]),
+        nonnegative=np.concatenate([[False], np.ones(1 + m, bool), np.zeros(3, bool)]),
         smooth=smooth,
     )
 
@@ -202,7 +204,7 @@ def learn(
     if n_heldout:
         coefficients = _learn_coefficients(trials, known, labelled, random_state)
     offset = np.log1p(-labelled) if is_listed else 0.0
-    n_line = 1 + N_SEGMENTS
+    n_line = 2 + N_SEGMENTS
     curves = [_Curve(_features(X_GRID)[:, :n_line] @ row[:n_line] + offset, row[n_line:]) for row in coefficients]
     return _of_curves(model, known, curves, share, missing is None, n_heldout, random_state)
 
@@ -339,12 +341,12 @@ def _bins(x: Vector) -> Ids:
 
 
 def _features(x: Vector, kinds: Ids | int = 0) -> Matrix:
-    """1, how far x reaches into each segment, and the kind, (n, P)."""
+    """1, x, how far it reaches into each segment, and the kind, (n, P)."""
     low = LOWEST + SEGMENT * np.arange(N_SEGMENTS)
     # Measured from x = 0, so that the intercept is the log-odds there.
     reached = np.clip(x[:, None] - low, 0, SEGMENT) - np.clip(-low, 0, SEGMENT)
     kind = np.broadcast_to(kinds, x.shape)[:, None] == np.arange(1, N_KINDS)
-    return np.hstack([np.ones((len(x), 1)), reached, kind])
+    return np.hstack([np.ones((len(x), 1)), reached.sum(axis=1, keepdims=True), reached, kind])
 
 
 def _background(
