@@ -392,7 +392,7 @@ def _bin_scores(bins: Ids) -> Vector:
 
 
 def _knots(places: Places, values: Vector) -> tuple[list[float], list[float]]:
-    """Scores and log-odds at the places that occur."""
+    """Scores and log-odds at the places that occur, and above them, where they go on to the highest of all."""
     x = X_GRID
     inside = x[(x > places.x[0]) & (x < places.x[-1])]
     at = np.unique(np.concatenate([places.x[:1], inside, places.x[-1:]]))
@@ -400,7 +400,14 @@ def _knots(places: Places, values: Vector) -> tuple[list[float], list[float]]:
     rising = np.concatenate([[True], np.diff(scores) > 1e-6 * (1 + np.abs(scores[1:]))])
     tilt = MIN_SLOPE * at[rising]
     log_odds = np.minimum(np.interp(at[rising], x, values), MAX_LOG_ODDS)
-    return scores[rising].tolist(), (np.maximum.accumulate(log_odds - tilt) + tilt).tolist()
+    knots = list(zip(scores[rising].tolist(), (np.maximum.accumulate(log_odds - tilt) + tilt).tolist(), strict=True))
+    if len(knots) > 1:
+        (theta, low), (last, high) = knots[-2:]
+        step = (last - theta) / (high - low)  # θ per log-odds
+        if high < MAX_LOG_ODDS and np.isfinite(last + step * (MAX_LOG_ODDS + 1 - high)):
+            reached = last + step * (MAX_LOG_ODDS - high)
+            knots += [(reached, MAX_LOG_ODDS), (reached + step, MAX_LOG_ODDS + MIN_SLOPE)]
+    return [score for score, _ in knots], [value for _, value in knots]
 
 
 def _kinds_of_facts(known: KnownFacts, relation: int) -> Vector:
