@@ -181,6 +181,12 @@ def test_each_pair_of_an_undirected_relation_is_listed_once() -> None:
     assert not {(s, k, o), (o, k, s)} & set(rest)
 
 
+def test_rejected_facts_of_other_data_are_refused() -> None:
+    factors = random_factors()
+    with pytest.raises(InputError, match="knows no relation of the rejected facts"):
+        found_cells(factors, 1, rejected=Facts.from_arrays(["x"], ["unheard of"], ["y"]))
+
+
 def test_known_and_rejected_facts_are_left_out_and_unobserved_cells_are_not() -> None:
     factors, facts = random_factors(), random_facts()
     first, second, third = sorted_cells(factors, 3, "all")

@@ -328,6 +328,15 @@ def test_scores_that_are_all_equal_give_equal_probabilities():
         assert len(np.unique(own.round(12))) <= 4, "they differ only by what else their ends have"
 
 
+def test_a_score_far_above_all_others_is_not_certain():
+    world = World(0.1)
+    found, _ = world.said()
+    for k, theta in enumerate(world.theta):
+        log_odds = found.line(np.array([theta.max(), theta.max() + 10.0, theta.max() + 100.0]), k)
+        assert (np.diff(log_odds) > 0).all()
+        assert log_odds[-1] < calibration.MAX_LOG_ODDS + 1
+
+
 @pytest.mark.parametrize("n", [1, 4, 9, 10, 11, 25])
 def test_of_very_few_facts_none_or_some_are_held_out(n):
     facts = random_facts(10, 2, n)

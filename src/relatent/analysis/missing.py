@@ -21,6 +21,7 @@ from ..model.entity_regression import can_fold
 from ..model.entity_types import EntityTypes
 from ..model.factors import Factors
 from ..model.known_facts import KnownFacts
+from ..model.vocabulary import check_shared
 from ..progress import Progress, reporting
 from ..result_tables import ResultList, data_frame, html_table, result_record
 from .answers import numbers
@@ -144,6 +145,8 @@ def missing(
     false = np.empty((0, 3), np.int32)
     if rejected is not None:
         sources = [rejected] if isinstance(rejected, Facts) else list(rejected)
+        for source in sources:
+            check_shared(factors.entities, factors.relations, source, "rejected facts")
         sources = [factors.as_undirected(facts).over(factors.entities, factors.relations) for facts in sources]
         false = np.concatenate([false, *(facts.triples for facts in sources)])
     only = None if entities is None else np.unique(factors.entities.ids(entities))

@@ -157,7 +157,10 @@ def doubt(
     factors, facts = load(model), [open_facts(source, split="train") for source in known]
     found = find(factors, k, known=facts, prior=prior, refit=refit, random_state=seed, progress=True)
     if refit and any(fact.doubt is None for fact in found.doubtful):
-        say("note: the model, or its facts without attributes, do not say how to fit it again; the list has no doubt")
+        say(
+            "note: the list has no doubt: the model, or its facts without attributes, do not say how to fit it again, "
+            "or every fact of the same kinds is known, so that no error can be planted"
+        )
     if not found.left_out:
         say("note: facts of this kind of model cannot be left out; their own scores are compared, which they raised")
     if output is not None:

@@ -56,13 +56,13 @@ MAX_SHIFT = 40.0  # of log-odds
 N_ROUNDS = 60  # of proportional fitting
 
 
-def _prior(intercept: float, slope: float) -> CoefficientPrior:
+def _prior(intercept: float, slope: float, precision: float) -> CoefficientPrior:
     """An intercept, a slope, what each segment of x adds to it, and three kinds of cells beside the first.
 
-    The slope of places is one half: ten times as many cells above, a third of the odds; that of log-odds is one.
-    Slopes of neighbouring segments are alike, and those of one relation like those of others, but for the slope of the
-    whole, in which relations differ by about as much as it is: where nearly all missing facts can be foreseen, odds
-    fall far faster than where few can. What another answer means differs between relations.
+    The slope of places is one half: ten times as many cells above, a third of the odds. Slopes of neighbouring segments
+    are alike, and those of one relation like those of others, but for the slope of the whole, in which relations differ
+    by about as much as it is: where nearly all missing facts can be foreseen, odds fall far faster than where few can.
+    The slope of scores that are log-odds is one, within a quarter. What another answer means differs between relations.
     """
     m = N_SEGMENTS
     walk = np.diff(np.eye(m), axis=0)
@@ -71,13 +71,13 @@ def _prior(intercept: float, slope: float) -> CoefficientPrior:
     return CoefficientPrior(
         centre=np.concatenate([[intercept, slope / 2], np.full(m, slope / 2), np.zeros(3)]),
         mean_precision=np.concatenate([[0.05, 1.0], np.full(m, 1.0), np.full(3, 0.05)]),
-        precision=np.concatenate([[0.5, 4.0], np.full(m, 8.0), np.full(3, 0.2)]),
+        precision=np.concatenate([[0.5, precision], np.full(m, 8.0), np.full(3, 0.2)]),
         nonnegative=np.concatenate([[False], np.ones(1 + m, bool), np.zeros(3, bool)]),
         smooth=smooth,
     )
 
 
-PRIOR, LOG_ODDS_PRIOR = _prior(-2.0, 0.5), _prior(0.0, 1.0)
+PRIOR, LOG_ODDS_PRIOR = _prior(-2.0, 0.5, 4.0), _prior(0.0, 1.0, 16.0)
 
 
 class ScoredModel(Protocol):
@@ -426,7 +426,7 @@ def _bin_scores(bins: Ids) -> Vector:
 
 
 def _knots(places: Places, values: Vector) -> tuple[list[float], list[float]]:
-    """Scores and log-odds at the places that occur."""
+    """Scores and log-odds at the places that occur, and above them, where they go on to the highest of all."""
     x = X_GRID
     inside = x[(x > places.x[0]) & (x < places.x[-1])]
     at = np.unique(np.concatenate([places.x[:1], inside, places.x[-1:]]))
@@ -434,7 +434,14 @@ def _knots(places: Places, values: Vector) -> tuple[list[float], list[float]]:
     rising = np.concatenate([[True], np.diff(scores) > 1e-6 * (1 + np.abs(scores[1:]))])
     tilt = MIN_SLOPE * at[rising]
     log_odds = np.minimum(np.interp(at[rising], x, values), MAX_LOG_ODDS)
-    return scores[rising].tolist(), (np.maximum.accumulate(log_odds - tilt) + tilt).tolist()
+    knots = list(zip(scores[rising].tolist(), (np.maximum.accumulate(log_odds - tilt) + tilt).tolist(), strict=True))
+    if len(knots) > 1:
+        (theta, low), (last, high) = knots[-2:]
+        step = (last - theta) / (high - low)  # θ per log-odds
+        if high < MAX_LOG_ODDS and np.isfinite(last + step * (MAX_LOG_ODDS + 1 - high)):
+            reached = last + step * (MAX_LOG_ODDS - high)
+            knots += [(reached, MAX_LOG_ODDS), (reached + step, MAX_LOG_ODDS + MIN_SLOPE)]
+    return [score for score, _ in knots], [value for _, value in knots]
 
 
 def _kinds_of_facts(known: KnownFacts, relation: int) -> Vector:

@@ -40,7 +40,7 @@ MAX_STEPS = 24  # steps whose patterns are tried, those that most of its facts h
 MAX_FACTS, MAX_ZEROS, FIRST_ZEROS = 4000, 16_000, 10_000  # learned from; zeros of the rough regression
 ROW_CELLS, BLOCK_CELLS = 2_000_000, 1 << 18  # scored to choose likely zeros; at a time
 MAX_WAYS = 6  # steps by which those alike are found, when zeros are drawn
-MAX_PATHS, MAX_PAIRS = 24, 20
+MAX_SINGLE, MAX_PATHS, MAX_PAIRS = 64, 16, 20
 MAX_PRODUCT = 20_000_000  # multiplications for one matrix of shares
 MAX_CELLS = 3e9  # N² K: with more, asking for the best facts of the whole graph takes minutes
 # Priors
@@ -50,7 +50,7 @@ PRIOR_WEIGHTS = 5.0  # that the precision of a kind in all relations counts as, 
 MIN_WEIGHT = 0.02  # log-odds per standard deviation: patterns of less are dropped
 NEWTON_STEPS, EVIDENCE_STEPS, HALVINGS = 25, 3, 20
 UNIFORM_SHARE = 0.2  # of the zeros, drawn whatever their probability
-TOLERANCE = 1e-6  # relative change of the objective
+TOLERANCE = 1e-4  # relative change of the objective, in a step whose next would be about its square
 
 
 class _Sample(NamedTuple):
@@ -170,6 +170,9 @@ def _learn_relation(values: PatternValues, k: int, kinds: Sequence[Kind], seed: 
     bodies = values.graph.candidates(k, rng)
     rough = _sample(values, k, _drawn_zeros(values, k, bodies, FIRST_ZEROS, rng), rng)
     F = _matrix(values, k, chosen, rough)
+    if len(chosen) > MAX_SINGLE:
+        telling = _most_telling(_Design.of(F, rough).Z, rough)
+        chosen, F = [chosen[i] for i in telling], F[telling]
     fit = _ridge(_Design.of(F, rough), rough, np.full(len(chosen), PRECISION))
     paths = [Pattern(kind, *body) for body in bodies if len(body) == 2 for kind in PATHS if kind in kinds]
     if paths:
@@ -553,6 +556,14 @@ def _by_evidence(Z: Matrix, sample: _Sample, groups: Ids, prior: Vector) -> tupl
         of_group = (found.effective + PRIOR_WEIGHTS) / (found.squares + PRIOR_WEIGHTS / prior)
         precision = np.clip(of_group, *PRECISION_LIMITS)[groups]
     return _ridge(Z, sample, precision, None if fit is None else fit.beta), found
+
+
+def _most_telling(Z: Matrix, sample: _Sample) -> list[int]:
+    """The patterns that tell most each by itself, in their order."""
+    residual = sample.c * (sample.x - sample.c @ sample.x / sample.c.sum())
+    gain = (Z @ residual) ** 2 / ((Z * Z) @ (residual * residual) + PRECISION)
+    chosen: list[int] = np.sort(np.argsort(-gain, kind="stable")[:MAX_SINGLE]).tolist()
+    return chosen
 
 
 def _worth(Z: Matrix, residual: Vector, most: int) -> list[int]:
