@@ -195,7 +195,8 @@ def _learn_weights(
     zeros = _likely_zeros(values, k, before, rng)
     sample = _sample(values, k, zeros, rng)
     design = _Design.of(_matrix(values, k, before.patterns, sample), sample)
-    return _weights(before.patterns, design, sample, before.pairs, precision, least), zeros
+    steps = EVIDENCE_STEPS if least else 1  # other facts say nearly the same of precisions
+    return _weights(before.patterns, design, sample, before.pairs, precision, least, steps), zeros
 
 
 def _single_patterns(values: PatternValues, k: int) -> list[Pattern]:
@@ -542,13 +543,15 @@ NO_EVIDENCE = _WeightEvidence(np.zeros(N_GROUPS), np.zeros(N_GROUPS))
 START_PRECISION = np.full(N_GROUPS, PRECISION)
 
 
-def _by_evidence(Z: Matrix, sample: _Sample, groups: Ids, prior: Vector) -> tuple[_Fit, _WeightEvidence]:
+def _by_evidence(
+    Z: Matrix, sample: _Sample, groups: Ids, prior: Vector, steps: int = 1
+) -> tuple[_Fit, _WeightEvidence]:
     """The regression whose precisions maximise the evidence: λ_g = effective number of weights / Σ w².
 
     `prior`: the precision of each kind in all relations, which counts as much as `PRIOR_WEIGHTS` weights.
     """
     precision, fit, found = prior[groups], None, NO_EVIDENCE
-    for _ in range(EVIDENCE_STEPS):
+    for _ in range(steps):
         fit = _ridge(Z, sample, precision, None if fit is None else fit.beta)
         w, v = fit.beta[1:], fit.variances[1:]
         known = np.bincount(groups, np.clip(1 - precision * v, 0, 1), N_GROUPS)
@@ -600,10 +603,11 @@ def _weights(
     pairs: list[tuple[int, int]],
     precision: Vector,
     least: float = 0.0,
+    steps: int = 1,
 ) -> _Learned:
     """The regression by evidence with products, for raw values; without patterns of less than the `least` weight."""
     groups = np.append(_groups(patterns), np.full(len(pairs), len(Kind)))
-    fit, evidence = _by_evidence(design.with_pairs(pairs), sample, groups, precision)
+    fit, evidence = _by_evidence(design.with_pairs(pairs), sample, groups, precision, steps)
     P = len(patterns)
     beta, products = fit.beta[: 1 + P].copy(), fit.beta[1 + P :]
     beta[1:][np.abs(beta[1:]) < least] = 0.0
