@@ -74,7 +74,7 @@ def test_facts_of_a_file_are_scored_in_any_format(capsys, tmp_path, people_model
     ("content", "message"),
     [
         ("a,b\n1,2\n", "expected columns named subject, relation and object, or two of them, got 'a', 'b'"),
-        ("subject,relation\nAnn\n", "has 1 fields, the first row 2"),
+        ("subject,relation\nAnn\n", "expected 2 comma-separated fields, got 1"),
     ],
 )
 def test_files_that_are_no_questions_are_refused_in_one_line(capsys, tmp_path, people_model, content, message):
@@ -123,4 +123,4 @@ def test_options_say_how_the_columns_of_a_file_of_facts_are_understood(capsys, t
         assert rows == wanted
     code, _, err = run(capsys, "score", people_model, header, "--columns", "who,what,elsewhere", "-o", "-")
     assert code == 1
-    assert "there is no column 'elsewhere'" in err
+    assert "no column 'elsewhere'; there are" in err

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..data.names import Names
-from ..data.read.question_rows import PLACES, QuestionColumns, Row, question_blocks
+from ..data.read.questions import Row, question_blocks
+from ..data.read.reading import Reading
+from ..data.read.roles import QUESTION as PLACES
 from ..model.candidates import OPEN, Candidates, Judged
 from ..progress import bar
 from .reading_options import reading_choices
@@ -68,9 +70,7 @@ def _written(
     """Read, score and write block by block. A row that cannot be answered gets one row with a note."""
     counts = {"rows": 0, "results": 0, "without_result": 0}
     with table_writer(output, {**kinds, "note": str}, factors) as write, bar(f"reading {source}") as progress:
-        choices = reading_choices()
-        given = QuestionColumns(**{name: choices[name] for name in QuestionColumns._fields if name in choices})
-        for block in question_blocks(source, given):
+        for block in question_blocks(source, Reading.of(**reading_choices())):
             ids = _ids(factors, block)
             notes = [_note(row, found, n_needed) for row, found in zip(block, ids.tolist(), strict=True)]
             usable = np.array([not note for note in notes])

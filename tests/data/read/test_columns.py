@@ -64,9 +64,7 @@ def test_columns_must_be_three_or_four_different_names(write):
     for wrong in (("a",), "abc", ("a", "a", "b"), 5, {"subject": "a"}, {"subject": "a", "object": "b", "time": "c"}):
         with pytest.raises(DataError, match="columns must be 2, 3 or 4 different column names"):
             read(name, columns=wrong)
-    with pytest.raises(
-        DataError, match=r"^header=False says that the first row of family\.tsv has no column names, but columns= "
-    ):
+    with pytest.raises(DataError, match=r"^header=False says that the first row has no column names, but columns= "):
         read(name, columns=("a", "b", "c"), header=False)
 
 

@@ -98,7 +98,7 @@ def test_a_fact_given_twice_counts_once(write):
         ("f.tsv", "a\tr\tb\na\tr\t\n", r"^f.tsv:2: empty object in the row \(.*\); skip_bad_rows=True"),
         ("f.tsv", "a\tr\tb\n\tr\tb\n", r"^f.tsv:2: empty subject in the row \(.*\); skip_bad_rows=True"),
         ("f.tsv", "a\tr\tb\n\n\na\t\tb\n", r"^f.tsv:4: empty relation in the row \(.*\); skip_bad_rows=True"),
-        ("f.tsv", "a\tr\t\na\tr\n", r"^f.tsv:1: empty object in the row \(.*\); skip_bad_rows=True"),
+        ("f.tsv", "a\tr\t\na\tr\n", r"^f.tsv:2: expected 3 tab-separated fields, got 2"),
         ("f.tsv", "a\tr\tb\t0.5\na\tr\tc\thigh\n", r"^f.tsv:2: expected a number as weight .* got 'high'; columns="),
         ("f.tsv", "a\tr\tb\t0.5\na\tr\tc\t\n", r"^f.tsv:2: expected a number as weight .* got ''; columns="),
         (

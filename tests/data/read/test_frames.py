@@ -59,7 +59,7 @@ def with_cell(row, column, value):
         (with_cell(1, 1, ""), r"^table: row 2: empty relation in the row \(.*\); skip_bad_rows=True"),
         (with_cell(1, 1, 3), r"^table: cannot be read: "),
         (pd.DataFrame({"s": [1.5], "p": ["r"], "o": ["b"]}), r"^table: column 's' must hold names, got .* double$"),
-        (pd.DataFrame(FAMILY).assign(w=["x", "y", "z"]), r"^table: column 'w' must hold numbers, as weights"),
+        (pd.DataFrame(FAMILY).assign(w=["x", "y", "z"]), r"^table: row 1: expected a number as weight .* got 'x'"),
         (pd.DataFrame(FAMILY).assign(w=[1, np.nan, 1]), r"^table: row 2: missing weight; skip_bad_rows=True"),
         (pd.DataFrame(FAMILY).assign(w=[1, 1, -0.5]), r"^table: row 3: .* got -0.5; skip_bad_rows=True"),
         (pl.DataFrame({"s": ["a"], "p": ["r"], "o": ["b"], "w": [float("nan")]}), r"^table: row 1: .* got nan; skip"),
@@ -86,7 +86,7 @@ def test_nulls_among_dictionary_values_are_found():
 
 
 def test_a_long_table_is_read_as_a_long_file_is(write, monkeypatch):
-    monkeypatch.setattr("relatent.data.read.frames.ROWS_PER_BATCH", 100)
+    monkeypatch.setattr("relatent.data.read.table.ROWS_PER_BATCH", 100)
     rows = [(f"e{i % 70}", f"r{i % 3}", f"e{i * 31 % 71}") for i in range(1000)]
     expected = read(write("f.tsv", "".join("\t".join(row) + "\n" for row in rows)))
     frame = pd.DataFrame(rows, columns=["s", "p", "o"])

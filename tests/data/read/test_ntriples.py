@@ -6,7 +6,8 @@ import pyoxigraph
 import pytest
 
 from relatent.data.read import ntriples, rdf
-from relatent.data.read.file_formats import identify
+from relatent.data.read.files import identify
+from relatent.data.read.rdf_literals import Literals
 from relatent.data.read.read import read
 from relatent.data.read.string_table import Spans
 from relatent.errors import DataError
@@ -120,7 +121,7 @@ def outcome(reading, file):
 
 def by_pyoxigraph(path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(rdf, "read_with_scanner", rdf.read_with_pyoxigraph)
+        patch.setattr(rdf, "scanned_facts", lambda *_: None)
         return outcome(read, path)
 
 
@@ -164,8 +165,9 @@ def test_common_lines_never_reach_pyoxigraph(tmp_path, monkeypatch):
     path.write_text(COMMON + "_:a <http://x/parent> <urn:x-y:z> .\n" + '<a:b> <a:b> "x" .\n')
     monkeypatch.setattr(ntriples, "_parse", lambda text: iter(()) if not text else pytest.fail(f"asked about {text}"))
     monkeypatch.setattr(ntriples, "_check_suffixes", lambda suffixes: None)
-    builder, n_literals = ntriples.scan(identify(path), lambda *_: None)
-    assert (builder.n_facts, n_literals) == (2, 1)
+    literals = Literals()
+    builder = ntriples.scan(identify(path), lambda *_: None, literals)
+    assert (builder.n_facts, literals.counts.total()) == (2, 1)
 
 
 def test_a_name_called_plain_is_sound():

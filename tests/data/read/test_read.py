@@ -25,7 +25,7 @@ def test_messages_are_one_line(write):
 def test_progress_counts_the_bytes_of_the_file_and_the_facts(write, tmp_path, monkeypatch, name):
     for module in ("delimited", "ntriples"):
         monkeypatch.setattr(f"relatent.data.read.{module}.BLOCK_BYTES", 4096)
-    monkeypatch.setattr("relatent.data.read.frames.ROWS_PER_BATCH", 100)
+    monkeypatch.setattr("relatent.data.read.parquet.ROWS_PER_BATCH", 100)
     monkeypatch.setattr("relatent.data.read.rdf.TRIPLES_PER_BLOCK", 100)
     facts = [(f"http://x/{i}", "http://x/r", f"http://x/{i * 7 % 1000}") for i in range(1000)]
     row = "{}\t{}\t{}\n" if "tsv" in name else "<{}> <{}> <{}> .\n"
@@ -45,7 +45,7 @@ def test_progress_counts_the_bytes_of_the_file_and_the_facts(write, tmp_path, mo
 
 
 def test_progress_counts_the_rows_of_a_table(monkeypatch):
-    monkeypatch.setattr("relatent.data.read.frames.ROWS_PER_BATCH", 2)
+    monkeypatch.setattr("relatent.data.read.table.ROWS_PER_BATCH", 2)
     reports = []
     read(pd.DataFrame(FAMILY), progress=lambda *report: reports.append(report))
     assert reports == [(2, 3, "2 facts"), (3, 3, "3 facts")]

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from relatent.data.read.read import read
-from relatent.data.read.value_kinds import PLAIN, NotationError, are_dates, are_measures, kind_of, notation_of
+from relatent.data.read.values import PLAIN, NotationError, are_dates, are_measures, kind_of, notation_of
 from relatent.errors import DataError, DataWarning
 
 

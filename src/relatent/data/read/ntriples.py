@@ -24,12 +24,11 @@ from numpy.typing import NDArray
 from ...arrays import Ids
 from ...errors import DataError
 from ...progress import Progress
-from .fact_builder import FactBuilder
-from .file_content import File, ReadAhead
+from .encode import FactBuilder
+from .files import MAX_LINE_BYTES, File, ReadAhead, too_long
+from .guards import is_nested_too_deeply
 from .rdf_literals import Literals
-from .rdf_nesting import is_nested_too_deeply
 from .string_table import Spans, StringTable
-from .text_rows import MAX_LINE_BYTES, too_long
 
 BLOCK_BYTES = 16 << 20  # scanned at a time
 
@@ -43,14 +42,14 @@ class NotPlainError(Exception):
     """The file has something that only pyoxigraph can judge."""
 
 
-def scan(file: File, report: Progress, literals: Literals | None = None) -> tuple[FactBuilder, int]:
-    """The facts between entities, and the number of triples with a literal as object; `literals` collects them."""
-    builder, suffixes, n_literals = FactBuilder(), StringTable(), 0
-    with file.read_ahead(BLOCK_BYTES) as stream:
+def scan(file: File, report: Progress, literals: Literals) -> FactBuilder:
+    """The facts between entities; `literals` collects or counts the triples with a literal as object."""
+    builder, suffixes = FactBuilder(), StringTable()
+    with ReadAhead(file.open(), BLOCK_BYTES) as stream:
         for block in _whole_lines(stream, file):
-            n_literals += _add_block(block, builder, suffixes, literals)
+            _add_block(block, builder, suffixes, literals)
             report(stream.position, file.size, f"{builder.n_facts:,} facts")
-    return builder, n_literals
+    return builder
 
 
 def _whole_lines(stream: ReadAhead, file: File) -> Iterator[bytes]:
@@ -64,7 +63,7 @@ def _whole_lines(stream: ReadAhead, file: File) -> Iterator[bytes]:
         else:
             rest += block
             if len(rest) > MAX_LINE_BYTES:
-                raise DataError(f"{file.path}: a line {too_long()}")
+                raise DataError(f"{file.path}: a line {too_long('row')}")
     if rest:
         yield rest + b"\n"
 
@@ -75,8 +74,8 @@ def _without_empty_lines(block: bytes) -> bytes:
     return re.sub(rb"\n\s*\n", b"\n", block) if is_short else block
 
 
-def _add_block(block: bytes, builder: FactBuilder, suffixes: StringTable, collected: Literals | None) -> int:
-    """Add the facts of a block; returns the number of triples with a literal as object."""
+def _add_block(block: bytes, builder: FactBuilder, suffixes: StringTable, collected: Literals) -> None:
+    """Add the facts of a block."""
     if not block.isascii():
         _check_utf8(block)
     data = np.frombuffer(block, np.uint8)
@@ -84,20 +83,18 @@ def _add_block(block: bytes, builder: FactBuilder, suffixes: StringTable, collec
     n = _scan_lines(data, kinds, spans)
     kinds, spans = kinds[:n], spans[:, :n]
     other = spans[:2, kinds == _OTHER]
-    n_literals = _add_other_lines([block[start:stop] for start, stop in other.T.tolist()], builder, collected)
+    _add_other_lines([block[start:stop] for start, stop in other.T.tolist()], builder, collected)
     n_checked = len(builder.entities), len(builder.relations), len(suffixes)
     literals = np.ascontiguousarray(spans[:, kinds == _LITERAL])
     builder.entities.ids(Spans(data, *literals[:2]))  # only to check these names: no fact uses them
     relation_ids = builder.relations.ids(Spans(data, *literals[2:4]))
-    if collected is not None:
-        _collect(block, literals, relation_ids, collected)
+    _collect(block, literals, relation_ids, collected)
     suffixes.ids(Spans(data, *literals[4:]))
     facts = np.ascontiguousarray(spans[:, kinds == _FACT])
     builder.add([Spans(data, *facts[row : row + 2]) for row in (0, 2, 4)])
     _check_terms(builder.entities.spans(n_checked[0]))
     _check_terms(builder.relations.spans(n_checked[1]))
     _check_suffixes(suffixes.spans(n_checked[2]))
-    return n_literals + len(literals[0])
 
 
 def _collect(block: bytes, spans: NDArray[np.int64], relation_ids: Ids, collected: Literals) -> None:
@@ -120,17 +117,15 @@ def _check_utf8(block: bytes) -> None:
         raise NotPlainError from problem
 
 
-def _add_other_lines(lines: list[bytes], builder: FactBuilder, collected: Literals | None) -> int:
-    """Add the facts of lines that the scanner cannot split; returns the number of triples with a literal as object."""
+def _add_other_lines(lines: list[bytes], builder: FactBuilder, collected: Literals) -> None:
+    """Add the facts of lines that the scanner cannot split."""
     names: list[bytes] = []
-    n_literals = 0
     if is_nested_too_deeply(b"".join(lines)):
         raise NotPlainError
     for quad in _parse(b"".join(lines)):
         terms = (quad.subject, quad.predicate, quad.object)
         if type(quad.object) is pyoxigraph.Literal:
-            n_literals += 1
-            if collected is not None and collected.wants(quad.predicate.value):
+            if collected.wants(quad.predicate.value):
                 collected.add(_name(quad.subject), quad.predicate.value, quad.object.value, quad.object.language)
         elif all(type(term) in (pyoxigraph.NamedNode, pyoxigraph.BlankNode) for term in terms):
             names += [_name(term).encode() for term in terms]
@@ -139,7 +134,6 @@ def _add_other_lines(lines: list[bytes], builder: FactBuilder, collected: Litera
     data = np.frombuffer(b"".join(names), np.uint8)
     edges = np.cumsum([0, *map(len, names)])
     builder.add([Spans(data, edges[role:-1:3].copy(), edges[role + 1 :: 3].copy()) for role in range(3)])
-    return n_literals
 
 
 def _parse(text: bytes) -> Iterator[pyoxigraph.Quad]:

@@ -11,7 +11,9 @@ from ..attribute_table import AttributeTable
 from ..facts import Facts
 from ..labels import Labels
 from ..names import Names
-from .reading import Reading
+from .reading import N_SHOWN_ROWS, Reading
+from .roles import QUESTION, Roles
+from .table import Table
 
 LABEL_RELATIONS = ("http://www.w3.org/2000/01/rdf-schema#label", "http://www.w3.org/2004/02/skos/core#prefLabel")
 
@@ -66,20 +68,32 @@ class Literals:
         """The labels by name."""
         return {name: text for name, (_, text) in self._found.items()}
 
-    def describe(self, reading: Reading, n_literals: int) -> None:
-        """Note which literals there are, and how many that are no labels were left out."""
+    def table(self, table: Table, reading: Reading) -> Table:
+        """The table of the triples between entities, whose facts get these labels, prefixes and attributes."""
+        table.roles = Roles(QUESTION, (0, 1, 2))
+        table.finish = lambda facts: self.attached_to(facts, reading)
+        table.why_empty = self.why_empty
+        return table
+
+    def why_empty(self) -> str:
+        """Why there are no facts."""
+        n_literals = self.n_labels + self.counts.total()
+        return f"; every object is a literal (triples: {n_literals})" if n_literals else ""
+
+    def attached_to(self, facts: Facts, reading: Reading) -> Facts:
+        """The facts with these labels, prefixes and attributes; notes which literals there are, and were left out."""
         if self.counts:
             shown = ", ".join(f"{relation} ({n:,})" for relation, n in self.counts.most_common(MAX_SHOWN_RELATIONS))
             n_more = len(self.counts) - MAX_SHOWN_RELATIONS
             reading.understood["literals"] = shown + (f" and {n_more} more relations" if n_more > 0 else "")
-        if n_literals and not reading.attributes:
+        if (n_literals := self.counts.total()) and not reading.attributes:
             reading.notes.append(
                 f"left out {n_literals} facts whose object is a literal; objects must be entities, and attributes=True "
                 "makes literals attributes of their subjects"
             )
-
-    def attached_to(self, facts: Facts) -> Facts:
-        """The facts with these labels, prefixes and attributes."""
+        if self.n_labels:
+            reading.understood["labels"] = f"{self.n_labels:,} triples ({self.language} preferred); not facts"
+        reading.understood["first_rows"] = [list(fact) for fact in facts.named(facts.triples[:N_SHOWN_ROWS])]
         labels = self.labels
         entities, relations = (self._attached(names, labels) for names in (facts.entities, facts.relations))
         facts = replace(facts, entities=entities, relations=relations)
