@@ -22,6 +22,7 @@ from numba import njit
 from pyarrow import csv as arrow_csv
 
 from ...errors import DataError, one_line
+from ..names import is_utf8
 from .files import MAX_LINE_BYTES, WHOLE, File, FilePart, ReadAhead, text_lines, too_long
 from .reading import SKIPPING, Reading
 from .roles import FACTS, HeaderRule, header_rule
@@ -73,6 +74,10 @@ def read_text(file: File, reading: Reading, wanted: Sequence[str] = FACTS, part:
     rows = list(_rows_of(lines[n_before:], sep, quoted, file, n_before))
     if not rows:
         raise DataError(f"{file.path}: contains no facts")
+    for row in rows:
+        _check_utf8(row, file)
+    if file.format == "edges" and any(field.startswith("{'") for field in rows[0].fields):
+        raise DataError(f"{file.path}:{rows[0].line}: has a dict per edge; write it with data=False or data=['weight']")
     first = [field.removeprefix("\ufeff") for field in rows[0].fields]
     if len(first) > MAX_COLUMNS:
         raise DataError(
@@ -192,6 +197,15 @@ def _preamble(lines: Sequence[bytes], reading: Reading, file: File) -> tuple[int
             reading.understood["comments"] = f"{count} lines"
             return count, None
     return 0, None
+
+
+def _check_utf8(row: TextRow, file: File) -> None:
+    """Raise if a row is not UTF-8."""
+    if not all(map(is_utf8, row.fields)):
+        raise DataError(
+            f"{file.path}:{row.line}: is not valid UTF-8; save the file as UTF-8, or name its encoding: "
+            "encoding='latin-1' or 'cp1252'"
+        )
 
 
 def _separator(lines: Sequence[bytes], reading: Reading, file: File) -> str:
@@ -328,11 +342,7 @@ class _Text:
     def _first_fault(self) -> DataError | None:
         """The first row that cannot be read at all, or that has too few or too many fields."""
         for row in self._rows():
-            if any("\udc80" <= character <= "\udcff" for field in row.fields for character in field):
-                return DataError(
-                    f"{self._whole.path}:{row.line}: is not valid UTF-8; save the file as UTF-8, or name its encoding: "
-                    "encoding='latin-1' or 'cp1252'"
-                )
+            _check_utf8(row, self._whole)
             if (fault := self._ragged(row)) and not self._reading.skip_bad_rows:
                 return DataError(f"{fault}; {SKIPPING}")
         return None

@@ -35,7 +35,7 @@ PAIRS = (
     ("subjekt", "objekt"), ("quelle", "ziel"), ("von", "nach"), ("sujet", "objet"), ("source", "cible"),
     ("origine", "destination"), ("origine", "destinazione"), ("sujeto", "objeto"), ("origen", "destino"),
     ("desde", "hasta"), ("soggetto", "oggetto"), ("sujeito", "objeto"), ("origem", "destino"), ("bron", "doel"),
-    ("van", "naar"), ("onderwerp", "object"), ("fran", "till"), ("zrodlo", "cel"), ("podmiot", "obiekt"),
+    ("van", "naar"), ("onderwerp", "object"), ("fran", "till"), ("zrodło", "cel"), ("podmiot", "obiekt"),
     ("субъект", "объект"), ("источник", "цель"), ("主语", "宾语"), ("头实体", "尾实体"), ("主語", "目的語"),
 )  # fmt: skip
 _WORDS = {
@@ -250,7 +250,10 @@ def fact_roles(
         short = [names[place] for place in used] if names else []
         values = [sample[place] for place in used]
         found = (_named(short, values) if names else None) or _by_position(short, values, title)
-        left_out = [_short(names[place]) for place in range(len(names)) if place not in used and names[place].strip()]
+        others = [place for place in range(n_columns) if place not in used]
+        left_out = [
+            _title_of(names, place) for place in others if any(sample[place]) and (not names or names[place].strip())
+        ]
         note = f"left out column{'s' * (len(left_out) > 1)} {', '.join(left_out)}"
         dates = None if found.dates is None else used[found.dates]
         found = found._replace(positions=tuple(used[place] for place in found.positions), dates=dates)
@@ -347,7 +350,10 @@ def _used(names: Sequence[str], sample: Sample) -> list[int]:
         is_index = bool(names) and len(numbers) == len(values) and all(b - a == 1 for a, b in pairwise(numbers))
         return bool(values) and (is_index or not any(map(str.strip, values)))
 
-    used = [place for place in range(len(sample)) if not is_extra(place)]
+    data = [place for place in range(len(sample)) if set(sample[place]) != {"{}"}]  # of edges, as networkx writes them
+    used = [place for place in data if not is_extra(place)]
+    if len(data) < len(sample):
+        return used
     return used if len(used) > (1 if names else 2) else list(range(len(sample)))
 
 
