@@ -1,4 +1,5 @@
-"""Files as they lie around, each with what relatent must make of it: facts (with a warning or not), or one clear line."""
+"""Files as they lie around, each with what relatent must make of it: facts, or one clear line."""
+# ruff: noqa: E501
 
 from __future__ import annotations
 
