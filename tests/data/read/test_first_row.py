@@ -144,3 +144,15 @@ def test_a_compressed_file_is_understood_like_a_plain_one(write):
     packed, _ = read_with_notes(write("g.tsv.gz", gzip.compress(content.encode())))
     assert packed.fingerprint == plain.fingerprint
     assert len(plain) == 40
+
+
+def test_a_header_of_one_file_is_one_in_the_others_of_the_call(write):
+    first, second = (
+        write("a.csv", text([HEADER, *shipments(40)])),
+        write("b.csv", text([HEADER, *shipments(3, seed=1)])),
+    )
+    wanted = {*shipments(40), *shipments(3, seed=1)}
+    facts, said = read_with_notes([first, second])
+    assert set(facts.named()) == wanted
+    assert "b.csv" not in said
+    assert HEADER in read_with_notes(second)[0].named()

@@ -1,8 +1,10 @@
 """Files made to exhaust memory, time or the stack end in one line."""
 
+import encodings.aliases
 import gzip
 import sqlite3
 import tracemalloc
+import zipfile
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
@@ -116,6 +118,70 @@ def test_a_missing_column_among_many_is_one_short_line(write):
     with pytest.raises(DataError, match=r"no column 'colunm7'; there are 'column7', .*\(10,000 in all\)$") as caught:
         read(write("f.csv", ",".join(names) + "\n"), columns=("colunm7", "column1", "column2"))
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("name", ["f.ttl", "f.nt"])
+def test_a_comment_ends_where_the_parser_ends_it(write, name):
+    with pytest.raises(DataError, match=rf"^{name}: triples are nested more than 100 deep"):
+        read(write(name, "# a comment\r" + LINE))
+
+
+def test_names_that_a_prefix_makes_large_are_refused(write):
+    content = f"@prefix p: <http://x/{'y' * 60_000}> .\n" + "".join(f"p:a{i} p:r p:b{i} .\n" for i in range(5000))
+    with pytest.raises(DataError, match=r"^f.ttl: names are 200 times longer than the file; shorten"):
+        read(write("f.ttl", content))
+
+
+@pytest.mark.parametrize("name", ["f.rdf", "f.graphml"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"<!DOCTYPE x [<!ENTITY % a 'x'><!ENTITY b '%a;%a;'>]><x/>", "declares an XML parameter entity"),
+        ('<!DOCTYPE x [<!ENTITY a "x">]><x>&a;</x>'.encode("utf-16"), "XML must be in UTF-8; convert it"),
+    ],
+)
+def test_entities_that_cannot_be_counted_are_refused(write, name, content, message):
+    with pytest.raises(DataError, match=rf"^{name}: {message}"):
+        read(write(name, content))
+
+
+def test_a_document_of_too_many_values_is_refused_before_it_is_parsed(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MAX_DOCUMENT_VALUES", 1000)
+    with zipfile.ZipFile(tmp_path / "f.zip", "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("f.json", f"[{'[],' * 2000}[]]")
+    with pytest.raises(DataError, match=r"f.zip: a JSON document of more than 1,000 values; save it as JSON lines"):
+        read(tmp_path / "f.zip")
+
+
+@pytest.mark.parametrize("library", ["sqlite3", "duckdb"])
+def test_columns_that_are_computed_are_read_by_a_query_only(tmp_path, library):
+    path = tmp_path / ("f.db" if library == "sqlite3" else "f.duckdb")
+    with closing(pytest.importorskip(library).connect(str(path))) as made:
+        made.execute("CREATE TABLE t (s TEXT, p TEXT, o TEXT GENERATED ALWAYS AS (s || 'x') VIRTUAL)")
+        made.execute("INSERT INTO t (s, p) VALUES ('a', 'r')")
+        made.commit()
+    scheme = library.removesuffix("3")
+    for source in (path, f"{scheme}:///{path}?table=t"):
+        with pytest.raises(DataError, match="is computed when it is read; choose the columns with sql="):
+            read(source)
+    assert read(f"{scheme}:///{path}", sql="SELECT * FROM t").named() == [("a", "r", "ax")]
+
+
+ENCODINGS = sorted({*encodings.aliases.aliases.values(), "hex", "undefined", "idna", "utf-16\0", "nonsense", ""})
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["f.csv", "f.jsonl", "f.csv.gz"])
+def test_any_encoding_reads_a_file_or_is_one_line(write, name):
+    content = 'Zoë,r,b\nb,r,"c"\n' if "csv" in name else '["Zoë", "r", "b"]\n'
+    source = write(name, gzip.compress(content.encode()) if name.endswith("gz") else content)
+    for encoding in ENCODINGS:
+        message = ""
+        try:
+            read(source, encoding=encoding)
+        except DataError as problem:
+            message = str(problem)
+        assert "\n" not in message
 
 
 RDF = '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:x="x:">%s</rdf:RDF>'

@@ -16,7 +16,7 @@ from ..type_sets import TypeSets
 from ..types_in_facts import rdf_types, role_types
 from .encode import to_strings
 from .files import File, identify, named
-from .reading import Reading
+from .reading import MENDING, Reading
 from .roles import ATTRIBUTES, ENTITY_COLUMNS, other_roles
 from .sources import open_file, open_table, read_file
 from .table import Table
@@ -104,7 +104,7 @@ def _rdf_pairs(file: File, what: str, language: str | None) -> Iterator[tuple[st
     if what == "label":
         yield from named(literals_of(file, language).labels.items(), file.path)
         return
-    facts = read_file(file, Reading())
+    facts = read_file(file, Reading(bad_rows=MENDING))
     if (types := rdf_types(facts)) is not None:
         for entity, kind in zip(*(ids.tolist() for ids in types.members.nonzero()), strict=True):
             yield facts.entities[entity], types.names[kind]
@@ -120,7 +120,7 @@ def _table_pairs(file: File, what: str) -> Iterator[tuple[str, str]]:
                 yield key.strip(), (one or "").strip()
         return
     wanted = ("id", what)
-    table = open_file(file, Reading(), wanted)
+    table = open_file(file, Reading(bad_rows=MENDING), wanted)
     first = table.names or [values[0] for values in table.sample if values]
     roles = other_roles(table.names, first, wanted, None, None, table.where)
     for columns in named(table.columns(roles.positions, 2), file.path):
@@ -157,8 +157,8 @@ def attribute_table(source: AttributesSource, language: str | None = None) -> At
             if not all(isinstance(values, Mapping) for values in by_entity.values()):
                 raise DataError(f"{file.path}: expected attributes by entity, or a list of rows")
             return AttributeTable.of(by_entity)
-        return AttributeTable.of_rows(_cells(open_file(file, Reading(), ATTRIBUTES)))
-    return AttributeTable.of_rows(_cells(open_table(source, Reading())))
+        return AttributeTable.of_rows(_cells(open_file(file, Reading(bad_rows=MENDING), ATTRIBUTES)))
+    return AttributeTable.of_rows(_cells(open_table(source, Reading(bad_rows=MENDING))))
 
 
 def _cells(table: Table) -> Iterator[tuple[str, str, str]]:

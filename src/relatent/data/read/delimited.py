@@ -24,7 +24,7 @@ from pyarrow import csv as arrow_csv
 from ...errors import DataError, one_line
 from ..names import is_utf8
 from .files import MAX_LINE_BYTES, WHOLE, File, FilePart, ReadAhead, text_lines, too_long
-from .reading import SKIPPING, Reading
+from .reading import Reading
 from .roles import FACTS, HeaderRule, header_rule
 from .table import MAX_COLUMNS, MAX_SHOWN_CHARACTERS, N_SAMPLE_ROWS, Table, sample_of
 
@@ -344,7 +344,7 @@ class _Text:
         for row in self._rows():
             _check_utf8(row, self._whole)
             if (fault := self._ragged(row)) and not self._reading.skip_bad_rows:
-                return DataError(f"{fault}; {SKIPPING}")
+                return DataError(f"{fault}; {self._reading.bad_rows}")
         return None
 
     def place(self, number: int) -> str:

@@ -13,6 +13,7 @@ from .roles import Columns, Roles, checked_columns
 
 N_SHOWN_ROWS = 3
 SKIPPING = "skip_bad_rows=True skips such rows"  # the remedy in messages
+MENDING = "mend the row"  # where no option skips it
 
 
 @dataclass
@@ -41,6 +42,7 @@ class Reading:
     nodes_without_names: bool = False  # these rows are nodes
     n_skipped: int = 0  # bad rows
     first_skipped: str = ""  # its place, and what is wrong with it
+    bad_rows: str = SKIPPING  # what to do about them, in messages
     max_skipped_lines: int = 1  # of a text file, to be listed
     skipped_lines: list[int] = field(default_factory=list)
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from ...errors import DataError, one_line
 from ..facts import Facts
 from ..names import is_utf8
-from .reading import SKIPPING, Reading
+from .reading import Reading
 from .roles import Roles
 
 N_SAMPLE_ROWS = 1000  # of a source, to find out what its columns hold
@@ -220,9 +220,8 @@ class _RowPicker:
                 yield (WRONG,) * len(positions)
             else:
                 wanted = "a dict" if keys is not None else f"{width} values"
-                raise DataError(
-                    f"{self._where}: row {number}: expected {wanted}, as in row 1, got {row!r:.100}; {SKIPPING}"
-                )
+                problem = f"expected {wanted}, as in row 1, got {row!r:.100}"
+                raise DataError(f"{self._where}: row {number}: {problem}; {self._reading.bad_rows}")
 
     def blocks(self, rows: Iterable[Any], positions: Sequence[int], n_names: int) -> Iterator[list[pa.Array]]:
         """These columns, block by block."""
@@ -259,7 +258,7 @@ class _RowPicker:
                 found.append(convert(value))
             except ValueError as problem:
                 if not self._reading.skip_bad_rows:
-                    raise DataError(f"{self._where}: row {number}: {problem}; {SKIPPING}") from None
+                    raise DataError(f"{self._where}: row {number}: {problem}; {self._reading.bad_rows}") from None
                 found.append(None)
         return pa.array(found, kind)
 
