@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..data.names import Names
-from ..data.read.questions import Row, question_blocks
+from ..data.read.encode import to_strings
+from ..data.read.files import named
 from ..data.read.reading import Reading
-from ..data.read.roles import QUESTION as PLACES
+from ..data.read.roles import QUESTION, other_roles
+from ..data.read.sources import open_table
 from ..model.candidates import OPEN, Candidates, Judged
 from ..progress import bar
 from .reading_options import reading_choices
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
     from ..model.factors import Factors
 
+Row = tuple[str | None, str | None, str | None]
 FIGURES = {"score": float, "probability": float, "rank": int, "lift": float}
 INCOMPLETE = -2  # in place of an id that is not given
 
@@ -36,7 +40,7 @@ def answer_file(factors: Factors, asked: Candidates, questions: Path, output: Pa
         best = best._replace(question=of_questions[best.question])
         return _joined(best, asked.ranked(ids[given])._replace(question=given))
 
-    kinds = {"question": int, **dict.fromkeys(PLACES, str), **FIGURES}
+    kinds = {"question": int, **dict.fromkeys(QUESTION, str), **FIGURES}
     return _written(factors, questions, output, answered, kinds, n_needed=2)
 
 
@@ -47,8 +51,26 @@ def score_file(factors: Factors, asked: Candidates, facts: Path, output: Path) -
         given = np.flatnonzero(~is_open.any(axis=1))
         return asked.ranked(ids[given])._replace(question=given)
 
-    kinds = {**dict.fromkeys(PLACES, str), **FIGURES, "known": bool}
+    kinds = {**dict.fromkeys(QUESTION, str), **FIGURES, "known": bool}
     return _written(factors, facts, output, scored, kinds, n_needed=3)
+
+
+def question_blocks(source: str | Path, reading: Reading) -> Iterator[list[Row]]:
+    """Blocks of rows of a table; empty values are None.
+
+    Columns are found by their names; one of them may be missing. Without such names there are three, in this order.
+    """
+    table = open_table(source, reading, QUESTION)
+    first = table.names or [values[0] for values in table.sample if values]
+    roles = table.roles or other_roles(table.names, first, QUESTION, reading.columns, reading.relation, table.where)
+    for block in named(table.columns(roles.positions, len(roles.positions)), table.source):
+        found = {}
+        for column, role in zip(block, roles.names, strict=True):
+            texts = to_strings(column, role, table.source).to_pylist()
+            found[role] = [(text or "").strip() or None for text in texts]
+        if roles.edge_relation is not None:
+            found["relation"] = [roles.edge_relation] * len(block[0])
+        yield list(zip(*(found.get(role, repeat(None, len(block[0]))) for role in QUESTION), strict=True))
 
 
 def _joined(best: Judged, facts: Judged) -> Judged:
@@ -105,7 +127,7 @@ def _columns(
     ]
     columns: dict[str, Sequence[Any]] = {
         "question": [*(n_before + rows + 1).tolist(), *(n_before + without + 1).tolist()],
-        **dict(zip(PLACES, names, strict=True)),
+        **dict(zip(QUESTION, names, strict=True)),
         "score": [*found.score.tolist(), *empty],
         "probability": [*found.probability.tolist(), *empty],
         "rank": [*(rank or None for rank in found.rank.tolist()), *empty],
@@ -132,5 +154,5 @@ def _note(row: Row, ids: Sequence[int], n_needed: int) -> str:
     if sum(name is not None for name in row) < n_needed:
         return f"give {'two of ' if n_needed == 2 else ''}subject, relation and object"
     return "; ".join(
-        f"unknown {place} {name!r}" for place, name, found in zip(PLACES, row, ids, strict=True) if found == -1
+        f"unknown {place} {name!r}" for place, name, found in zip(QUESTION, row, ids, strict=True) if found == -1
     )

@@ -117,7 +117,7 @@ def test_labels_and_types_of_a_separate_rdf_file(rdf):
 
 
 def test_the_language_is_that_of_the_environment(monkeypatch):
-    from relatent.data.read.rdf_literals import default_language
+    from relatent.data.read.rdf import default_language
 
     for variable in ("LC_ALL", "LC_MESSAGES"):
         monkeypatch.delenv(variable, raising=False)

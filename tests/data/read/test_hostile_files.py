@@ -15,9 +15,9 @@ import pytest
 from input_cases import CASES
 from pyarrow import parquet
 
+from relatent.cli.question_files import question_blocks
 from relatent.data.facts import Facts
 from relatent.data.read import delimited, files, ntriples
-from relatent.data.read.questions import question_blocks
 from relatent.data.read.read import read
 from relatent.data.read.reading import Reading
 from relatent.errors import DataError

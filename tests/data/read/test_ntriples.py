@@ -5,9 +5,9 @@ import numpy as np
 import pyoxigraph
 import pytest
 
-from relatent.data.read import ntriples, rdf
+from relatent.data.read import ntriples
 from relatent.data.read.files import identify
-from relatent.data.read.rdf_literals import Literals
+from relatent.data.read.rdf import Literals
 from relatent.data.read.read import read
 from relatent.data.read.string_table import Spans
 from relatent.errors import DataError
@@ -121,7 +121,7 @@ def outcome(reading, file):
 
 def by_pyoxigraph(path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(rdf, "scanned_facts", lambda *_: None)
+        patch.setattr(ntriples, "scanned_facts", lambda *_: None)
         return outcome(read, path)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import DataError, one_line
 from .files import File
 from .guards import BoundedLines, BoundedXml
-from .rdf_literals import Literals
+from .rdf import Literals
 from .reading import Reading
 from .roles import EDGE_RELATION, FACTS, QUESTION, SYNONYMS, Roles
 from .table import Table, read_rows

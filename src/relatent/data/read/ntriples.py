@@ -24,10 +24,12 @@ from numpy.typing import NDArray
 from ...arrays import Ids
 from ...errors import DataError
 from ...progress import Progress
+from ..facts import Facts
 from .encode import FactBuilder
 from .files import MAX_LINE_BYTES, File, ReadAhead, too_long
 from .guards import is_nested_too_deeply
-from .rdf_literals import Literals
+from .rdf import Literals
+from .reading import Reading
 from .string_table import Spans, StringTable
 
 BLOCK_BYTES = 16 << 20  # scanned at a time
@@ -40,6 +42,18 @@ _HASH, _DOT, _COLON, _UNDERSCORE, _PERCENT, _SLASH = (ord(character) for charact
 
 class NotPlainError(Exception):
     """The file has something that only pyoxigraph can judge."""
+
+
+def scanned_facts(file: File, reading: Reading) -> Facts | None:
+    """The facts of an N-Triples file by the scanner; None if pyoxigraph has to read it."""
+    literals = Literals(reading.language, attributes=reading.attributes)
+    try:
+        builder = scan(file, reading.report, literals)
+    except NotPlainError:
+        return None
+    if not builder.n_facts:
+        raise DataError(f"{file.path}: contains no facts{literals.why_empty()}")
+    return literals.attached_to(builder.build(drop_unused_names=True), reading)
 
 
 def scan(file: File, report: Progress, literals: Literals) -> FactBuilder:

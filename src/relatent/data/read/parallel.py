@@ -14,8 +14,7 @@ from ..names import Names
 from ..shard import move_to_owners
 from .files import File, FilePart, identify, naming_the_source
 from .ntriples import NotPlainError, scan
-from .rdf import read_rdf
-from .rdf_literals import Literals
+from .rdf import Literals, read_rdf
 from .reading import Reading
 from .sources import facts_of, open_file, read_file
 from .string_table import Spans, StringTable

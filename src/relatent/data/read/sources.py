@@ -87,7 +87,7 @@ def read_file(file: File, reading: Reading) -> Facts:
     """The facts of a file."""
     table = open_file(file, reading)
     if file.format == "ntriples":
-        from .rdf import scanned_facts
+        from .ntriples import scanned_facts
 
         with naming_the_source(file.path):
             if (facts := scanned_facts(file, reading)) is not None:
