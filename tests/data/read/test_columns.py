@@ -133,7 +133,7 @@ def test_both_weights_and_counts_are_an_error(tmp_path):
     path = tmp_path / "both.csv"
     path.write_text("subject,relation,object,weight,count\na,r,b,.5,2\n")
     with pytest.raises(
-        DataError, match="columns 'weight' and 'count' hold weights and counts; choose one with columns="
+        DataError, match="columns 'weight' and 'count' hold weights and counts; choose one, as columns="
     ):
         read(path)
 

@@ -74,7 +74,8 @@ def read(
         or two. A column named count, counts, times or frequency says how often a fact was seen (`Facts.times`).
     header : bool, optional
         Whether the first row of a TSV or CSV file holds column names; by default it does if the names are common ones,
-        if a column below it holds only numbers, or if it is the only row whose values occur in no other row.
+        if a column below it holds only numbers, dates, IRIs or codes, or if it is the only one of the first rows whose
+        values occur in no other. The rows below are read after that is decided.
     sep : str, optional
         The character that separates the fields of a text file; by default a tab in TSV and a comma in CSV files, or
         the one of `; | , tab` that gives more rows the same number of fields.
@@ -89,11 +90,11 @@ def read(
     sql : str, optional
         A query, in SQL or SPARQL, whose columns are those of a table; `source` is the database.
     types : path, mapping, "infer" or "none", optional
-        Types of entities: a CSV or TSV file with the columns id and type, a JSON file or mapping {id: type or types},
+        Types of entities: a table with the columns id and type, a JSON file or mapping {id: type or types},
         "infer" for the roles that entities have in the facts, or "none". By default the objects of rdf:type facts,
         which stay facts as well. Models offer no answers of a wrong type.
     labels : path or mapping, optional
-        Labels of entities, relations and types: a CSV or TSV file with the columns id and label, or a JSON file or
+        Labels of entities, relations and types: a table with the columns id and label, or a JSON file or
         mapping {id: label} or {id: {"label": label}}; beside the rdfs:label triples of RDF files, which are labels and
         not facts.
     language : str, optional

@@ -249,7 +249,7 @@ def fact_roles(
         used = _used(names, sample)
         short = [names[place] for place in used] if names else []
         values = [sample[place] for place in used]
-        found = (_named(short, values) if names else None) or _by_position(short, values, title)
+        found = (_named(short, values, where) if names else None) or _by_position(short, values, title, used)
         others = [place for place in range(n_columns) if place not in used]
         left_out = [
             _title_of(names, place) for place in others if any(sample[place]) and (not names or names[place].strip())
@@ -357,7 +357,7 @@ def _used(names: Sequence[str], sample: Sample) -> list[int]:
     return used if len(used) > (1 if names else 2) else list(range(len(sample)))
 
 
-def _named(names: Sequence[str], sample: Sample) -> Roles | None:
+def _named(names: Sequence[str], sample: Sample, where: str) -> Roles | None:
     """The roles where the names tell at least subject and object."""
     normal = [_normal(name) for name in names]
     pair = _pair(normal)
@@ -377,10 +377,12 @@ def _named(names: Sequence[str], sample: Sample) -> Roles | None:
     numbers = [place for place in others if normal[place] in SYNONYMS["weight"] | SYNONYMS["count"]]
     if len({normal[place] in SYNONYMS["count"] for place in numbers}) > 1 and relations:
         shown = " and ".join(repr(names[place]) for place in numbers)
-        raise DataError(f"columns {shown} hold weights and counts; choose one with columns=(…, …, …, …)")
+        chosen = ", ".join(repr(names[place]) for place in (subject, relations[0], object_, numbers[0]))
+        raise DataError(f"{where}: columns {shown} hold weights and counts; choose one, as columns=({chosen}) does")
     if len(relations) > 1:
         shown = " and ".join(_short(names[place]) for place in relations)
-        raise DataError(f"columns {shown} may hold the relation; choose with columns=(…, …, …)")
+        chosen = ", ".join(repr(names[place]) for place in (subject, relations[0], object_))
+        raise DataError(f"{where}: columns {shown} may hold the relation; choose one, as columns=({chosen}) does")
     if relations:
         found = _roles(normal, (subject, relations[0], object_, *numbers[:1]))
         return found._replace(may_be_nodes="_start" in normal and "_id" in normal, notes=tuple(notes))
@@ -449,8 +451,15 @@ def _reason_to_leave_out(values: Sequence[str]) -> str | None:
     return f"which holds {kind} such as {_short(given[0].strip())}{blank}"
 
 
-def _by_position(names: Sequence[str], sample: Sample, title: Title) -> Roles:
-    """Subject, relation, object and weight in this order, or an edge list; `names` may be empty."""
+def _by_position(names: Sequence[str], sample: Sample, title: Title, used: Sequence[int]) -> Roles:
+    """Subject, relation, object and weight in this order, or an edge list; `names` may be empty.
+
+    `used`: the positions of these columns in the table, for messages.
+    """
+
+    def chosen(*places: int) -> str:
+        return f"columns=({', '.join(str(used[place]) for place in places)})"
+
     n_columns, normal = len(sample), [_normal(name) for name in names]
     if n_columns == 2:
         return _roles(normal, (0, 1), EDGE_RELATION)
@@ -459,36 +468,36 @@ def _by_position(names: Sequence[str], sample: Sample, title: Title) -> Roles:
     elif n_columns != 3:
         message = f"{title.where}: expected 3 {title.what}, or 4 with a weight, or 2 of an edge list, got {n_columns}"
         shown = names or [values[0] for values in sample if values]
-        chosen = ", ".join(map(_short, shown[:3])) if names else "0, 1, 2"
         if n_columns > 4:
-            message += f"; choose with columns=({chosen}), which takes the first three; {_listed(shown)}"
+            three = f"columns=({', '.join(map(_short, shown[:3]))})" if names else chosen(0, 1, 2)
+            message += f"; choose with {three}, which takes the first three; {_listed(shown)}"
         elif not title.hint:
             message += "; choose with columns=(…, …, …)"
         raise DataError(message + title.hint)
     reason = _weighted_edges_evidence(normal, names, sample) if n_columns == 3 else None
     if reason:
         note = (
-            f"read as an edge list with weights, because {reason}; relation='…' says so, columns=(0, 1, 2) reads facts"
+            f"read as an edge list with weights, because {reason}; relation='…' says so, {chosen(0, 1, 2)} reads facts"
         )
         return _roles(normal, (0, 1, 2), EDGE_RELATION, (note,))
     dates = [place for place, values in enumerate(sample) if are_dates(filled(values))] if n_columns == 3 else []
     found = _roles(normal, range(n_columns))
     if len(dates) == 1:
-        ends, column = [place for place in range(3) if place != dates[0]], _title_of(names, dates[0])
+        ends = [place for place in range(3) if place != dates[0]]
+        column = _short(names[dates[0]]) if names else used[dates[0]] + 1
         if dates[0] == 1 or _are_dated_edges(*(sample[place] for place in ends)):
             note = f"read as an edge list without column {column}, {_reason_to_leave_out(sample[dates[0]])}; "
-            note += f"columns=({ends[0]}, {ends[1]}) says so, columns=(0, 1, 2) reads facts"
+            note += f"{chosen(*ends)} says so, {chosen(0, 1, 2)} reads facts"
             return _roles(normal, ends, EDGE_RELATION, (note,))
-        note = f"column {column} holds dates, which are read as entities; columns=({ends[0]}, {ends[1]}) reads an edge "
-        note += "list without them, columns=(0, 1, 2) says that they are entities"
+        note = f"column {column} holds dates, which are read as entities; {chosen(*ends)} reads an edge list without "
+        note += f"them, {chosen(0, 1, 2)} says that they are entities"
         return found._replace(notes=(note,), dates=dates[0])
     notes = []
     if odd := _odd_relations(sample):
-        edges = "" if n_columns != 3 else " columns=(0, 1) reads an edge list, columns=(0, 2, 1) takes column 3 as the "
-        edges += "relation," if edges else ""
-        notes.append(f"{odd}; if these are entities,{edges} columns=(…, …, …) chooses others")
+        edges = f" {chosen(0, 1)} reads an edge list, {chosen(0, 2, 1)} takes column 3 as the relation,"
+        notes.append(f"{odd}; if these are entities,{edges if n_columns == 3 else ''} columns=(…, …, …) chooses others")
     if n_columns == 4 and names and normal[3] not in _NUMBERS:
-        notes.append(f"took column {names[3]!r} as weights; columns=(0, 1, 2) leaves them out")
+        notes.append(f"took column {names[3]!r} as weights; {chosen(0, 1, 2)} leaves them out")
     return found._replace(notes=tuple(notes))
 
 
