@@ -130,7 +130,7 @@ def describe_reading(source: str) -> tuple[Facts, dict[str, Any]]:
         except DataError as problem:
             if SKIPPING not in str(problem):
                 raise
-            reading = Reading.of(**choices | {"skip_bad_rows": True}, report=report)
+            reading = Reading.of(**choices | {"skip_bad_rows": True, "headers": {}}, report=report)
             facts = _read_despite(problem, source, reading)
         reading.lints.extend(filter(None, [missing_markers(facts), similar_names(facts)]))
     notes = [as_options(note) for note in reading.all_notes("")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
@@ -15,6 +16,7 @@ from ..data.read.files import named
 from ..data.read.reading import Reading
 from ..data.read.roles import QUESTION, other_roles
 from ..data.read.sources import open_table
+from ..errors import DataWarning
 from ..model.candidates import OPEN, Candidates, Judged
 from ..progress import bar
 from .reading_options import reading_choices
@@ -71,6 +73,8 @@ def question_blocks(source: str | Path, reading: Reading) -> Iterator[list[Row]]
         if roles.edge_relation is not None:
             found["relation"] = [roles.edge_relation] * len(block[0])
         yield list(zip(*(found.get(role, repeat(None, len(block[0]))) for role in QUESTION), strict=True))
+    if reading.n_skipped:
+        reading.first_skipped = next((fault or "" for _, fault in table.bad_lines([], 1)), "")
 
 
 def _joined(best: Judged, facts: Judged) -> Judged:
@@ -92,7 +96,8 @@ def _written(
     """Read, score and write block by block. A row that cannot be answered gets one row with a note."""
     counts = {"rows": 0, "results": 0, "without_result": 0}
     with table_writer(output, {**kinds, "note": str}, factors) as write, bar(f"reading {source}") as progress:
-        for block in question_blocks(source, Reading.of(**reading_choices())):
+        reading = Reading.of(**reading_choices())
+        for block in question_blocks(source, reading):
             ids = _ids(factors, block)
             notes = [_note(row, found, n_needed) for row, found in zip(block, ids.tolist(), strict=True)]
             usable = np.array([not note for note in notes])
@@ -103,6 +108,8 @@ def _written(
             counts["results"] += len(rows)
             counts["without_result"] += len(block) - len(np.unique(rows))
             progress(counts["rows"], 0, f"{counts['rows']:,} rows")
+    for note in reading.all_notes(str(source)):
+        warnings.warn(note, DataWarning, stacklevel=2)
     return counts
 
 
