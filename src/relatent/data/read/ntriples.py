@@ -17,6 +17,8 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyoxigraph
 from numba import njit
 from numpy.typing import NDArray
@@ -37,7 +39,16 @@ BLOCK_BYTES = 16 << 20  # scanned at a time
 _FACT, _LITERAL, _OTHER = np.uint8(0), np.uint8(1), np.uint8(2)  # kinds of lines
 _SPACE, _TAB, _NEWLINE, _RETURN = 32, 9, 10, 13
 _OPEN, _CLOSE, _QUOTE, _ESCAPE = ord("<"), ord(">"), ord('"'), ord("\\")
-_HASH, _DOT, _COLON, _UNDERSCORE, _PERCENT, _SLASH = (ord(character) for character in "#.:_%/")
+_HASH, _DOT, _COLON, _UNDERSCORE = (ord(character) for character in "#.:_")
+
+
+# Characters of an IRI after its scheme and host; one fragment at most.
+_PART = r"(?:[A-Za-z0-9!$&'()*+,\-./:;=?@_~]|%[0-9A-Fa-f]{2})*"
+_PLAIN = (
+    r"^(?:_:[A-Za-z0-9_]+|[A-Za-z][A-Za-z0-9]*:(?:"
+    rf"//[A-Za-z0-9.\-]*(?:/{_PART}(?:#{_PART})?)?|"
+    rf"/?(?:(?:[A-Za-z0-9!$&'()*+,\-.:;=?@_~]|%[0-9A-Fa-f]{{2}}){_PART})?(?:#{_PART})?))$"
+)
 
 
 class NotPlainError(Exception):
@@ -106,9 +117,9 @@ def _add_block(block: bytes, builder: FactBuilder, suffixes: StringTable, collec
     suffixes.ids(Spans(data, *literals[4:]))
     facts = np.ascontiguousarray(spans[:, kinds == _FACT])
     builder.add([Spans(data, *facts[row : row + 2]) for row in (0, 2, 4)])
-    _check_terms(builder.entities.spans(n_checked[0]))
-    _check_terms(builder.relations.spans(n_checked[1]))
-    _check_suffixes(suffixes.spans(n_checked[2]))
+    _check_terms(builder.entities.strings(n_checked[0]))
+    _check_terms(builder.relations.strings(n_checked[1]))
+    _check_suffixes(suffixes.strings(n_checked[2]))
 
 
 def _collect(block: bytes, spans: NDArray[np.int64], relation_ids: Ids, collected: Literals) -> None:
@@ -162,19 +173,22 @@ def _name(term: object) -> str:
     return text[1:-1] if text.startswith("<") else text
 
 
-def _check_terms(names: Spans) -> None:
+def _check_terms(names: pa.LargeStringArray) -> None:
     """Let pyoxigraph parse the names that are not plain."""
-    others = np.flatnonzero(~_are_plain(names.data, names.starts, names.stops))
-    terms = [names.data[names.starts[i] : names.stops[i]].tobytes() for i in others.tolist()]
+    terms = [term.encode() for term in names.filter(pc.invert(are_plain(names))).to_pylist()]
     lines = [b"%b <x:p> <x:o> .\n" % (term if term.startswith(b"_:") else b"<%b>" % term) for term in terms]
     if [_name(quad.subject).encode() for quad in _parse(b"".join(lines))] != terms:
         raise NotPlainError
 
 
-def _check_suffixes(suffixes: Spans) -> None:
+def are_plain(names: pa.Array) -> pa.Array:
+    """Which names are certainly valid: ASCII, a scheme, a simple host, only characters allowed at their place."""
+    return pc.match_substring_regex(names, _PLAIN)
+
+
+def _check_suffixes(suffixes: pa.LargeStringArray) -> None:
     """Let pyoxigraph parse the suffixes of literals: a language or a type."""
-    ranges = zip(suffixes.starts.tolist(), suffixes.stops.tolist(), strict=True)
-    lines = [b'<x:s> <x:p> ""%b .\n' % suffixes.data[start:stop].tobytes() for start, stop in ranges]
+    lines = [b'<x:s> <x:p> ""%b .\n' % suffix.encode() for suffix in suffixes.to_pylist()]
     if sum(1 for _ in _parse(b"".join(lines))) != len(lines):
         raise NotPlainError
 
@@ -185,12 +199,6 @@ def _check_suffixes(suffixes: Spans) -> None:
 @njit(inline="always")
 def _is_blank(character):  # type: ignore[no-untyped-def]
     return character in (_SPACE, _TAB)
-
-
-@njit(inline="always")
-def _is_alphanumeric(character):  # type: ignore[no-untyped-def]
-    """An ASCII letter or digit."""
-    return 48 <= character <= 57 or 65 <= character <= 90 or 97 <= character <= 122
 
 
 @njit(inline="always")
@@ -313,65 +321,3 @@ def _scan_lines(data, kinds, spans):  # type: ignore[no-untyped-def]
         if not empty:
             n += 1
     return n
-
-
-@njit(nogil=True, cache=True)
-def _are_plain(data, starts, stops):  # type: ignore[no-untyped-def]
-    """Which names are certainly valid: ASCII, a scheme, a simple host, only characters allowed at their place."""
-    plain = np.zeros(len(starts), np.bool_)
-    for i in range(len(starts)):
-        at, stop = starts[i], stops[i]
-        if stop - at > 2 and data[at] == _UNDERSCORE and data[at + 1] == _COLON:
-            at += 2
-            while at < stop and (_is_alphanumeric(data[at]) or data[at] == _UNDERSCORE):
-                at += 1
-            plain[i] = at == stop
-            continue
-        if at == stop or not _is_alphanumeric(data[at]) or data[at] < 65:
-            continue
-        while at < stop and _is_alphanumeric(data[at]):
-            at += 1
-        if at == stop or data[at] != _COLON:
-            continue
-        at += 1
-        if at + 1 < stop and data[at] == _SLASH and data[at + 1] == _SLASH:
-            at += 2
-            while at < stop and (_is_alphanumeric(data[at]) or data[at] == _DOT or data[at] == 45):
-                at += 1
-            if at < stop and data[at] != _SLASH:
-                continue
-        fragments = 0
-        while at < stop:
-            character = data[at]
-            if character == _PERCENT:
-                if at + 2 >= stop or not (_is_hex_digit(data[at + 1]) and _is_hex_digit(data[at + 2])):
-                    break
-            elif character == _HASH:
-                fragments += 1
-                if fragments > 1:
-                    break
-            elif not (_is_alphanumeric(character) or _is_path_character(character)):
-                break
-            at += 1
-        plain[i] = at == stop
-    return plain
-
-
-@njit(inline="always")
-def _is_hex_digit(character):  # type: ignore[no-untyped-def]
-    return 48 <= character <= 57 or 65 <= character <= 70 or 97 <= character <= 102
-
-
-@njit(inline="always")
-def _is_path_character(character):  # type: ignore[no-untyped-def]
-    """Whether it is one of !$&'()*+,-./:;=?@_~"""
-    return (
-        character == 33
-        or character == 36
-        or 38 <= character <= 47
-        or 58 <= character <= 59
-        or character == 61
-        or 63 <= character <= 64
-        or character == _UNDERSCORE
-        or character == 126
-    )
