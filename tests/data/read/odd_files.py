@@ -146,6 +146,8 @@ ODD_FILES = [
         [("x:a", "x:broader", "x:b")]),
     Odd("JSON-LD with a context of its own", "f.jsonld", json.dumps({"@context": {"knows": {"@id": "x:k", "@type": "@id"}},
         "@id": "x:a", "knows": "x:b"}), [("x:a", "x:k", "x:b")]),
+    Odd("GraphML without its namespace", "f.graphml", '<graphml><graph edgedefault="directed"><node id="a"/><node id="b"/>'
+        '<edge source="a" target="b"/></graph></graphml>', edges("ab")),
     # JSON
     Odd("JSON of d3: nodes and links", "f.json", json.dumps({"nodes": [{"id": "a"}], "links": [
         {"source": "a", "target": "b", "value": 1}, {"source": "b", "target": "c", "value": 3}]}), edges("ab", "bc"),
@@ -159,6 +161,7 @@ ODD_FILES = [
     Odd("a zip by LZMA", "f.zip", zipped(f_csv="Ann,kennt,Bob\n"), [ANN]),
     Odd("a damaged one", "f.zip", zipped(f_csv="Ann,kennt,Bob\n" * 99).replace(b"f.csv", b"f.csv", 1)[:40] + b"\xff" * 20
         + zipped(f_csv="Ann,kennt,Bob\n" * 99)[60:], "f.zip: "),
+    Odd("a zip with a line break in a name", "f.zip", zipped(**{"f_c\nv": "a,r,b\n"}), "got f.c v; extract it"),
     Odd("two gzip files joined", "f.csv.gz", gzip.compress(b"Ann,kennt,Bob\n") + gzip.compress(b"Bob,kennt,Cid\n"),
         [ANN, ("Bob", "kennt", "Cid")]),
     Odd("a CSV called .csv.gz", "f.csv.gz", "Ann,kennt,Bob\n", "f.csv.gz: cannot be read"),

@@ -132,6 +132,14 @@ def test_names_that_a_prefix_makes_large_are_refused(write):
         read(write("f.ttl", content))
 
 
+@pytest.mark.parametrize("key", ["@context", "\\u0040conte\\u0078t"])
+def test_contexts_that_are_copied_for_long_are_refused(write, key):
+    terms, nodes = ",".join(f'"t{i}":"x:{i}"' for i in range(5000)), f'{{"{key}":{{"z":"x:z"}},"@id":"x:a","t1":"b"}},'
+    content = f'{{"@context":{{{terms}}},"@graph":[{nodes * 10_000}{{}}]}}'
+    with pytest.raises(DataError, match=r"^f.jsonld: has [\d,]+ contexts, and large ones; convert it to N-Triples"):
+        read(write("f.jsonld", content))
+
+
 @pytest.mark.parametrize("name", ["f.rdf", "f.graphml"])
 @pytest.mark.parametrize(
     ("content", "message"),

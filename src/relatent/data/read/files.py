@@ -334,7 +334,7 @@ def _zip_member(path: Path, format_: str | None) -> File:
     visible = [name for name in names if not name.startswith("__MACOSX/") and not name.split("/")[-1].startswith(".")]
     known = [name for name in visible if format_ or PurePosixPath(name).suffix.lower() in FORMATS]
     if len(known) != 1:
-        found = ", ".join(visible[:10]) or "nothing"
+        found = ", ".join(one_line(name, 80) for name in visible[:10]) or "nothing"
         raise DataError(
             f"{path}: expected one file of facts in the archive, got {found}; extract it and pass the files"
         )

@@ -26,7 +26,7 @@ def read_graph_file(file: File, reading: Reading) -> Table:
         with file.open() as stream:
             where = str(file.path)
             bounded = BoundedLines(stream, where) if file.format == "gml" else BoundedXml(stream, where)
-            graph = getattr(networkx, f"read_{file.format}")(bounded)
+            graph = getattr(networkx, f"read_{file.format}")(bounded.read_all())
     except (DataError, MemoryError, OSError):
         raise
     except Exception as problem:  # the parsers raise errors of many kinds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 
 import numpy as np
@@ -14,7 +15,10 @@ MAX_NESTING = 100  # of triples and of JSON-LD: more would overflow the stack of
 MAX_DEPTH = 10_000  # of tags
 MAX_ENTITY_CHARACTERS = 1000  # of an XML entity, expanded; namespaces are shorter
 MAX_DECLARATION_BYTES = 1 << 16  # at the start of a file, in which XML entities are declared
+MAX_COPIED_BYTES = 600_000_000  # of JSON-LD contexts, for which the parser takes about ten seconds
+MAX_KEY_BYTES = 50
 _BLOCK_BYTES = 1 << 16
+_CONTEXT = re.compile(b'"' + b"".join(rb"(?:%c|\\u00%02x)" % (letter, letter) for letter in b"@context") + b'"', re.I)
 _ENTITY = re.compile(rb"""<!ENTITY\s+([^\s%"']+)\s+("[^"]*"|'[^']*')""")
 _REFERENCE = re.compile(rb"&([^\s;&#]+);")
 
@@ -41,13 +45,9 @@ class BoundedLines:
             raise DataError(f"{self._where}: {self.what} is longer than {MAX_LINE_BYTES >> 20} MB; no name may be")
         return block
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
-        """The lines."""
-        rest = b""
-        while block := self.read():
-            *lines, rest = (rest + block).split(b"\n")
-            yield from lines
-        yield rest
+    def read_all(self) -> io.BytesIO:
+        """All bytes, as a stream that can be read twice."""
+        return io.BytesIO(b"".join(iter(self.read, b"")))
 
 
 class BoundedXml(BoundedLines):
@@ -104,6 +104,7 @@ class CheckedNesting:
     def __init__(self, stream: Stream, where: str, *, is_json: bool = False):
         self._stream, self._where, self._is_json = stream, where, is_json
         self.n_read = 0  # bytes
+        self._end, self._n_contexts, self._last_context, self._longest = b"", 0, 0, 0
         self._state = np.zeros(5, np.int64)  # mode, depth, quote character, quotes in a row, after a backslash
 
     def read(self, size: int = -1) -> bytes:
@@ -114,7 +115,24 @@ class CheckedNesting:
         if deepest > MAX_NESTING:
             what = "values" if self._is_json else "triples"
             raise DataError(f"{self._where}: {what} are nested more than {MAX_NESTING} deep; no fact needs that")
+        if self._is_json:
+            self._check_contexts(block)
         return block
+
+    def _check_contexts(self, block: bytes) -> None:
+        """Raise if contexts would be copied for long: the parser copies the outer one for each context in it."""
+        text = self._end + block
+        for found in _CONTEXT.finditer(text):
+            if found.end() > len(self._end):
+                place = self.n_read - len(text) + found.start()
+                self._longest = max(self._longest, place - self._last_context)
+                self._last_context = place
+                self._n_contexts += 1
+        self._end = text[-MAX_KEY_BYTES:]
+        if self._n_contexts > 1 and self._n_contexts * self._longest > MAX_COPIED_BYTES:
+            raise DataError(
+                f"{self._where}: has {self._n_contexts:,} contexts, and large ones; convert it to N-Triples"
+            )
 
 
 def is_nested_too_deeply(text: bytes) -> bool:
