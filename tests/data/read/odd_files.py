@@ -135,6 +135,12 @@ ODD_FILES = [
     Odd("key=value", "f.csv", "a=1\nb=2\n", "f.csv:1: expected 3"),
     Odd("a duplicated header", "f.csv", "subject,relation,object\nAnn,kennt,Bob\nsubject,relation,object\n",
         [ANN, ("subject", "relation", "object")]),
+    Odd("two names with one ending", "f.csv", "from_doctor,to_doctor,patients\na,b,1\nb,c,4\n", edges("ab", "bc"),
+        "weights of an edge list", weights=[1, 4]),
+    Odd("a day between two names", "f.csv", "source,on,target\na,31.12.2024,b\nb,1/2/2024 9:30 PM,c\n", edges("ab", "bc"),
+        "column 'on', which holds dates"),
+    Odd("semicolons and decimal commas", "f.csv", "source;target;hours\na;b;1,5\nb;c;1.000,25\n", edges("ab", "bc"),
+        "decimal commas", {"sep": ";"}, [1.5, 1000.25]),
     # RDF
     Odd("Turtle with a byte order mark", "f.ttl", "\ufeff@prefix : <x:> . :a :r :b .", [("x:a", "x:r", "x:b")]),
     Odd("N-Triples with Windows line ends", "f.nt", "<x:a> <x:r> <x:b> .\r\n<x:b> <x:r> <x:a> .\r\n",

@@ -28,21 +28,11 @@ def test_pandas_polars_and_arrow_tables_are_read(build):
     assert is_family(read(build()))
 
 
-def test_the_index_of_a_pandas_table_is_not_a_column():
-    frame = pd.DataFrame([("x", "y", "z"), *FAMILY])
-    assert is_family(read(frame[frame[0] != "x"]))
-
-
 def test_categories_and_dictionary_values_that_no_row_uses_are_not_entities():
     frame = pd.DataFrame([("Zed", "hates", "Yan"), *FAMILY]).astype("category")
     facts = read(frame.iloc[1:])
     assert is_family(facts)
     assert list(facts.relations) == ["married", "parent"]
-
-
-def test_whole_numbers_in_a_table_become_names_as_they_would_in_a_file(write):
-    facts = read(pd.DataFrame({"s": [10, 2], "p": [0, 0], "o": [2, 3]}))
-    assert facts.named() == read(write("numbers.tsv", "10\t0\t2\n2\t0\t3\n")).named()
 
 
 def with_cell(row, column, value):

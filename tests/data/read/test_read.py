@@ -7,18 +7,6 @@ import pytest
 from family import FAMILY, TSV, is_family
 
 from relatent.data.read.read import read, read_if_table
-from relatent.errors import DataError
-
-
-def test_a_path_object_is_read_like_a_string(write, tmp_path):
-    write("family.tsv", TSV)
-    assert is_family(read(tmp_path / "family.tsv"))
-
-
-def test_messages_are_one_line(write):
-    with pytest.raises(DataError) as caught:
-        read(write("broken.parquet", b"PAR1" + b"x" * 50 + b"PAR1"))
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["long.tsv", "long.tsv.gz", "long.nt", "long.nt.gz", "long.ttl", "long.parquet"])
