@@ -62,7 +62,8 @@ def question_blocks(source: str | Path, reading: Reading) -> Iterator[list[Row]]
 
     Columns are found by their names; one of them may be missing. Without such names there are three, in this order.
     """
-    table = open_table(source, reading, QUESTION)
+    reading.wanted = QUESTION
+    table = open_table(source, reading)
     first = table.names or [values[0] for values in table.sample if values]
     roles = table.roles or other_roles(table.names, first, QUESTION, reading.columns, reading.relation, table.where)
     for block in named(table.columns(roles.positions, len(roles.positions)), table.source):

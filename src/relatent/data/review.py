@@ -95,7 +95,7 @@ class ReviewFile:
 def _read(path: Path, *, may_have_more: bool = True) -> dict[NamedCell, str]:
     """The decisions of a table with these columns; of several in it about one fact, the last one counts."""
     file = identify(path, "csv" if path.suffix not in FORMATS else None)
-    table = open_file(file, Reading(strip=False, bad_rows=MENDING), COLUMNS)
+    table = open_file(file, Reading(strip=False, bad_rows=MENDING, wanted=COLUMNS))
     if not may_have_more and (more := set(table.names) - set(COLUMNS)):
         raise DataError(
             f"{path} has a column {min(more)!r:.80}, which would be lost; give a file without further columns"

@@ -120,7 +120,7 @@ def _table_pairs(file: File, what: str) -> Iterator[tuple[str, str]]:
                 yield key.strip(), (one or "").strip()
         return
     wanted = ("id", what)
-    table = open_file(file, Reading(bad_rows=MENDING), wanted)
+    table = open_file(file, Reading(bad_rows=MENDING, wanted=wanted))
     first = table.names or [values[0] for values in table.sample if values]
     roles = other_roles(table.names, first, wanted, None, None, table.where)
     for columns in named(table.columns(roles.positions, 2), file.path):
@@ -157,7 +157,7 @@ def attribute_table(source: AttributesSource, language: str | None = None) -> At
             if not all(isinstance(values, Mapping) for values in by_entity.values()):
                 raise DataError(f"{file.path}: expected attributes by entity, or a list of rows")
             return AttributeTable.of(by_entity)
-        return AttributeTable.of_rows(_cells(open_file(file, Reading(bad_rows=MENDING), ATTRIBUTES)))
+        return AttributeTable.of_rows(_cells(open_file(file, Reading(bad_rows=MENDING, wanted=ATTRIBUTES))))
     return AttributeTable.of_rows(_cells(open_table(source, Reading(bad_rows=MENDING))))
 
 

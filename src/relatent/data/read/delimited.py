@@ -23,7 +23,7 @@ from pyarrow import csv as arrow_csv
 
 from ...errors import DataError, one_line
 from ..names import is_utf8
-from .files import MAX_LINE_BYTES, WHOLE, File, FilePart, ReadAhead, text_lines, too_long
+from .files import MAX_LINE_BYTES, File, ReadAhead, text_lines, too_long
 from .reading import Reading
 from .roles import FACTS, HeaderRule, header_rule
 from .table import MAX_COLUMNS, MAX_SHOWN_CHARACTERS, N_SAMPLE_ROWS, Table, sample_of
@@ -62,12 +62,12 @@ class TextLayout(NamedTuple):
     n_bytes_before: int = 0
 
 
-def read_text(file: File, reading: Reading, wanted: Sequence[str] = FACTS, part: FilePart = WHOLE) -> Table:
-    """The table that a text is, or a part of its lines, which may have none; `wanted`: the roles of its columns."""
+def read_text(file: File, reading: Reading) -> Table:
+    """The table that a text is, or a part of its lines, which may have none."""
     file = file.decoded(reading.encoding)
     if file.encoding:
         reading.understood["encoding"] = file.encoding
-    lines = _head(file, "facts" if wanted == FACTS else "rows")
+    lines = _head(file, "facts" if reading.wanted == FACTS else "rows")
     quoted = file.format == "csv"
     n_before, sep = _preamble(lines, reading, file)
     sep = reading.sep or sep or _separator(lines[n_before:], reading, file)
@@ -86,7 +86,7 @@ def read_text(file: File, reading: Reading, wanted: Sequence[str] = FACTS, part:
         )
     below = [row.fields for row in rows[1:] if len(row.fields) == len(first) and any(map(str.strip, row.fields))]
     sample = sample_of(below, len(first))
-    rule = _header(first, sample, reading, wanted)
+    rule = _header(first, sample, reading)
     if rule.is_header:
         n_before = rows[0].last_line
     else:
@@ -98,7 +98,7 @@ def read_text(file: File, reading: Reading, wanted: Sequence[str] = FACTS, part:
         "header": "the first row" if rule.is_header else "none",
     }
     layout = TextLayout(sep, quoted, len(first), n_before, sum(map(len, lines[:n_before])))
-    text = _Text(file.part(part, layout.n_bytes_before), file, layout, reading)
+    text = _Text(file.part(reading.part, layout.n_bytes_before), file, layout, reading)
     return Table(
         f"{file.path}:{rows[0].line}",
         first if rule.is_header else [],
@@ -113,7 +113,7 @@ def read_text(file: File, reading: Reading, wanted: Sequence[str] = FACTS, part:
     )
 
 
-def _header(first: list[str], below: Sequence[Sequence[str]], reading: Reading, wanted: Sequence[str]) -> HeaderRule:
+def _header(first: list[str], below: Sequence[Sequence[str]], reading: Reading) -> HeaderRule:
     """Whether the first row names the columns: as the caller says, as in another file of the call, or by its values."""
     if reading.header is False and reading.columns and any(isinstance(c, str) for c in reading.columns.values()):
         raise DataError(
@@ -124,7 +124,7 @@ def _header(first: list[str], below: Sequence[Sequence[str]], reading: Reading, 
         return HeaderRule(reading.header)
     if tuple(first) in reading.headers:
         return HeaderRule(True)
-    return header_rule(first, below, wanted, reading.columns)
+    return header_rule(first, below, reading.wanted, reading.columns)
 
 
 def _head(file: File, what: str) -> list[bytes]:

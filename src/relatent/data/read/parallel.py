@@ -66,8 +66,9 @@ def _read_part(file: File, reading: Reading, part: FilePart, workers: Workers) -
     """The facts of a part of the file; None if pyoxigraph has to read all of it."""
     if file.format == "ntriples":
         return _scan_part(file, reading, part, workers)
+    reading.part = part
     with workers.raise_together():
-        facts = facts_of(open_file(file, reading, part=part), reading, may_be_empty=True)
+        facts = facts_of(open_file(file, reading), reading, may_be_empty=True)
     return facts
 
 

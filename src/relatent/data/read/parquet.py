@@ -8,14 +8,14 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from ...errors import DataError, one_line
-from .files import WHOLE, File, FilePart
+from .files import File
 from .reading import Reading
 from .table import MAX_COLUMNS, N_SAMPLE_ROWS, ROWS_PER_BATCH, Table, arrow_sample, reported
 
 
-def read_parquet(file: File, reading: Reading, part: FilePart = WHOLE) -> Table:
+def read_parquet(file: File, reading: Reading) -> Table:
     """The table of a Parquet file, or of a part of its row groups."""
-    reading.understood["format"] = "Parquet"
+    reading.understood["format"], part = "Parquet", reading.part
     source = str(file.path) if file.is_plain else pa.BufferReader(file.document())
     try:
         with parquet.ParquetFile(source) as opened:

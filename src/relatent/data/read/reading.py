@@ -8,8 +8,8 @@ from typing import Any
 
 from ...errors import DataError
 from ...progress import Progress, silent
-from .files import check_encoding
-from .roles import Columns, Roles, checked_columns
+from .files import WHOLE, FilePart, check_encoding
+from .roles import FACTS, Columns, Roles, checked_columns
 
 N_SHOWN_ROWS = 3
 SKIPPING = "skip_bad_rows=True skips such rows"  # the remedy in messages
@@ -31,6 +31,8 @@ class Reading:
     skip_bad_rows: bool = False  # in place of an error
     format: str | None = None
     sql: str | None = None
+    wanted: tuple[str, ...] = FACTS  # the roles of the columns
+    part: FilePart = WHOLE  # of a TSV, CSV or Parquet file
     headers: dict[tuple[str, ...], Roles] = field(default_factory=dict)  # of the files of one call
     remedy_of_missing: str = ""  # that a library may have made
     report: Progress = silent

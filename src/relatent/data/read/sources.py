@@ -1,7 +1,7 @@
 """The table of a source, whatever it is: a file, a database, an endpoint, a graph, a table or a list; and its facts.
 
-To add a format of files, write a module with a function `(file, reading) -> Table`, and add its extension in `files`
-and the function here.
+To add a format of files, write a module with a function `(file, reading) -> Table`, add its extension in `files`, and
+the function in READERS.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -21,14 +21,22 @@ from ...errors import DataError
 from ..attribute_table import AttributeTable
 from ..facts import Facts
 from .encode import encode
-from .files import WHOLE, File, FilePart, identify, naming_the_source
+from .files import File, identify, naming_the_source
 from .reading import N_SHOWN_ROWS, Reading
-from .roles import EDGE_RELATION, FACTS, Roles, fact_roles, with_notation
+from .roles import EDGE_RELATION, Roles, fact_roles, with_notation
 from .table import Table, read_frame, read_rows
 
+READERS = {  # format → module and function; those of RDF are not listed
+    **dict.fromkeys(("tsv", "csv", "edges"), "delimited.read_text"),
+    **dict.fromkeys(("json", "jsonl"), "json_rows.read_json"),
+    **dict.fromkeys(("graphml", "gexf", "gml"), "graphs.read_graph_file"),
+    **dict.fromkeys(("sqlite", "duckdb"), "sql.read_database_file"),
+    "parquet": "parquet.read_parquet",
+}
 
-def open_table(source: Any, reading: Reading, wanted: Sequence[str] = FACTS) -> Table:
-    """The table of a source; `wanted`: the roles of its columns, by which a text shows whether it has a header."""
+
+def open_table(source: Any, reading: Reading) -> Table:
+    """The table of a source."""
     if isinstance(source, str) and source.startswith("sparql+"):
         from .sparql import read_sparql
 
@@ -38,37 +46,17 @@ def open_table(source: Any, reading: Reading, wanted: Sequence[str] = FACTS) -> 
 
         return read_sql(str(source), reading)
     if isinstance(source, (str, os.PathLike)):
-        return open_file(identify(Path(source), reading.format), reading, wanted)
+        return open_file(identify(Path(source), reading.format), reading)
     return _of_object(source, reading)
 
 
-def open_file(file: File, reading: Reading, wanted: Sequence[str] = FACTS, part: FilePart = WHOLE) -> Table:
+def open_file(file: File, reading: Reading) -> Table:
     """The table of a file, or of a part of a TSV, CSV or Parquet file."""
     # The readers are imported when needed: they import Numba, Arrow or pyoxigraph, which is slow.
+    module, _, function = READERS.get(file.format, "rdf.read_rdf").partition(".")
     with naming_the_source(file.path):
-        if file.format in ("tsv", "csv", "edges"):
-            from .delimited import read_text
-
-            return read_text(file, reading, wanted, part)
-        if file.format == "parquet":
-            from .parquet import read_parquet
-
-            return read_parquet(file, reading, part)
-        if file.format in ("json", "jsonl"):
-            from .json_rows import read_json
-
-            return read_json(file, reading)
-        if file.format in ("graphml", "gexf", "gml"):
-            from .graphs import read_graph_file
-
-            return read_graph_file(file, reading)
-        if file.format in ("sqlite", "duckdb"):
-            from .sql import read_sql
-
-            return read_sql(f"{file.format}:///{quote(str(file.path))}", reading)  # a name is no query
-        from .rdf import read_rdf
-
-        return read_rdf(file, reading)
+        table: Table = getattr(import_module(f".{module}", __package__), function)(file, reading)
+    return table
 
 
 def read_source(source: Any, reading: Reading) -> Facts:

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlencode
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from ...errors import DataError, one_line
+from .files import File
 from .reading import Reading
 from .table import Table, read_rows
 
@@ -26,6 +27,11 @@ GENERATED_COLUMNS = {  # of the table with this name: programs of whoever made t
 MAX_SHOWN_TABLES = 10
 MAX_VALUE_BYTES = 1 << 20  # that SQLite may compute
 ROWS_PER_FETCH = 64
+
+
+def read_database_file(file: File, reading: Reading) -> Table:
+    """The only table of a SQLite or DuckDB file."""
+    return read_sql(f"{file.format}:///{quote(str(file.path))}", reading)  # a name is no query
 
 
 def read_sql(url: str, reading: Reading) -> Table:
