@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,7 +15,7 @@ from ...errors import DataError, one_line
 from ..facts import Facts
 from ..names import is_utf8
 from .reading import Reading
-from .roles import Roles
+from .roles import FACTS, Roles
 
 N_SAMPLE_ROWS = 1000  # of a source, to find out what its columns hold
 MAX_SAMPLE_VALUES = 100_000
@@ -153,7 +153,10 @@ def read_rows(
     total: int = 0,
     is_repeatable: bool = True,
 ) -> Table:
-    """Rows that are mappings, or sequences with or without column names; `start` begins to read them."""
+    """Rows that are mappings, or sequences with or without column names.
+
+    `start` begins to read them; `total` is their number if they are in memory.
+    """
     remaining = iter(start())
     first: list[Any] = []
     n_values = 0
@@ -163,7 +166,7 @@ def read_rows(
         if len(first) >= N_SAMPLE_ROWS or n_values > MAX_SAMPLE_VALUES:
             break
     if not first:
-        raise DataError(f"{where}: contains no facts")
+        raise DataError(f"{where}: contains no {'facts' if reading.wanted == FACTS else 'rows'}")
     is_dicts = isinstance(first[0], Mapping)
     if is_dicts:
         names = list(dict.fromkeys(key for row in first if isinstance(row, Mapping) for key in row))
@@ -177,7 +180,7 @@ def read_rows(
         matching = [[row.get(name) for name in names or ()] for row in first[: 1 + MAX_SAMPLE_VALUES // max(1, width)]
                     if isinstance(row, Mapping)]  # fmt: skip
     else:
-        matching = [list(row) for row in first if isinstance(row, Sequence) and len(row) == width]
+        matching = [list(row) for row in first if _is_row(row) and len(row) == width]
     pending = [chain(first, remaining)]  # of the first pass
 
     def again() -> Iterable[Any]:
@@ -196,9 +199,13 @@ def read_rows(
 
 
 def _width(row: Any, where: str) -> int:
-    if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):
+    if not _is_row(row):
         raise DataError(f"{where}: a row must be a tuple (subject, relation, object) or a dict, got {row!r:.100}")
     return len(row)
+
+
+def _is_row(row: Any) -> bool:
+    return isinstance(row, Sequence) and not isinstance(row, (str, bytes))
 
 
 class _RowPicker:
@@ -206,15 +213,16 @@ class _RowPicker:
 
     def __init__(self, width: int, names: Sequence[str] | None, reading: Reading, where: str, total: int):
         self._width, self._names, self._reading, self._where, self._total = width, names, reading, where, total
+        self._is_stream = not total
 
-    def picked(self, rows: Iterable[Any], positions: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    def picked(self, rows: Iterable[Any], positions: Sequence[int], done: int = 0) -> Iterator[tuple[Any, ...]]:
         """The values of these columns, row by row."""
-        names, width = self._names, self._width
-        keys = None if names is None else [names[position] for position in positions]
-        for number, row in enumerate(rows, 1):
-            if keys is not None and isinstance(row, Mapping):
+        width = self._width
+        keys = None if self._names is None else [self._names[position] for position in positions]
+        for number, row in enumerate(rows, done + 1):
+            if keys is not None and (type(row) is dict or isinstance(row, Mapping)):
                 yield tuple([row.get(key) for key in keys])
-            elif keys is None and isinstance(row, (tuple, list)) and len(row) == width:
+            elif keys is None and (type(row) is tuple or _is_row(row)) and len(row) == width:
                 yield tuple([row[position] for position in positions])
             elif self._reading.skip_bad_rows:
                 yield (WRONG,) * len(positions)
@@ -225,25 +233,40 @@ class _RowPicker:
 
     def blocks(self, rows: Iterable[Any], positions: Sequence[int], n_names: int) -> Iterator[list[pa.Array]]:
         """These columns, block by block."""
-        done, n_characters = 0, 0
+        done = 0
+        for columns in (self._of_stream if self._is_stream else self._of_list)(rows, positions):
+            yield [
+                self._array(values, _name if number < n_names else _number, done)
+                for number, values in enumerate(columns)
+            ]
+            done += len(columns[0])
+            self._reading.report(done, self._total, f"{done:,} facts")
+
+    def _of_stream(self, rows: Iterable[Any], positions: Sequence[int]) -> Iterator[list[Sequence[Any]]]:
+        """Columns of rows of which few may be in memory at once: they may be wide, and their values long."""
         block: list[tuple[Any, ...]] = []
+        n_characters = 0
         for row in self.picked(rows, positions):
             block.append(row)
             n_characters += sum([len(value) for value in row if type(value) is str])
             if len(block) == ROWS_PER_BLOCK or n_characters > MAX_BLOCK_CHARACTERS:
-                yield self._converted(block, n_names, done)
-                done += len(block)
-                self._reading.report(done, self._total, f"{done:,} facts")
+                yield list(zip(*block, strict=True))
                 block, n_characters = [], 0
         if block:
-            yield self._converted(block, n_names, done)
-            self._reading.report(done + len(block), self._total, f"{done + len(block):,} facts")
+            yield list(zip(*block, strict=True))
 
-    def _converted(self, block: list[tuple[Any, ...]], n_names: int, done: int) -> list[pa.Array]:
-        return [
-            self._array(values, _name if number < n_names else _number, done)
-            for number, values in enumerate(zip(*block, strict=True))
-        ]
+    def _of_list(self, rows: Iterable[Any], positions: Sequence[int]) -> Iterator[list[Sequence[Any]]]:
+        """Columns of rows that are in memory."""
+        done, remaining = 0, iter(rows)
+        while block := list(islice(remaining, ROWS_PER_BLOCK)):
+            kinds = set(map(type, block))
+            if self._names is not None and kinds == {dict}:
+                yield [[row.get(self._names[position]) for row in block] for position in positions]
+            elif self._names is None and kinds <= {tuple, list} and set(map(len, block)) == {self._width}:
+                yield [[row[position] for row in block] for position in positions]
+            else:
+                yield list(zip(*self.picked(block, positions, done), strict=True))
+            done += len(block)
 
     def _array(self, values: Sequence[Any], convert: Callable[[Any], Any], done: int) -> pa.Array:
         kind = pa.large_string() if convert is _name else pa.float64()
