@@ -11,7 +11,7 @@ from .guards import BoundedLines, BoundedXml
 from .rdf import Literals
 from .reading import Reading
 from .roles import EDGE_RELATION, FACTS, QUESTION, SYNONYMS, Roles
-from .table import Table, read_rows
+from .table import Table, in_blocks, read_rows
 
 WEIGHT_ATTRIBUTE = "weight"
 
@@ -62,7 +62,7 @@ def read_networkx(graph: Any, reading: Reading, where: str = "graph") -> Table:
         "edge keys" if with_keys else f"edge attribute {attribute!r}" if attribute else f"{relation!r}, for every edge"
     )
     reading.understood |= {"format": f"{'' if graph.is_directed() else 'un'}directed graph"}
-    table = read_rows(rows, reading, where)
+    table = read_rows(lambda: in_blocks(rows()), reading, where)
     table.understood = {"relation": source} | ({"weight": "edge attribute 'weight'"} if weighted else {})
     roles = FACTS if weighted else QUESTION
     table.roles = Roles(roles, tuple(range(len(roles))))
@@ -109,4 +109,4 @@ def read_rdflib(graph: Any, reading: Reading) -> Table:
                 yield name(s), name(p), name(o)
 
     reading.understood["format"] = "RDF graph"
-    return literals.table(read_rows(rows, reading, "graph"), reading)
+    return literals.table(read_rows(lambda: in_blocks(rows()), reading, "graph"), reading)

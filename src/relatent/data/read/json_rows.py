@@ -9,10 +9,11 @@ from typing import Any
 from ...errors import DataError, one_line
 from .files import File, text_lines
 from .reading import Reading
-from .table import Table, read_rows
+from .table import Table, in_blocks, read_rows
 
 LISTS_OF_ROWS = ("links", "edges", "triples", "facts", "data", "results")  # keys of a document, as networkx writes
 MAX_BLANK_LINES = 1_000_000
+MAX_BLOCK_CHARACTERS = 1 << 20  # of lines, of which Python values take many times as much memory
 
 
 def read_json(file: File, reading: Reading) -> Table:
@@ -31,25 +32,32 @@ def document(file: File) -> Any:
     return _parsed(json.JSONDecoder().decode, file.json().decode(errors="surrogateescape"), file.path)
 
 
-def _lines(file: File) -> Iterator[Any]:
+def _lines(file: File) -> Iterator[list[Any]]:
     decode = json.JSONDecoder().decode
-    n_blank = 0
+    block: list[Any] = []
+    n_blank, n_characters = 0, 0
     with file.open() as stream:
         for number, line in enumerate(text_lines(stream, file.path), 1):
             n_blank = 0 if line.strip() else n_blank + 1
             if not n_blank:
-                yield _parsed(decode, line, f"{file.path}:{number}")
+                block.append(_parsed(decode, line, f"{file.path}:{number}"))
+                n_characters += len(line)
+                if n_characters > MAX_BLOCK_CHARACTERS:
+                    yield block
+                    block, n_characters = [], 0
             elif n_blank > MAX_BLANK_LINES:
                 raise DataError(f"{file.path}:{number}: more than {MAX_BLANK_LINES:,} lines in a row are blank")
+        if block:
+            yield block
 
 
-def _list(file: File) -> Iterator[Any]:
+def _list(file: File) -> Iterator[list[Any]]:
     found = document(file)
     if isinstance(found, dict):
         found = next((found[key] for key in LISTS_OF_ROWS if isinstance(found.get(key), list)), found)
     if not isinstance(found, list):
         raise DataError(f"{file.path}: expected a list of rows; JSON-LD needs the extension .jsonld, JSON lines .jsonl")
-    return iter(found)
+    return in_blocks(found)
 
 
 def _parsed(decode: Callable[[str], Any], text: str, where: object) -> Any:

@@ -24,7 +24,7 @@ from .encode import encode
 from .files import File, identify, naming_the_source
 from .reading import N_SHOWN_ROWS, Reading
 from .roles import EDGE_RELATION, Roles, fact_roles, with_notation
-from .table import Table, read_frame, read_rows
+from .table import Table, in_blocks, read_frame, read_rows
 
 READERS = {  # format → module and function; those of RDF are not listed
     **dict.fromkeys(("tsv", "csv", "edges"), "delimited.read_text"),
@@ -148,7 +148,7 @@ def _of_object(source: Any, reading: Reading) -> Table:
         reading.understood["format"] = "list"
         is_list = not isinstance(source, Iterator)
         total = len(source) if isinstance(source, (list, tuple)) else 0
-        return read_rows(lambda: source, reading, "list", total=total, is_repeatable=is_list)
+        return read_rows(lambda: in_blocks(source), reading, "list", total=total, is_repeatable=is_list)
     if _is_a(source, "polars", "LazyFrame"):
         source = source.collect()
     return read_frame(source, reading)
@@ -195,4 +195,4 @@ def _of_array(array: np.ndarray[Any, Any], reading: Reading) -> Table:
     if array.dtype.kind == "f" and array.shape[1] in (2, 3, 4) and (array[:, :2] == np.round(array[:, :2])).all():
         columns = [column.astype(np.int64) if (column == np.round(column)).all() else column for column in array.T]
         rows = list(zip(*(column.tolist() for column in columns), strict=True))
-    return read_rows(lambda: rows, reading, "array", total=len(array))
+    return read_rows(lambda: in_blocks(rows), reading, "array", total=len(array))

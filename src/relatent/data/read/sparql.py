@@ -22,7 +22,7 @@ from .files import MAX_DOCUMENT_VALUES
 from .reading import Reading
 from .roles import SYNONYMS
 from .sql import shown_url
-from .table import Table, read_rows
+from .table import Table, in_blocks, read_rows
 
 SCHEME = "sparql+"  # before http:// or https://
 DEFAULT_QUERY = "SELECT ?subject ?relation ?object WHERE { ?subject ?relation ?object FILTER(!isLiteral(?object)) }"
@@ -50,7 +50,7 @@ def read_sparql(url: str, reading: Reading) -> Table:
     text = reading.sql or in_url or (DEFAULT_QUERY if file is None else _file_text(file))
     reading.understood |= {"format": "SPARQL endpoint", "query": text}
     pages = _QueryPages(endpoint + (f"?{urlencode(options)}" if options else ""), shown, text, reading)
-    return read_rows(pages.rows, reading, shown, names=pages.names())
+    return read_rows(lambda: in_blocks(pages.rows()), reading, shown, names=pages.names())
 
 
 def _file_text(file: str) -> str:

@@ -6,6 +6,7 @@ import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -26,7 +27,7 @@ GENERATED_COLUMNS = {  # of the table with this name: programs of whoever made t
 }
 MAX_SHOWN_TABLES = 10
 MAX_VALUE_BYTES = 1 << 20  # that SQLite may compute
-ROWS_PER_FETCH = 64
+ROWS_PER_FETCH = 256
 
 
 def read_database_file(file: File, reading: Reading) -> Table:
@@ -54,7 +55,7 @@ def read_sql(url: str, reading: Reading) -> Table:
             yield names
             yield from rows
 
-    def start() -> Iterator[Sequence[Any]]:
+    def start() -> Iterator[list[Sequence[Any]]]:
         rows = run()
         next(rows)
         return rows
@@ -90,7 +91,7 @@ def _only_table(scheme: str, execute: Any, where: str) -> str:
     """The table of a database that has only one; a view, which is a program of whoever made the file, must be named."""
     if scheme not in LIST_OF_TABLES:
         raise DataError(f"{where}: say which table or query to read: add ?table=NAME to the URL, or pass sql=")
-    found_tables = list(execute(LIST_OF_TABLES[scheme])[1])
+    found_tables = list(chain.from_iterable(execute(LIST_OF_TABLES[scheme])[1]))
     tables = [str(name) for name, is_view in found_tables if not is_view]
     if len(tables) == 1 == len(found_tables):
         return tables[0]
@@ -107,7 +108,7 @@ def _check_columns(scheme: str, execute: Any, table: str, where: str) -> None:
     if scheme not in GENERATED_COLUMNS:
         return
     literal = "'" + table.split(".")[-1].replace("'", "''") + "'"
-    for (name,) in execute(GENERATED_COLUMNS[scheme].format(literal))[1]:
+    for (name,) in chain.from_iterable(execute(GENERATED_COLUMNS[scheme].format(literal))[1]):
         raise DataError(f"{where}: {name!r:.60} is computed when it is read; choose the columns with sql=")
 
 
@@ -158,12 +159,12 @@ def _library(name: str, where: str) -> Any:
         raise DataError(f"{where}: needs {name}: pip install 'relatent[sql]'") from None
 
 
-def _columns_and_rows(cursor: Any) -> tuple[list[str], Iterator[Sequence[Any]]]:
+def _columns_and_rows(cursor: Any) -> tuple[list[str], Iterator[list[Sequence[Any]]]]:
     if cursor is None or cursor.description is None:
         raise DataError("the statement returns no rows; use SELECT")
-    return [column[0] for column in cursor.description], _rows(cursor)
+    return [column[0] for column in cursor.description], _blocks(cursor)
 
 
-def _rows(cursor: Any) -> Iterator[Sequence[Any]]:
+def _blocks(cursor: Any) -> Iterator[list[Sequence[Any]]]:
     while block := cursor.fetchmany(ROWS_PER_FETCH):
-        yield from map(tuple, block)
+        yield list(map(tuple, block))

@@ -24,7 +24,6 @@ MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 MAX_COLUMNS = 16_384  # as many as a spreadsheet has
 ROWS_PER_BATCH = 1 << 18
 ROWS_PER_BLOCK = 1 << 14  # of Python values
-MAX_BLOCK_CHARACTERS = 1 << 24
 WRONG: Any = ()  # no name and no number: in place of the values of a row that is skipped
 
 
@@ -144,8 +143,15 @@ def reported(batches: Iterable[pa.RecordBatch], n_rows: int, total: int, reading
 # --- rows of Python values: tuples, dicts, and what databases and JSON give
 
 
+def in_blocks(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    """The rows in lists."""
+    remaining = iter(rows)
+    while block := list(islice(remaining, ROWS_PER_BLOCK)):
+        yield block
+
+
 def read_rows(
-    start: Callable[[], Iterable[Any]],
+    start: Callable[[], Iterable[list[Any]]],
     reading: Reading,
     where: str,
     *,
@@ -155,14 +161,19 @@ def read_rows(
 ) -> Table:
     """Rows that are mappings, or sequences with or without column names.
 
-    `start` begins to read them; `total` is their number if they are in memory.
+    `start` begins to read them, in lists none of which takes much memory.
     """
     remaining = iter(start())
+    taken: list[list[Any]] = []
     first: list[Any] = []
     n_values = 0
-    for row in remaining:
-        first.append(row)
-        n_values += len(row) if isinstance(row, (Mapping, Sequence)) else 1
+    for block in remaining:
+        taken.append(block)
+        for row in block[: N_SAMPLE_ROWS - len(first)]:
+            n_values += len(row) if isinstance(row, (Mapping, Sequence)) else 1
+            first.append(row)
+            if n_values > MAX_SAMPLE_VALUES:
+                break
         if len(first) >= N_SAMPLE_ROWS or n_values > MAX_SAMPLE_VALUES:
             break
     if not first:
@@ -181,9 +192,9 @@ def read_rows(
                     if isinstance(row, Mapping)]  # fmt: skip
     else:
         matching = [list(row) for row in first if _is_row(row) and len(row) == width]
-    pending = [chain(first, remaining)]  # of the first pass
+    pending = [chain(taken, remaining)]  # of the first pass
 
-    def again() -> Iterable[Any]:
+    def again() -> Iterable[list[Any]]:
         return pending.pop() if pending else start()
 
     return Table(
@@ -193,7 +204,7 @@ def read_rows(
         lambda positions, n_names: rows.blocks(again(), positions, n_names),
         lambda row: f"{where}: row {row + 1}",
         what="values" if names is None else "columns",
-        python_values=lambda positions: rows.picked(again(), positions),
+        python_values=lambda positions: rows.picked(chain.from_iterable(again()), positions),
         is_repeatable=is_repeatable,
     )
 
@@ -213,7 +224,6 @@ class _RowPicker:
 
     def __init__(self, width: int, names: Sequence[str] | None, reading: Reading, where: str, total: int):
         self._width, self._names, self._reading, self._where, self._total = width, names, reading, where, total
-        self._is_stream = not total
 
     def picked(self, rows: Iterable[Any], positions: Sequence[int], done: int = 0) -> Iterator[tuple[Any, ...]]:
         """The values of these columns, row by row."""
@@ -231,42 +241,23 @@ class _RowPicker:
                 problem = f"expected {wanted}, as in row 1, got {row!r:.100}"
                 raise DataError(f"{self._where}: row {number}: {problem}; {self._reading.bad_rows}")
 
-    def blocks(self, rows: Iterable[Any], positions: Sequence[int], n_names: int) -> Iterator[list[pa.Array]]:
+    def blocks(self, blocks: Iterable[list[Any]], positions: Sequence[int], n_names: int) -> Iterator[list[pa.Array]]:
         """These columns, block by block."""
         done = 0
-        for columns in (self._of_stream if self._is_stream else self._of_list)(rows, positions):
-            yield [
-                self._array(values, _name if number < n_names else _number, done)
-                for number, values in enumerate(columns)
-            ]
-            done += len(columns[0])
+        for block in blocks:
+            converts = [_name if number < n_names else _number for number in range(len(positions))]
+            columns = zip(self._columns(block, positions, done), converts, strict=True)
+            yield [self._array(values, convert, done) for values, convert in columns]
+            done += len(block)
             self._reading.report(done, self._total, f"{done:,} facts")
 
-    def _of_stream(self, rows: Iterable[Any], positions: Sequence[int]) -> Iterator[list[Sequence[Any]]]:
-        """Columns of rows of which few may be in memory at once: they may be wide, and their values long."""
-        block: list[tuple[Any, ...]] = []
-        n_characters = 0
-        for row in self.picked(rows, positions):
-            block.append(row)
-            n_characters += sum([len(value) for value in row if type(value) is str])
-            if len(block) == ROWS_PER_BLOCK or n_characters > MAX_BLOCK_CHARACTERS:
-                yield list(zip(*block, strict=True))
-                block, n_characters = [], 0
-        if block:
-            yield list(zip(*block, strict=True))
-
-    def _of_list(self, rows: Iterable[Any], positions: Sequence[int]) -> Iterator[list[Sequence[Any]]]:
-        """Columns of rows that are in memory."""
-        done, remaining = 0, iter(rows)
-        while block := list(islice(remaining, ROWS_PER_BLOCK)):
-            kinds = set(map(type, block))
-            if self._names is not None and kinds == {dict}:
-                yield [[row.get(self._names[position]) for row in block] for position in positions]
-            elif self._names is None and kinds <= {tuple, list} and set(map(len, block)) == {self._width}:
-                yield [[row[position] for row in block] for position in positions]
-            else:
-                yield list(zip(*self.picked(block, positions, done), strict=True))
-            done += len(block)
+    def _columns(self, block: list[Any], positions: Sequence[int], done: int) -> list[Sequence[Any]]:
+        kinds = set(map(type, block))
+        if self._names is not None and kinds == {dict}:
+            return [[row.get(self._names[position]) for row in block] for position in positions]
+        if self._names is None and kinds <= {tuple, list} and set(map(len, block)) == {self._width}:
+            return [[row[position] for row in block] for position in positions]
+        return list(zip(*self.picked(block, positions, done), strict=True))
 
     def _array(self, values: Sequence[Any], convert: Callable[[Any], Any], done: int) -> pa.Array:
         kind = pa.large_string() if convert is _name else pa.float64()
