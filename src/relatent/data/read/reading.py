@@ -78,7 +78,8 @@ class Reading:
             what = "that are nodes, not relationships" if self.nodes_without_names else "without any name"
             found.append(f"left out {n:,} row{'s' * (n > 1)} {what}")
         if n := self.n_skipped:
-            found.append(f"skipped {n:,} bad row{'s' * (n > 1)}; the first: {self.first_skipped}")
+            first = f"; the first: {self.first_skipped}" if self.first_skipped else ""
+            found.append(f"skipped {n:,} bad row{'s' * (n > 1)}{first}")
         if self.n_stripped:
             lints.insert(0, f"removed the blanks around {self.n_stripped:,} names; strip=False keeps them")
         found.extend(["; ".join(lints)] if lints and where else lints)
