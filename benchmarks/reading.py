@@ -26,10 +26,11 @@ from pyarrow import parquet
 from timing import bar, summary, timed
 
 import relatent
-from relatent.data.read import rdf
-from relatent.data.read.file_formats import identify
+from relatent.data.read.files import identify
+from relatent.data.read.rdf import read_rdf
+from relatent.data.read.reading import Reading
+from relatent.data.read.sources import facts_of
 from relatent.data.read.string_table import Spans, StringTable
-from relatent.progress import silent
 
 Array = np.ndarray[Any, Any]
 
@@ -233,7 +234,11 @@ def _scanner(path: Path, size: dict[str, int]) -> Work:
 
 
 def _pyoxigraph(path: Path, _: dict[str, int]) -> Work:
-    return lambda: rdf.read_with_pyoxigraph(identify(path), silent)[0], lambda facts: {"proof": _proof(facts)}
+    def job() -> relatent.Facts:
+        reading = Reading()
+        return facts_of(read_rdf(identify(path), reading), reading)
+
+    return job, lambda facts: {"proof": _proof(facts)}
 
 
 def _pyoxigraph_parse(path: Path, _: dict[str, int]) -> Work:

@@ -61,7 +61,7 @@ def test_reviewed_facts_are_left_out(capsys, model, family, tmp_path):
         (("--top", 0), 2, "0 is not in the range"),
         (("-o", "missing.xls"), 2, "must end in one of"),
         (("--relation", "hates"), 1, "error: unknown relation 'hates'"),
-        (("--reviewed", "nothing.csv"), 1, "error: nothing.csv cannot be read"),
+        (("--reviewed", "nothing.csv"), 1, "error: nothing.csv: no such file"),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(capsys, model, family, arguments, code, text):

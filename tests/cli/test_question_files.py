@@ -74,7 +74,7 @@ def test_facts_of_a_file_are_scored_in_any_format(capsys, tmp_path, people_model
     ("content", "message"),
     [
         ("a,b\n1,2\n", "expected columns named subject, relation and object, or two of them, got 'a', 'b'"),
-        ("subject,relation\nAnn\n", "has 1 fields, the first row 2"),
+        ("subject,relation\nAnn\n", "expected 2 comma-separated fields, got 1"),
     ],
 )
 def test_files_that_are_no_questions_are_refused_in_one_line(capsys, tmp_path, people_model, content, message):
@@ -123,4 +123,35 @@ def test_options_say_how_the_columns_of_a_file_of_facts_are_understood(capsys, t
         assert rows == wanted
     code, _, err = run(capsys, "score", people_model, header, "--columns", "who,what,elsewhere", "-o", "-")
     assert code == 1
-    assert "there is no column 'elsewhere'" in err
+    assert "no column 'elsewhere'; there are" in err
+
+
+def test_all_reading_options_hold_for_a_file_of_facts(capsys, tmp_path, people_model):
+    source = tmp_path / "claims.dat"
+    source.write_bytes("Ann;born in;Oslo\nshort\nZoë;born in;Oslo\n".encode("latin-1"))
+    options = ("--format", "csv", "--sep", ";", "--encoding", "latin-1", "--no-header")
+    code, _, err = run(capsys, "score", people_model, source, *options, "-o", "-")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "claims.dat:2: expected 3 semicolon-separated fields, got 1 ('short'); --skip-bad-rows skips" in err
+    code, out, err = run(capsys, "score", people_model, source, *options, "--skip-bad-rows", "-o", "-")
+    assert code == 0
+    assert [line.split(",")[0] for line in out.splitlines()[1:]] == ["Ann", "Zoë"]
+    assert "skipped 1 bad row; the first: " in err
+
+
+@pytest.mark.parametrize("command", ["score", "update", "fold-in"])
+def test_a_damaged_file_is_one_line_wherever_it_stands(capsys, tmp_path, people_model, command):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    source = tmp_path / "facts.parquet"
+    parquet.write_table(
+        pa.table({"subject": ["Ann"] * 5000, "relation": ["born in"] * 5000, "object": ["Oslo"] * 5000}), source
+    )
+    content = bytearray(source.read_bytes())
+    content[4 : len(content) // 2] = bytes(0x5A ^ byte for byte in content[4 : len(content) // 2])
+    source.write_bytes(content)
+    code, _, err = run(capsys, command, people_model, source, "-o", tmp_path / "out.csv")
+    assert code == 1
+    assert "facts.parquet: cannot be read" in err
+    assert err.count("\n") == 1

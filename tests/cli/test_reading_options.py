@@ -111,3 +111,14 @@ def test_errors_name_the_option(capsys, folder, arguments, message):
 )
 def test_arguments_are_shown_as_options(message, shown):
     assert as_options(message) == shown
+
+
+def test_a_header_of_one_file_of_a_command_is_one_in_the_others(capsys, folder):
+    rows = "".join(f"p{i % 7},{'likes' if i % 3 else 'knows'},q{i % 5}\n" for i in range(40))
+    (folder / "first.csv").write_text(f"wer,tut,wen\n{rows}")
+    (folder / "second.csv").write_text("wer,tut,wen\np0,likes,q9\n")
+    arguments = ("fit", "first.csv", "second.csv", "-o", "m.relatent", "--model", "als", "--rank", "1", "--json")
+    code, out, err = run(capsys, *arguments)
+    assert code == 0
+    assert json.loads(out)["data"] == {"facts": 40, "entities": 13, "relations": 2}
+    assert err.count("as column names") == 1

@@ -43,13 +43,16 @@ def test_no_files_are_an_empty_review():
         ("subject,relation,object\na,r,b\n", "has no column 'verdict'"),
         (
             "subject,relation,object,verdict\na,r,b,maybe\n",
-            "line 2: expected a fact and accepted or rejected, got 'a,r,b,maybe'",
+            "reviewed.csv:2: expected a fact and accepted or rejected, got 'a,r,b,maybe'",
         ),
-        ("subject,relation,object,verdict\na,r,accepted\n", "line 2"),
-        ("subject,relation,object,verdict\n,r,b,accepted\n", "line 2"),
-        ("", "has no column 'subject'"),
-        ('subject,relation,object,verdict,note\na,r,b,accepted,"x\nc,r,d,accepted,y\n', "unexpected end of data"),
-        ('subject,relation,object,verdict,note\na,r,b,accepted,"x"y\n', "expected after"),
+        ("subject,relation,object,verdict\na,r,accepted\n", "reviewed.csv:2: "),
+        ("subject,relation,object,verdict\n,r,b,accepted\n", "reviewed.csv:2: "),
+        ("", "contains no rows"),
+        (
+            'subject,relation,object,verdict,note\na,r,b,accepted,"x\nc,r,d,accepted,y\n',
+            "a quote opens in this line",
+        ),
+        ('subject,relation,object,verdict,note\na,r,b,accepted,"x"y\n', "has text after a closing quote"),
     ],
 )
 def test_odd_files_are_refused_with_the_line(tmp_path, text, message):

@@ -18,10 +18,9 @@ from ..data.catalog import datasets, load_dataset, load_negatives, load_splits
 from ..data.facts import Facts
 from ..data.facts_union import union
 from ..data.read.annotations import INFER, NONE, annotated, warn_of_entities_without_facts
-from ..data.read.missing_markers import note_missing_markers
-from ..data.read.read import is_file_or_pattern, read_one, read_plain
+from ..data.read.lint import missing_markers, similar_names
+from ..data.read.read import is_file_or_pattern, read_checked, read_plain
 from ..data.read.reading import SKIPPING, Reading
-from ..data.read.similar_names import similar_names_note
 from ..data.undirected_note import undirected_note
 from ..distributed.workers import ALONE, Workers
 from ..errors import DataError, DataWarning, InputError
@@ -46,9 +45,7 @@ def open_shard(sources: Sequence[str], workers: Workers, *, split: str = "all") 
 
 
 def _read_file(source: str, workers: Workers = ALONE) -> Facts:
-    options = reading_choices()
-    how = {name: options.pop(name, None) for name in ("format", "sql")}
-    facts = read_plain(source, options, progress=True, workers=workers, **how)
+    facts = read_plain(source, reading_choices(), progress=True, workers=workers)
     return annotated(facts, NONE if workers.size > 1 else None)
 
 
@@ -139,27 +136,26 @@ def describe_reading(source: str) -> tuple[Facts, dict[str, Any]]:
     if not is_file_or_pattern(source) or (glob.has_magic(source) and not Path(source).exists()):
         return open_facts([source]), {}
     choices = reading_choices()
-    format_, sql = choices.pop("format", None), choices.pop("sql", None)
     with bar(f"reading {source}", in_bytes=True) as report:
         reading = Reading.of(**choices, report=report)
         try:
-            facts = read_one(source, reading, format_, sql)
+            facts = read_checked(source, reading)
         except DataError as problem:
             if SKIPPING not in str(problem):
                 raise
-            reading = Reading.of(**choices | {"skip_bad_rows": True}, report=report)
-            facts = _read_despite(problem, source, reading, format_, sql)
-        note_missing_markers(facts, reading)
-        reading.notes += filter(None, (similar_names_note(facts), undirected_note(_without_directions(facts))))
+            reading = Reading.of(**choices | {"skip_bad_rows": True, "headers": {}}, report=report)
+            facts = _read_despite(problem, source, reading)
+        lints = (missing_markers(facts), similar_names(facts), undirected_note(_without_directions(facts)))
+        reading.lints.extend(filter(None, lints))
     notes = [as_options(note) for note in reading.all_notes("")]
     return _without_directions(facts), {**reading.understood, "notes": notes}
 
 
-def _read_despite(problem: DataError, source: str, reading: Reading, format_: str | None, sql: str | None) -> Facts:
+def _read_despite(problem: DataError, source: str, reading: Reading) -> Facts:
     """The facts without the bad rows, which a note counts; the error that they are if nothing else is left."""
     reading.max_skipped_lines = MAX_BAD_LINES
     try:
-        facts = read_one(source, reading, format_, sql)
+        facts = read_checked(source, reading)
     except DataError:
         raise problem from None
     n, lines = reading.n_skipped, ", ".join(map(str, reading.skipped_lines))
@@ -173,7 +169,7 @@ def _read_despite(problem: DataError, source: str, reading: Reading, format_: st
 def warn_of_oddities(facts: Facts, sources: Sequence[str]) -> None:
     """Warn of names in files that may be one name, written in two ways, and of relations that may have no direction."""
     if any(map(is_file_or_pattern, sources)):
-        for note in filter(None, (similar_names_note(facts), undirected_note(facts))):
+        for note in filter(None, (similar_names(facts), undirected_note(facts))):
             warnings.warn(f"{', '.join(sources[:3])}: {note}", DataWarning, stacklevel=2)
 
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..data.names import Names
-from ..data.read.question_rows import PLACES, QuestionColumns, Row, question_blocks
+from ..data.read.encode import to_strings
+from ..data.read.files import named
+from ..data.read.reading import Reading
+from ..data.read.roles import QUESTION, other_roles
+from ..data.read.sources import open_table
+from ..errors import DataWarning
 from ..model.candidates import OPEN, Candidates, Judged
 from ..progress import bar
 from .reading_options import reading_choices
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
 
     from ..model.factors import Factors
 
+Row = tuple[str | None, str | None, str | None]
 FIGURES = {"score": float, "probability": float, "rank": int, "lift": float}
 INCOMPLETE = -2  # in place of an id that is not given
 
@@ -34,7 +42,7 @@ def answer_file(factors: Factors, asked: Candidates, questions: Path, output: Pa
         best = best._replace(question=of_questions[best.question])
         return _joined(best, asked.ranked(ids[given])._replace(question=given))
 
-    kinds = {"question": int, **dict.fromkeys(PLACES, str), **FIGURES}
+    kinds = {"question": int, **dict.fromkeys(QUESTION, str), **FIGURES}
     return _written(factors, questions, output, answered, kinds, n_needed=2)
 
 
@@ -45,8 +53,29 @@ def score_file(factors: Factors, asked: Candidates, facts: Path, output: Path) -
         given = np.flatnonzero(~is_open.any(axis=1))
         return asked.ranked(ids[given])._replace(question=given)
 
-    kinds = {**dict.fromkeys(PLACES, str), **FIGURES, "known": bool}
+    kinds = {**dict.fromkeys(QUESTION, str), **FIGURES, "known": bool}
     return _written(factors, facts, output, scored, kinds, n_needed=3)
+
+
+def question_blocks(source: str | Path, reading: Reading) -> Iterator[list[Row]]:
+    """Blocks of rows of a table; empty values are None.
+
+    Columns are found by their names; one of them may be missing. Without such names there are three, in this order.
+    """
+    reading.wanted = QUESTION
+    table = open_table(source, reading)
+    first = table.names or [values[0] for values in table.sample if values]
+    roles = table.roles or other_roles(table.names, first, QUESTION, reading.columns, reading.relation, table.where)
+    for block in named(table.columns(roles.positions, len(roles.positions)), table.source):
+        found = {}
+        for column, role in zip(block, roles.names, strict=True):
+            texts = to_strings(column, role, table.source).to_pylist()
+            found[role] = [(text or "").strip() or None for text in texts]
+        if roles.edge_relation is not None:
+            found["relation"] = [roles.edge_relation] * len(block[0])
+        yield list(zip(*(found.get(role, repeat(None, len(block[0]))) for role in QUESTION), strict=True))
+    if reading.n_skipped:
+        reading.first_skipped = next((fault or "" for _, fault in table.bad_lines([], 1)), "")
 
 
 def _joined(best: Judged, facts: Judged) -> Judged:
@@ -68,9 +97,8 @@ def _written(
     """Read, score and write block by block. A row that cannot be answered gets one row with a note."""
     counts = {"rows": 0, "results": 0, "without_result": 0}
     with table_writer(output, {**kinds, "note": str}, factors) as write, bar(f"reading {source}") as progress:
-        choices = reading_choices()
-        given = QuestionColumns(**{name: choices[name] for name in QuestionColumns._fields if name in choices})
-        for block in question_blocks(source, given):
+        reading = Reading.of(**reading_choices())
+        for block in question_blocks(source, reading):
             ids = _ids(factors, block)
             notes = [_note(row, found, n_needed) for row, found in zip(block, ids.tolist(), strict=True)]
             usable = np.array([not note for note in notes])
@@ -81,6 +109,8 @@ def _written(
             counts["results"] += len(rows)
             counts["without_result"] += len(block) - len(np.unique(rows))
             progress(counts["rows"], 0, f"{counts['rows']:,} rows")
+    for note in reading.all_notes(str(source)):
+        warnings.warn(note, DataWarning, stacklevel=2)
     return counts
 
 
@@ -105,7 +135,7 @@ def _columns(
     ]
     columns: dict[str, Sequence[Any]] = {
         "question": [*(n_before + rows + 1).tolist(), *(n_before + without + 1).tolist()],
-        **dict(zip(PLACES, names, strict=True)),
+        **dict(zip(QUESTION, names, strict=True)),
         "score": [*found.score.tolist(), *empty],
         "probability": [*found.probability.tolist(), *empty],
         "rank": [*(rank or None for rank in found.rank.tolist()), *empty],
@@ -132,5 +162,5 @@ def _note(row: Row, ids: Sequence[int], n_needed: int) -> str:
     if sum(name is not None for name in row) < n_needed:
         return f"give {'two of ' if n_needed == 2 else ''}subject, relation and object"
     return "; ".join(
-        f"unknown {place} {name!r}" for place, name, found in zip(PLACES, row, ids, strict=True) if found == -1
+        f"unknown {place} {name!r}" for place, name, found in zip(QUESTION, row, ids, strict=True) if found == -1
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-_META = "relatent.reading"
+_META, _HEADERS = "relatent.reading", "relatent.headers"
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "bar": "|"}
 _ROLES = ("subject", "relation", "object", "weight", "count")
 
@@ -120,7 +120,9 @@ types_option = _option(
 
 def reading_choices() -> dict[str, Any]:
     """The options given to the current command, as arguments of `relatent.read` about the source itself."""
+    context = click.get_current_context(silent=True)
     given = {name: value for name, value in _given().items() if name not in ("types", "labels", "undirected")}
+    given["headers"] = {} if context is None else context.meta.setdefault(_HEADERS, {})  # of the files of the command
     if "attributes" in given:
         given["attributes"] = given["attributes"] == LITERALS
     if "columns" in given:

@@ -25,7 +25,9 @@ from ..result_tables import Result, ResultList
 from .facts import Facts
 from .facts_union import over_one_vocabulary, union
 from .names import Names
-from .read.file_formats import parse_tsv
+from .read.files import File
+from .read.reading import Reading
+from .read.sources import read_file
 
 _SPLITS = ("train.txt", "valid.txt", "test.txt")
 _MAX_MEMBER_BYTES = 256 << 20  # size of an unpacked file of an archive, which is kept in memory
@@ -283,3 +285,8 @@ class _DownloadProgress:
 
     def close(self) -> None:
         """Do nothing: the caller closes the bar."""
+
+
+def parse_tsv(content: bytes, name: str) -> Facts:
+    """Facts from the bytes of a tab-separated file without a header; errors call the file `name`."""
+    return read_file(File(Path(name), "tsv", content=content), Reading(header=False, sep="\t", strip=False))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import threading
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +13,17 @@ import numpy as np
 
 from ..atomic_write import check_writable, replacing
 from ..csv_rows import csv_writer
-from ..errors import DataError, InputError
+from ..errors import DataError, DataWarning, InputError
 from .cell_keys import cell_keys, is_in_sorted
 from .facts import Facts
 from .facts_union import union
+from .read.files import FORMATS, identify, named
+from .read.reading import MENDING, Reading
+from .read.roles import REVIEW as COLUMNS
+from .read.roles import other_roles
+from .read.sources import open_file
 
 ACCEPTED, REJECTED = "accepted", "rejected"
-COLUMNS = ("subject", "relation", "object", "verdict")
 NamedCell = tuple[str, str, str]  # subject, relation, object
 
 
@@ -90,36 +94,28 @@ class ReviewFile:
 
 
 def _read(path: Path, *, may_have_more: bool = True) -> dict[NamedCell, str]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file, strict=True)
-            if not may_have_more and (more := set(rows.fieldnames or ()) - set(COLUMNS)):
-                raise DataError(
-                    f"{path} has a column {min(more)!r:.80}, which would be lost; give a file without further columns"
-                )
-            if lacking := [name for name in COLUMNS if name not in (rows.fieldnames or ())]:
-                wanted = ", ".join(COLUMNS)
-                raise DataError(
-                    f"{path} has no column {lacking[0]!r}; a reviewed file is CSV with the columns {wanted}"
-                )
-            return {_cell(row): _verdict(row, path, rows.line_num) for row in rows}
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}; give a reviewed file") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} is not a CSV file in UTF-8: {error}; give a reviewed file") from error
-
-
-def _cell(row: dict[str, str]) -> NamedCell:
-    return row["subject"] or "", row["relation"] or "", row["object"] or ""
-
-
-def _verdict(row: dict[str, str], path: Path, line: int) -> str:
-    if row["verdict"] not in (ACCEPTED, REJECTED) or not all(_cell(row)):
-        given = ",".join(row[name] or "" for name in COLUMNS)
+    """The decisions of a table with these columns; of several in it about one fact, the last one counts."""
+    file = identify(path, "csv" if path.suffix not in FORMATS else None)
+    table = open_file(file, Reading(strip=False, bad_rows=MENDING, wanted=COLUMNS))
+    if not may_have_more and (more := set(table.names) - set(COLUMNS)):
         raise DataError(
-            f"{path}, line {line}: expected a fact and {ACCEPTED} or {REJECTED}, got {given!r}; mend the line"
+            f"{path} has a column {min(more)!r:.80}, which would be lost; give a file without further columns"
         )
-    return row["verdict"]
+    roles = other_roles(table.names, table.names, COLUMNS, None, None, str(path))
+    verdicts: dict[NamedCell, str] = {}
+    n_changed = 0
+    for number, (*cell, verdict) in enumerate(named(table.values(roles.positions), path)):
+        if verdict not in (ACCEPTED, REJECTED) or not all(isinstance(name, str) and name for name in cell):
+            given = ",".join(str(value or "") for value in (*cell, verdict))
+            wanted = f"a fact and {ACCEPTED} or {REJECTED}"
+            raise DataError(f"{table.place(number)}: expected {wanted}, got {given!r:.300}; mend the line")
+        subject, relation, object_ = cell
+        n_changed += verdicts.setdefault((subject, relation, object_), verdict) != verdict
+        verdicts[subject, relation, object_] = verdict
+    if n_changed:
+        message = f"{path}: {n_changed:,} decisions contradict one before them; the last one about each fact counts"
+        warnings.warn(message, DataWarning, stacklevel=4)
+    return verdicts
 
 
 def _no_facts() -> Facts:

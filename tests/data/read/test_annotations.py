@@ -52,12 +52,12 @@ def test_labels_from_a_file(tmp_path, name, text):
     ("name", "text", "message"),
     [
         ("t.csv", "a,b,c\n", "t.csv:1: expected two columns, id and type, got 3"),
-        ("t.csv", "", "contains no types"),
+        ("t.csv", "", "contains no rows"),
         ("t.csv", "Q7,city\n", "no type is of an entity of the facts; the first entity with a type is 'Q7'"),
-        ("t.json", "[1]", "expected a JSON object of types by id, got list"),
+        ("t.json", "[1]", "a row must be a tuple .* or a dict, got 1"),
         ("t.json", '{"Q1": 3}', "the type of 'Q1' must be text, got 3"),
-        ("t.json", "{", "is not JSON"),
-        ("t.parquet", "x", "a file of types must be CSV, TSV, JSON or RDF, got parquet"),
+        ("t.json", "{", "is not valid JSON"),
+        ("t.parquet", "x", "is not a valid Parquet file"),
         ("t.ttl", "<x:a> <x:b> <x:c> .", "contains no types"),
     ],
 )
@@ -117,7 +117,7 @@ def test_labels_and_types_of_a_separate_rdf_file(rdf):
 
 
 def test_the_language_is_that_of_the_environment(monkeypatch):
-    from relatent.data.read.rdf_literals import default_language
+    from relatent.data.read.rdf import default_language
 
     for variable in ("LC_ALL", "LC_MESSAGES"):
         monkeypatch.delenv(variable, raising=False)

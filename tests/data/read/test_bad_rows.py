@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from relatent.data.read import checked_rows
+from relatent.data.read import encode
 from relatent.data.read.read import read
 from relatent.errors import DataError, DataWarning
 
@@ -126,7 +126,7 @@ def test_names_that_mark_missing_values_are_names_with_a_warning(write, marker):
 
 
 def test_a_name_in_a_table_may_be_no_longer_than_in_a_text_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(checked_rows, "MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(encode, "MAX_LINE_BYTES", 1000)
     columns = {"subject": ["a", "é" * 501], "relation": ["r", "r"], "object": ["b", "c"]}
     pq.write_table(pa.table(columns), tmp_path / "f.parquet")
     for source in (pa.table(columns), tmp_path / "f.parquet"):

@@ -1,8 +1,5 @@
 import warnings
 
-import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -10,19 +7,6 @@ from family import FAMILY, TSV, is_family
 
 from relatent.data.read.read import read
 from relatent.errors import DataError, DataWarning
-
-
-@pytest.mark.parametrize(
-    "header",
-    ["subject\tpredicate\tobject", "Head\tRelation\tTail", "s\tp\to", "source\trelation\ttarget", "from\ttype\tto"],
-)
-def test_a_header_with_common_names_is_recognised(write, header):
-    assert is_family(read(write("family.tsv", f"{header}\n{TSV}")))
-
-
-def test_a_header_decides_the_order_of_the_columns(write):
-    swapped = "".join(f"{s},{o},{r}\n" for s, r, o in FAMILY)
-    assert is_family(read(write("family.csv", f"source,target,relation\n{swapped}")))
 
 
 def test_a_first_row_with_other_names_is_a_fact_unless_header_is_true(write):
@@ -37,11 +21,6 @@ def test_a_first_row_with_other_names_is_a_fact_unless_header_is_true(write):
 
 def test_header_false_makes_the_first_row_a_fact(write):
     assert ("s", "p", "o") in read(write("letters.tsv", "s\tp\to\no\tp\ts\n"), header=False).named()
-
-
-def test_a_fourth_column_holds_weights(write):
-    facts = read(write("weights.tsv", "head\trelation\ttail\tconfidence\na\tr\tb\t0.5\nb\tr\ta\t1\n"))
-    np.testing.assert_array_equal(facts.weights, [0.5, 1.0])
 
 
 def test_columns_pick_fields_by_name_from_a_wide_file(write):
@@ -64,21 +43,8 @@ def test_columns_must_be_three_or_four_different_names(write):
     for wrong in (("a",), "abc", ("a", "a", "b"), 5, {"subject": "a"}, {"subject": "a", "object": "b", "time": "c"}):
         with pytest.raises(DataError, match="columns must be 2, 3 or 4 different column names"):
             read(name, columns=wrong)
-    with pytest.raises(
-        DataError, match=r"^header=False says that the first row of family\.tsv has no column names, but columns= "
-    ):
+    with pytest.raises(DataError, match=r"^header=False says that the first row has no column names, but columns= "):
         read(name, columns=("a", "b", "c"), header=False)
-
-
-@pytest.mark.parametrize("header", ["subject,relation,object,year", "year,subject,relation,object", "id,year,s,p,o"])
-def test_other_columns_are_ignored(tmp_path, header):
-    path = tmp_path / "more.csv"
-    names = header.split(",")
-    row = {"subject": "Ann", "s": "Ann", "relation": "likes", "p": "likes", "object": "Bob", "o": "Bob"}
-    path.write_text(header + "\n" + ",".join(row.get(name, "1950") for name in names) + "\n")
-    facts = read(path)
-    assert facts.named() == [("Ann", "likes", "Bob")]
-    assert facts.weights is None
 
 
 @pytest.mark.parametrize("source", ["table", "frame", "file", "parquet"])
@@ -117,12 +83,6 @@ def test_a_fourth_column_called_count_says_how_often_a_fact_was_seen(tmp_path):
     assert facts.weights is None
 
 
-def test_a_table_may_have_a_count_column():
-    table = pd.DataFrame({"s": ["a"], "k": ["met"], "o": ["b"], "times": [4]})
-    assert read(table).times.tolist() == [4]
-    assert read(table, columns=("s", "k", "o", "times")).times.tolist() == [4]
-
-
 @pytest.mark.parametrize("count", ["0", "2.5", "-1", "inf"])
 def test_counts_are_whole_numbers(tmp_path, count):
     path = tmp_path / "seen.tsv"
@@ -135,19 +95,6 @@ def test_both_weights_and_counts_are_an_error(tmp_path):
     path = tmp_path / "both.csv"
     path.write_text("subject,relation,object,weight,count\na,r,b,.5,2\n")
     with pytest.raises(
-        DataError, match="columns 'weight' and 'count' hold weights and counts; choose one with columns="
+        DataError, match="columns 'weight' and 'count' hold weights and counts; choose one, as columns="
     ):
         read(path)
-
-
-def test_common_column_names_of_a_table_are_recognised_in_any_order():
-    frame = pd.DataFrame([(o, s, r, 0.5) for s, r, o in FAMILY], columns=["tail", "head", "relation", "weight"])
-    facts = read(frame)
-    assert is_family(facts)
-    assert facts.weights.tolist() == [0.5] * 3
-
-
-def test_columns_pick_from_a_wide_table():
-    frame = pl.DataFrame([(1, *fact) for fact in FAMILY], schema=["id", "who", "what", "whom"], orient="row")
-    assert is_family(read(frame, columns=("who", "what", "whom")))
-    assert read(frame, columns=("who", "what", "whom", "id")).weights.tolist() == [1.0] * 3

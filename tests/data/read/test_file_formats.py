@@ -14,11 +14,6 @@ def test_compressed_text_is_read(write, suffix, compress, kind, text):
     assert is_family(read(write(f"family.{kind}.{suffix}", compress(text.encode()))))
 
 
-def test_gzip_files_joined_end_to_end_are_read_to_the_end(write):
-    first, rest = TSV.split("\n", 1)
-    assert is_family(read(write("family.tsv.gz", gzip.compress(first.encode() + b"\n") + gzip.compress(rest.encode()))))
-
-
 def test_a_missing_file_a_folder_and_an_unknown_extension_are_told_apart(write, tmp_path):
     with pytest.raises(DataError, match=r"^nowhere.tsv: no such file$"):
         read("nowhere.tsv")
@@ -39,9 +34,3 @@ def test_a_compressed_file_cut_short_is_refused(write, suffix, compress):
     for end in (len(whole) // 2, len(whole) - 2):
         with pytest.raises(DataError, match=rf"^cut.tsv.{suffix}: cannot be read: .*[Tt]runcated"):
             read(write(f"cut.tsv.{suffix}", whole[:end]))
-
-
-@pytest.mark.parametrize("suffix", ["gz", "zst"])
-def test_a_plain_file_that_claims_to_be_compressed_is_refused(write, suffix):
-    with pytest.raises(DataError, match=rf"^family.tsv.{suffix}: cannot be read: "):
-        read(write(f"family.tsv.{suffix}", TSV))

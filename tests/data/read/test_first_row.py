@@ -40,7 +40,10 @@ def test_a_header_that_only_the_data_betray_is_no_fact(write, header, name):
     wanted = read(rows)
     assert (list(facts.entities), list(facts.relations)) == (list(wanted.entities), list(wanted.relations))
     assert facts.fingerprint == wanted.fingerprint
-    assert f"took the first row ({', '.join(map(repr, header))}) as column names, because it is the only row" in said
+    assert (
+        f"took the first row ({', '.join(map(repr, header))}) as column names, because it is the only one of the first"
+        in said
+    )
     assert "header=False reads it as a fact" in said
 
 
@@ -59,7 +62,10 @@ def test_columns_by_number_leave_the_header_to_be_recognised(write):
     turned = write("f.csv", text((o, "x", s, r) for s, r, o in [HEADER, *rows]))
     facts, said = read_with_notes(turned, columns=(2, 3, 0))
     assert sorted(facts.named()) == sorted(rows)
-    assert f"took the first row ({', '.join(map(repr, HEADER))}) as column names, because it is the only row" in said
+    assert (
+        f"took the first row ({', '.join(map(repr, HEADER))}) as column names, because it is the only one of the first"
+        in said
+    )
     below = [(str(number), o, "x", s, r) for number, (s, r, o) in enumerate(rows)]
     wide = write("g.csv", text([("nr", "cargo", "mark", "shipper", "action"), *below]))
     facts, said = read_with_notes(wide, columns=(3, 4, 1))
@@ -86,14 +92,17 @@ def test_weights_stay_with_their_facts(write):
 
 
 @pytest.mark.parametrize("place", ["subject", "relation", "object"])
-def test_a_first_row_whose_value_occurs_again_far_below_is_a_fact(write, place):
+def test_the_first_rows_decide_whatever_occurs_far_below(write, place):
     last = {"subject": ("shipper", "loads", "coal"), "relation": ("Ant", "action", "coal"),
             "object": ("cargo", "loads", "coal")}[place]  # fmt: skip
     rows = [(f"{s}{i}", r, o) for i in range(40) for s, r, o in shipments()]
     assert len(rows) > 1000  # beyond the first rows
-    facts, said = read_with_notes(write("f.csv", text([HEADER, *rows, last])))
-    assert HEADER in facts.named()
-    assert "first row" not in said
+    name = write("f.csv", text([HEADER, *rows, last]))
+    facts, said = read_with_notes(name)
+    assert len(facts) == len(rows) + 1
+    assert HEADER not in facts.named()
+    assert "as column names, because column 1 holds codes with digits below it; header=False" in said
+    assert HEADER in read(name, header=False).named()
 
 
 @pytest.mark.parametrize(
@@ -135,3 +144,15 @@ def test_a_compressed_file_is_understood_like_a_plain_one(write):
     packed, _ = read_with_notes(write("g.tsv.gz", gzip.compress(content.encode())))
     assert packed.fingerprint == plain.fingerprint
     assert len(plain) == 40
+
+
+def test_a_header_of_one_file_is_one_in_the_others_of_the_call(write):
+    first, second = (
+        write("a.csv", text([HEADER, *shipments(40)])),
+        write("b.csv", text([HEADER, *shipments(3, seed=1)])),
+    )
+    wanted = {*shipments(40), *shipments(3, seed=1)}
+    facts, said = read_with_notes([first, second])
+    assert set(facts.named()) == wanted
+    assert "b.csv" not in said
+    assert HEADER in read_with_notes(second)[0].named()

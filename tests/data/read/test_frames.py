@@ -28,21 +28,11 @@ def test_pandas_polars_and_arrow_tables_are_read(build):
     assert is_family(read(build()))
 
 
-def test_the_index_of_a_pandas_table_is_not_a_column():
-    frame = pd.DataFrame([("x", "y", "z"), *FAMILY])
-    assert is_family(read(frame[frame[0] != "x"]))
-
-
 def test_categories_and_dictionary_values_that_no_row_uses_are_not_entities():
     frame = pd.DataFrame([("Zed", "hates", "Yan"), *FAMILY]).astype("category")
     facts = read(frame.iloc[1:])
     assert is_family(facts)
     assert list(facts.relations) == ["married", "parent"]
-
-
-def test_whole_numbers_in_a_table_become_names_as_they_would_in_a_file(write):
-    facts = read(pd.DataFrame({"s": [10, 2], "p": [0, 0], "o": [2, 3]}))
-    assert facts.named() == read(write("numbers.tsv", "10\t0\t2\n2\t0\t3\n")).named()
 
 
 def with_cell(row, column, value):
@@ -59,7 +49,7 @@ def with_cell(row, column, value):
         (with_cell(1, 1, ""), r"^table: row 2: empty relation in the row \(.*\); skip_bad_rows=True"),
         (with_cell(1, 1, 3), r"^table: cannot be read: "),
         (pd.DataFrame({"s": [1.5], "p": ["r"], "o": ["b"]}), r"^table: column 's' must hold names, got .* double$"),
-        (pd.DataFrame(FAMILY).assign(w=["x", "y", "z"]), r"^table: column 'w' must hold numbers, as weights"),
+        (pd.DataFrame(FAMILY).assign(w=["x", "y", "z"]), r"^table: row 1: expected a number as weight .* got 'x'"),
         (pd.DataFrame(FAMILY).assign(w=[1, np.nan, 1]), r"^table: row 2: missing weight; skip_bad_rows=True"),
         (pd.DataFrame(FAMILY).assign(w=[1, 1, -0.5]), r"^table: row 3: .* got -0.5; skip_bad_rows=True"),
         (pl.DataFrame({"s": ["a"], "p": ["r"], "o": ["b"], "w": [float("nan")]}), r"^table: row 1: .* got nan; skip"),
@@ -86,7 +76,7 @@ def test_nulls_among_dictionary_values_are_found():
 
 
 def test_a_long_table_is_read_as_a_long_file_is(write, monkeypatch):
-    monkeypatch.setattr("relatent.data.read.frames.ROWS_PER_BATCH", 100)
+    monkeypatch.setattr("relatent.data.read.table.ROWS_PER_BATCH", 100)
     rows = [(f"e{i % 70}", f"r{i % 3}", f"e{i * 31 % 71}") for i in range(1000)]
     expected = read(write("f.tsv", "".join("\t".join(row) + "\n" for row in rows)))
     frame = pd.DataFrame(rows, columns=["s", "p", "o"])

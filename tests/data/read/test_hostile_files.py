@@ -1,8 +1,10 @@
 """Files made to exhaust memory, time or the stack end in one line."""
 
+import encodings.aliases
 import gzip
 import sqlite3
 import tracemalloc
+import zipfile
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
@@ -13,10 +15,11 @@ import pytest
 from input_cases import CASES
 from pyarrow import parquet
 
+from relatent.cli.question_files import question_blocks
 from relatent.data.facts import Facts
-from relatent.data.read import delimited, ntriples, text_rows
-from relatent.data.read.question_rows import question_blocks
+from relatent.data.read import delimited, files, ntriples
 from relatent.data.read.read import read
+from relatent.data.read.reading import Reading
 from relatent.errors import DataError
 
 DEPTH = 20_000  # overflows the stack of the parser
@@ -75,11 +78,11 @@ def test_damaged_files_are_read_or_refused_in_one_line(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["f.tsv.gz", "f.csv.gz", "f.nt.gz", "f.jsonl.gz"])
 def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(write, monkeypatch, name):
-    for module in (text_rows, ntriples, delimited):
+    for module in (files, ntriples, delimited):
         monkeypatch.setattr(module, "MAX_LINE_BYTES", 1 << 20)
     for module in (ntriples, delimited):
         monkeypatch.setattr(module, "BLOCK_BYTES", 1 << 20)
-    monkeypatch.setattr(text_rows, "HEAD_BYTES", 1 << 16)
+    monkeypatch.setattr(files, "_HEAD_BYTES", 1 << 16)
     monkeypatch.setattr(delimited, "HEAD_BYTES", 1 << 16)
     write(name, gzip.compress(b"x" * (64 << 20), 1))
     tracemalloc.start()
@@ -99,7 +102,7 @@ def test_blank_lines_only_are_refused_soon(write, monkeypatch, name):
 
 def test_a_long_line_in_the_middle_is_named(write, monkeypatch):
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 1 << 16)
-    monkeypatch.setattr(text_rows, "MAX_LINE_BYTES", 1 << 16)
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 1 << 16)
     with pytest.raises(DataError, match=r"^f.tsv:2: "):
         read(write("f.tsv", "a\tr\tb\na\tr\t" + "x" * (1 << 20)))
 
@@ -115,6 +118,78 @@ def test_a_missing_column_among_many_is_one_short_line(write):
     with pytest.raises(DataError, match=r"no column 'colunm7'; there are 'column7', .*\(10,000 in all\)$") as caught:
         read(write("f.csv", ",".join(names) + "\n"), columns=("colunm7", "column1", "column2"))
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("name", ["f.ttl", "f.nt"])
+def test_a_comment_ends_where_the_parser_ends_it(write, name):
+    with pytest.raises(DataError, match=rf"^{name}: triples are nested more than 100 deep"):
+        read(write(name, "# a comment\r" + LINE))
+
+
+def test_names_that_a_prefix_makes_large_are_refused(write):
+    content = f"@prefix p: <http://x/{'y' * 60_000}> .\n" + "".join(f"p:a{i} p:r p:b{i} .\n" for i in range(5000))
+    with pytest.raises(DataError, match=r"^f.ttl: names are 200 times longer than the file; shorten"):
+        read(write("f.ttl", content))
+
+
+@pytest.mark.parametrize("key", ["@context", "\\u0040conte\\u0078t"])
+def test_contexts_that_are_copied_for_long_are_refused(write, key):
+    terms, nodes = ",".join(f'"t{i}":"x:{i}"' for i in range(5000)), f'{{"{key}":{{"z":"x:z"}},"@id":"x:a","t1":"b"}},'
+    content = f'{{"@context":{{{terms}}},"@graph":[{nodes * 10_000}{{}}]}}'
+    with pytest.raises(DataError, match=r"^f.jsonld: has [\d,]+ contexts, and large ones; convert it to N-Triples"):
+        read(write("f.jsonld", content))
+
+
+@pytest.mark.parametrize("name", ["f.rdf", "f.graphml"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"<!DOCTYPE x [<!ENTITY % a 'x'><!ENTITY b '%a;%a;'>]><x/>", "declares an XML parameter entity"),
+        ('<!DOCTYPE x [<!ENTITY a "x">]><x>&a;</x>'.encode("utf-16"), "XML must be in UTF-8; convert it"),
+    ],
+)
+def test_entities_that_cannot_be_counted_are_refused(write, name, content, message):
+    with pytest.raises(DataError, match=rf"^{name}: {message}"):
+        read(write(name, content))
+
+
+def test_a_document_of_too_many_values_is_refused_before_it_is_parsed(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MAX_DOCUMENT_VALUES", 1000)
+    with zipfile.ZipFile(tmp_path / "f.zip", "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("f.json", f"[{'[],' * 2000}[]]")
+    with pytest.raises(DataError, match=r"f.zip: a JSON document of more than 1,000 values; save it as JSON lines"):
+        read(tmp_path / "f.zip")
+
+
+@pytest.mark.parametrize("library", ["sqlite3", "duckdb"])
+def test_columns_that_are_computed_are_read_by_a_query_only(tmp_path, library):
+    path = tmp_path / ("f.db" if library == "sqlite3" else "f.duckdb")
+    with closing(pytest.importorskip(library).connect(str(path))) as made:
+        made.execute("CREATE TABLE t (s TEXT, p TEXT, o TEXT GENERATED ALWAYS AS (s || 'x') VIRTUAL)")
+        made.execute("INSERT INTO t (s, p) VALUES ('a', 'r')")
+        made.commit()
+    scheme = library.removesuffix("3")
+    for source in (path, f"{scheme}:///{path}?table=t"):
+        with pytest.raises(DataError, match="is computed when it is read; choose the columns with sql="):
+            read(source)
+    assert read(f"{scheme}:///{path}", sql="SELECT * FROM t").named() == [("a", "r", "ax")]
+
+
+ENCODINGS = sorted({*encodings.aliases.aliases.values(), "hex", "undefined", "idna", "utf-16\0", "nonsense", ""})
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["f.csv", "f.jsonl", "f.csv.gz"])
+def test_any_encoding_reads_a_file_or_is_one_line(write, name):
+    content = 'Zoë,r,b\nb,r,"c"\n' if "csv" in name else '["Zoë", "r", "b"]\n'
+    source = write(name, gzip.compress(content.encode()) if name.endswith("gz") else content)
+    for encoding in ENCODINGS:
+        message = ""
+        try:
+            read(source, encoding=encoding)
+        except DataError as problem:
+            message = str(problem)
+        assert "\n" not in message
 
 
 RDF = '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:x="x:">%s</rdf:RDF>'
@@ -275,7 +350,7 @@ ROWS = [("a", "r", "b"), ("b", "r", "c"), ("c", "r", "a")]
     ("name", "content", "message"),
     [
         ("f.jsonl", f'["a", "r", {DIGITS}]\n', r"f.jsonl:1: is not valid JSON: Exceeds the limit"),
-        ("f.jsonl", f'["a", "r", "b", {DIGITS[:400]}]\n', r"row 1: the weight is too large for a number"),
+        ("f.jsonl", f'["a", "r", "b", {DIGITS[:400]}]\n', r"row 1: a weight is too large for a number"),
         ("f.graphml", "<graphml>" * 20_000, "tags are nested more than 10,000 deep"),
     ],
 )
@@ -287,9 +362,9 @@ def test_numbers_of_many_digits_and_deep_graphs_are_one_line(write, name, conten
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (("a", "r", 10**5000), "the object is a number of too many digits; write it as text"),
-        (("a", "r", np.zeros(3)), "the object must be a name or a whole number"),
-        (("a", "r", Decimal("sNaN")), "the object must be a name or a whole number"),
+        (("a", "r", 10**5000), "a name is a number of too many digits; write it as text"),
+        (("a", "r", np.zeros(3)), "a name must be a text or a whole number"),
+        (("a", "r", Decimal("sNaN")), "a name must be a text or a whole number"),
         (("a", "r", "b\ud800"), "has characters that UTF-8 cannot encode"),
     ],
 )
@@ -305,8 +380,8 @@ def test_questions_that_are_not_utf8_are_refused_with_the_line(write):
         ("q.tsv", b"a\tr\tb\n\xff\tr\tb\n"),
         ("q.jsonl", b'{"s": "a", "p": "r"}\n{"s": "\\ud800", "p": "r"}'),
     ):
-        with pytest.raises(DataError, match=r"^q\.(tsv:2|jsonl: row 2): .* is not UTF-8$"):
-            list(question_blocks(write(name, content)))
+        with pytest.raises(DataError, match=r"^q\.(tsv:2: is not valid UTF-8|jsonl: row 2: .* UTF-8 cannot encode)"):
+            list(question_blocks(write(name, content), Reading()))
 
 
 def test_names_labels_and_types_that_cannot_be_saved_are_refused_before_a_fit():
@@ -334,7 +409,6 @@ def test_attributes_and_questions_that_are_no_python_values_are_one_line(tmp_pat
         lambda: read(ROWS, attributes="f.parquet"),
         lambda: read("f.parquet", attributes=True),
         lambda: read(table, attributes=True),
-        lambda: list(question_blocks("f.parquet")),
     ):
         with pytest.raises(DataError, match=r"(f.parquet|table): cannot be read: "):
             read_it()
@@ -343,10 +417,10 @@ def test_attributes_and_questions_that_are_no_python_values_are_one_line(tmp_pat
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.jsonl", "{}\n", "row 1 must be an object with an entity and its attributes"),
+        ("a.jsonl", "{}\n", "expected a header with different names of columns"),
         ("a.jsonl", f'{{"id": "a", "x": {DIGITS}}}\n', r"a.jsonl:1: is not valid JSON"),
-        ("a.csv", "x" * 200_000 + ",y\n", "field larger than field limit"),
-        ("a.csv", 'id,x\na,"1\nb,2\n', "unexpected end of data"),
+        ("a.csv", "x" * 200_000 + ",y\n", "no values of attributes"),
+        ("a.csv", 'id,x\na,"1\nb,2\n', "a quote opens in this line and is never closed"),
     ],
 )
 def test_odd_files_of_attributes_are_one_line(write, name, content, message):
@@ -361,12 +435,11 @@ def test_odd_files_of_attributes_are_one_line(write, name, content, message):
 def test_a_bomb_of_labels_types_or_attributes_is_refused_before_it_fills_the_memory(
     write, monkeypatch, option, name, character
 ):
-    monkeypatch.setattr(text_rows, "MAX_LINE_BYTES", 1 << 20)
-    monkeypatch.setattr("relatent.data.read.stream_guards.MAX_LINE_BYTES", 1 << 20)
-    monkeypatch.setattr("relatent.data.read.pairs_file.MAX_BLANK_LINES", 10_000)
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr("relatent.data.read.files.MAX_DOCUMENT_BYTES", 1 << 20)
     bomb = write(name, gzip.compress(character * (64 << 20), 1))
     tracemalloc.start()
-    with pytest.raises(DataError, match=r"longer than|lines in a row are blank"):
+    with pytest.raises(DataError, match=r"longer than|contains no rows"):
         read(ROWS, **{option: bomb})
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -2,13 +2,14 @@ import io
 import warnings
 
 import numpy as np
+import pyarrow as pa
 import pyoxigraph
 import pytest
 
-from relatent.data.read import ntriples, rdf
-from relatent.data.read.file_formats import identify
+from relatent.data.read import ntriples
+from relatent.data.read.files import identify
+from relatent.data.read.rdf import Literals
 from relatent.data.read.read import read
-from relatent.data.read.string_table import Spans
 from relatent.errors import DataError
 
 COMMON = "<http://x/Ann> <http://x/parent> <http://x/Bob> .\n"
@@ -120,7 +121,7 @@ def outcome(reading, file):
 
 def by_pyoxigraph(path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(rdf, "read_with_scanner", rdf.read_with_pyoxigraph)
+        patch.setattr(ntriples, "scanned_facts", lambda *_: None)
         return outcome(read, path)
 
 
@@ -164,8 +165,9 @@ def test_common_lines_never_reach_pyoxigraph(tmp_path, monkeypatch):
     path.write_text(COMMON + "_:a <http://x/parent> <urn:x-y:z> .\n" + '<a:b> <a:b> "x" .\n')
     monkeypatch.setattr(ntriples, "_parse", lambda text: iter(()) if not text else pytest.fail(f"asked about {text}"))
     monkeypatch.setattr(ntriples, "_check_suffixes", lambda suffixes: None)
-    builder, n_literals = ntriples.scan(identify(path), lambda *_: None)
-    assert (builder.n_facts, n_literals) == (2, 1)
+    literals = Literals()
+    builder = ntriples.scan(identify(path), lambda *_: None, literals)
+    assert (builder.n_facts, literals.counts.total()) == (2, 1)
 
 
 def test_a_name_called_plain_is_sound():
@@ -173,10 +175,7 @@ def test_a_name_called_plain_is_sound():
     letters = np.array(list("ab:/.#%19Zé?@[]_-~ :/"))
     names = ["".join(rng.choice(letters, rng.integers(1, 8))) for _ in range(20_000)]
     names += ["a:" + name for name in names] + ["a://" + name for name in names]
-    encoded = [name.encode() for name in names]
-    edges = np.cumsum([0, *map(len, encoded)])
-    spans = Spans(np.frombuffer(b"".join(encoded), np.uint8), edges[:-1], edges[1:])
-    plain = ntriples._are_plain(spans.data, spans.starts, spans.stops)
+    plain = ntriples.are_plain(pa.array(names)).to_pylist()
     called = [name for name, yes in zip(names, plain, strict=True) if yes]
     text = "".join(f"{name if name.startswith('_:') else f'<{name}>'} <a:b> <a:b> .\n" for name in called)
     assert len(called) > 1000

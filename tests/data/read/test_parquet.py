@@ -29,14 +29,6 @@ def test_parquet_with_weights_and_more_columns_is_read(write):
         read("w.parquet", columns=("a", "b", "n"))
 
 
-def test_a_null_in_parquet_is_reported_with_its_row(write):
-    pq.write_table(pa.table({"s": ["a", "b"], "p": ["r", None], "o": ["c", "d"]}), "null.parquet")
-    with pytest.raises(
-        DataError, match=r"^null.parquet: row 2: missing relation in the row \(.*\); skip_bad_rows=True"
-    ):
-        read("null.parquet")
-
-
 def test_a_parquet_file_cut_short_is_refused(write, tmp_path):
     pq.write_table(table(), "family.parquet")
     whole = (tmp_path / "family.parquet").read_bytes()

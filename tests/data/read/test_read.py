@@ -7,25 +7,13 @@ import pytest
 from family import FAMILY, TSV, is_family
 
 from relatent.data.read.read import read, read_if_table
-from relatent.errors import DataError
-
-
-def test_a_path_object_is_read_like_a_string(write, tmp_path):
-    write("family.tsv", TSV)
-    assert is_family(read(tmp_path / "family.tsv"))
-
-
-def test_messages_are_one_line(write):
-    with pytest.raises(DataError) as caught:
-        read(write("broken.parquet", b"PAR1" + b"x" * 50 + b"PAR1"))
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["long.tsv", "long.tsv.gz", "long.nt", "long.nt.gz", "long.ttl", "long.parquet"])
 def test_progress_counts_the_bytes_of_the_file_and_the_facts(write, tmp_path, monkeypatch, name):
     for module in ("delimited", "ntriples"):
         monkeypatch.setattr(f"relatent.data.read.{module}.BLOCK_BYTES", 4096)
-    monkeypatch.setattr("relatent.data.read.frames.ROWS_PER_BATCH", 100)
+    monkeypatch.setattr("relatent.data.read.parquet.ROWS_PER_BATCH", 100)
     monkeypatch.setattr("relatent.data.read.rdf.TRIPLES_PER_BLOCK", 100)
     facts = [(f"http://x/{i}", "http://x/r", f"http://x/{i * 7 % 1000}") for i in range(1000)]
     row = "{}\t{}\t{}\n" if "tsv" in name else "<{}> <{}> <{}> .\n"
@@ -45,7 +33,7 @@ def test_progress_counts_the_bytes_of_the_file_and_the_facts(write, tmp_path, mo
 
 
 def test_progress_counts_the_rows_of_a_table(monkeypatch):
-    monkeypatch.setattr("relatent.data.read.frames.ROWS_PER_BATCH", 2)
+    monkeypatch.setattr("relatent.data.read.table.ROWS_PER_BATCH", 2)
     reports = []
     read(pd.DataFrame(FAMILY), progress=lambda *report: reports.append(report))
     assert reports == [(2, 3, "2 facts"), (3, 3, "3 facts")]

@@ -48,17 +48,6 @@ def test_the_usual_separator_of_the_format_wins(write, name, file, sep):
     assert "separated" not in said
 
 
-def test_commas_in_all_names_of_a_tsv_file_are_part_of_the_names(write):
-    facts = rows("Doe, Ann {0}")
-    found, _ = read_with_notes(write("f.tsv", text(facts, "\t")), header=False)
-    assert set(found.named()) == set(facts)
-
-
-def test_a_short_row_among_few_does_not_hide_the_separator(write):
-    with pytest.raises(DataError, match=r"f\.csv:2: expected 3 semicolon-separated fields, got 2"):
-        read_with_notes(write("f.csv", "Ann;likes;Bob\nBob;likes\nCid;likes;Ann\n"))
-
-
 @pytest.mark.parametrize("sep", [",", ";"])
 def test_a_short_row_does_not_change_the_separator(write, sep):
     with pytest.raises(DataError, match=rf"f\.csv:41: expected 3 {'comma' if sep == ',' else 'semicolon'}-separated"):

@@ -1,8 +1,8 @@
 import pytest
 
 from relatent.data.facts import Facts
+from relatent.data.read.lint import similar_names as similar_names_note
 from relatent.data.read.read import read
-from relatent.data.read.similar_names import similar_names_note
 
 
 def note(*names):

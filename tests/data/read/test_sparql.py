@@ -1,9 +1,11 @@
 """A SPARQL endpoint: Oxigraph's query engine (pyoxigraph) behind a local HTTP server with limits of its own."""
 
+import base64
 import contextlib
 import re
 import socket
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -126,14 +128,18 @@ def answering(monkeypatch):
     monkeypatch.setattr(sparql, "FIRST_WAIT_SECONDS", 0.0)
     listeners = []
 
-    def start(answer):
+    def start(answer, heard=None, seconds_per_byte=0.0):
         listeners.append(listener := socket.create_server(("127.0.0.1", 0)))
 
         def serve():
             with contextlib.suppress(OSError):  # the listener is closed
                 while True:
                     with listener.accept()[0] as connection, contextlib.suppress(OSError):  # the client has closed it
-                        connection.recv(1 << 16)
+                        (heard if heard is not None else []).append(connection.recv(1 << 16))
+                        if seconds_per_byte:
+                            for byte in answer:
+                                connection.sendall(bytes([byte]))
+                                time.sleep(seconds_per_byte * (byte == 32))
                         connection.sendall(answer)
                         connection.shutdown(socket.SHUT_WR)
                         while connection.recv(1 << 16):  # to close with unread bytes would reset the connection
@@ -155,7 +161,7 @@ ROW = f'{{"s": {TERM}, "p": {TERM}, "o": {TERM}}}'
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (b"nonsense\r\n\r\n", "nonsense .5 tries.$"),
+        (b"nonsense\r\n\r\n", "nonsense$"),
         (OK + b"X: " + b"x" * 100_000, "got more than 65536 bytes when reading header line"),
         (OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "IncompleteRead|expected the results"),
         (OK + b'\r\n{"head": {"vars": ["s", "p", "o"]}, "results": {"bindings": [5]}}', "expected the results of a"),
@@ -175,3 +181,38 @@ def test_a_server_that_answers_nonsense_is_one_line(answering, answer, message):
 def test_a_wrong_url_is_one_line(url):
     with pytest.raises(DataError, match=r"URL|port"):
         read(f"sparql+{url}")
+
+
+def test_a_password_is_sent_and_not_shown(answering):
+    heard = []
+    url = answering(OK + b"\r\nno", heard).replace("http://", "http://ann:s%40cret@")
+    with pytest.raises(DataError, match=r"^http://127.0.0.1:\d+/query: expected the results") as refused:
+        read(url)
+    assert "cret" not in str(refused.value)
+    assert b"Authorization: Basic " + base64.b64encode(b"ann:s@cret") in heard[0]
+
+
+@pytest.mark.parametrize("target", ["ftp://127.0.0.1/x", "http://localhost:1/query", "file:///etc/passwd"])
+def test_a_redirect_to_another_server_is_not_followed(answering, target):
+    answer = f"HTTP/1.0 302 Found\r\nLocation: {target}\r\n\r\n".encode()
+    with pytest.raises(DataError, match=r"redirects to .*; give that address if you trust it|HTTP 302"):
+        read(answering(answer))
+
+
+def test_what_will_not_change_is_asked_once(answering, monkeypatch):
+    monkeypatch.setattr(sparql.time, "sleep", lambda _: pytest.fail("asks again"))
+    for url in ("sparql+http://nowhere.invalid/query", answering(b"SSH-2.0\r\n"), "sparql+http://a..b/"):
+        with pytest.raises(DataError):
+            read(url)
+
+
+def test_an_answer_that_drips_is_given_up(answering, monkeypatch):
+    monkeypatch.setattr(sparql, "TIMEOUT_SECONDS", 0.3)
+    with pytest.raises(DataError, match=r"takes longer than 0.3 s; ask for less at once|timed out"):
+        read(answering(OK + b"\r\n" + b" " * 1000, seconds_per_byte=0.1))
+
+
+def test_bindings_of_nothing_do_not_fill_the_memory(answering, monkeypatch):
+    monkeypatch.setattr(sparql, "MAX_DOCUMENT_VALUES", 1000)
+    with pytest.raises(DataError, match="an answer has more than 1,000 values; ask for less at once"):
+        read(answering(OK + b'\r\n{"head": {"vars": ["s"]}, "results": {"bindings": [' + b"{}," * 2000 + b"{}]}}"))

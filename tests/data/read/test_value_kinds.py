@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from relatent.data.read.read import read
-from relatent.data.read.value_kinds import PLAIN, NotationError, are_dates, are_measures, kind_of, notation_of
+from relatent.data.read.values import PLAIN, are_dates, kind_of, notation_of
 from relatent.errors import DataError, DataWarning
 
 
@@ -29,12 +29,6 @@ def test_a_column_of_numbers_has_one_notation(texts, numbers):
     assert (notation is PLAIN) == (texts == ["1.234", "2.5"])
 
 
-@pytest.mark.parametrize("texts", [["1,5", "2.5"], ["1,234"], ["1.234,5", "1.5"], ["1,234.5", "1,5"]])
-def test_numbers_of_two_notations_are_no_guess(texts):
-    with pytest.raises(NotationError):
-        notation_of(texts)
-
-
 @pytest.mark.parametrize(
     "date",
     ["2024-12-31", "31.12.2024", "12/31/2024", "1/2/24", "2024-12-31T10:00:00Z", "31.12.2024 9:30", "1/2/2024 9:30 PM"],
@@ -47,15 +41,6 @@ def test_dates(date):
 @pytest.mark.parametrize("name", ["2024", "1.2.3", "192.168.0.1", "99.99.2024", "2024-12", "Q1-2-2024", "12-345-6789"])
 def test_what_is_no_date(name):
     assert not are_dates([name])
-
-
-def test_measures_have_one_unit():
-    assert are_measures(["1.5 h", "2 h"])
-    assert are_measures(["5%", "10%"])
-    assert are_measures(["1,5h", "2h"])
-    assert not are_measures(["3G", "4G"])
-    assert not are_measures(["1 h", "2 d"])
-    assert not are_measures(["1st", "2nd"])
 
 
 def test_the_row_that_breaks_the_notation_is_named(write):
@@ -71,12 +56,6 @@ def test_the_row_that_breaks_the_notation_is_named(write):
         warnings.simplefilter("always")
         assert len(read(name, skip_bad_rows=True)) == 1002
     assert any("skipped 1 bad row" in str(warning.message) for warning in said)
-
-
-def test_semicolons_and_decimal_commas(write):
-    name = write("f.csv", "source;target;hours\na;b;1,5\nb;c;1.000,25\n")
-    with pytest.warns(DataWarning, match="decimal commas"):
-        assert read(name, sep=";").weights.tolist() == [1.5, 1000.25]
 
 
 def test_texts_of_a_data_frame_are_weights_too():
@@ -104,14 +83,6 @@ def test_a_column_of_numbers_with_blanks_is_not_the_relation(write, column):
         facts = read(name)
     assert len(facts) == 30
     assert facts.weights is None
-
-
-def test_dates_between_the_entities_are_left_out(write):
-    name = write("f.csv", "Ann,2024-12-31,jazz\nBob,2024-12-30,jazz\nAnn,2024-12-31,rock\n")
-    with pytest.warns(DataWarning, match=r"without column 2, which holds dates"):
-        assert read(name).named() == [("Ann", "linked", "jazz"), ("Ann", "linked", "rock"), ("Bob", "linked", "jazz")]
-    with pytest.warns(DataWarning, match="column 'on', which holds dates"):
-        assert read(write("g.csv", "source,on,target\na,2024-12-31,b\n")).relations[0] == "linked"
 
 
 def test_ids_between_source_and_target_are_relations_and_measurements_weights(write):

@@ -1,66 +1,67 @@
-"""Facts from JSON lines, read line by line, and from JSON documents."""
+"""Tables in JSON lines, read line by line, and in JSON documents."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...errors import DataError, one_line
-from ..facts import Facts
-from .delimited import with_encoding
-from .file_content import File
+from .files import File, text_lines
 from .reading import Reading
-from .rows import facts_from_rows
-from .stream_guards import BoundedRuns
-from .text_rows import TextFaultError, text_lines
+from .table import Table, in_blocks, read_rows
 
 LISTS_OF_ROWS = ("links", "edges", "triples", "facts", "data", "results")  # keys of a document, as networkx writes
 MAX_BLANK_LINES = 1_000_000
+MAX_BLOCK_CHARACTERS = 1 << 20  # of lines, of which Python values take many times as much memory
 
 
-def read_json(file: File, reading: Reading) -> Facts:
-    """Facts of a file with one JSON value per line, or of a document with a list of rows."""
-    file = with_encoding(file, reading)
+def read_json(file: File, reading: Reading) -> Table:
+    """The rows of a file with one JSON value per line, or of a document with a list of rows."""
+    file = file.decoded(reading.encoding)
+    if file.encoding:
+        reading.understood["encoding"] = file.encoding
     reading.understood["format"] = "JSON lines" if file.format == "jsonl" else "JSON"
-    rows = json_lines(file) if file.format == "jsonl" else iter(_document(file))
-    return facts_from_rows(rows, reading, str(file.path))
+    return read_rows(
+        (lambda: _lines(file)) if file.format == "jsonl" else (lambda: _list(file)), reading, str(file.path)
+    )
 
 
-def json_lines(file: File) -> Iterator[Any]:
-    """The values of a file with one JSON value per line."""
+def document(file: File) -> Any:
+    """The value that a JSON document is."""
+    return _parsed(json.JSONDecoder().decode, file.json().decode(errors="surrogateescape"), file.path)
+
+
+def _lines(file: File) -> Iterator[list[Any]]:
     decode = json.JSONDecoder().decode
+    block: list[Any] = []
+    n_blank, n_characters = 0, 0
     with file.open() as stream:
-        n_blank, number = 0, 0
-        try:
-            for number, line in enumerate(text_lines(stream), 1):
-                n_blank = 0 if line.strip() else n_blank + 1
-                if not n_blank:
-                    yield decode(line)
-                elif n_blank > MAX_BLANK_LINES:
-                    raise DataError(f"{file.path}:{number}: more than {MAX_BLANK_LINES:,} lines in a row are blank")
-        except TextFaultError as problem:
-            raise DataError(f"{file.path}:{problem.line}: {problem}") from None
-        except DataError:  # is a ValueError, too
-            raise
-        except (ValueError, RecursionError) as problem:
-            raise _invalid(f"{file.path}:{number}", problem) from None
+        for number, line in enumerate(text_lines(stream, file.path), 1):
+            n_blank = 0 if line.strip() else n_blank + 1
+            if not n_blank:
+                block.append(_parsed(decode, line, f"{file.path}:{number}"))
+                n_characters += len(line)
+                if n_characters > MAX_BLOCK_CHARACTERS:
+                    yield block
+                    block, n_characters = [], 0
+            elif n_blank > MAX_BLANK_LINES:
+                raise DataError(f"{file.path}:{number}: more than {MAX_BLANK_LINES:,} lines in a row are blank")
+        if block:
+            yield block
 
 
-def _document(file: File) -> list[Any]:
-    with file.open() as stream:
-        try:
-            found = json.loads(BoundedRuns(stream, str(file.path), b",").read_all())
-        except DataError:  # is a ValueError, too
-            raise
-        except (ValueError, RecursionError) as problem:
-            raise _invalid(str(file.path), problem) from None
+def _list(file: File) -> Iterator[list[Any]]:
+    found = document(file)
     if isinstance(found, dict):
         found = next((found[key] for key in LISTS_OF_ROWS if isinstance(found.get(key), list)), found)
-    if isinstance(found, list):
-        return found
-    raise DataError(f"{file.path}: expected a list of rows; JSON-LD needs the extension .jsonld, JSON lines .jsonl")
+    if not isinstance(found, list):
+        raise DataError(f"{file.path}: expected a list of rows; JSON-LD needs the extension .jsonld, JSON lines .jsonl")
+    return in_blocks(found)
 
 
-def _invalid(where: str, problem: Exception) -> DataError:
-    return DataError(f"{where}: is not valid JSON: {one_line(problem)}")
+def _parsed(decode: Callable[[str], Any], text: str, where: object) -> Any:
+    try:
+        return decode(text)
+    except (ValueError, RecursionError) as problem:
+        raise DataError(f"{where}: is not valid JSON: {one_line(problem)}") from None

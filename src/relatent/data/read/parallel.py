@@ -12,19 +12,15 @@ from ...errors import DataError
 from ..facts import Facts
 from ..names import Names
 from ..shard import move_to_owners
-from .delimited import UTF16_MARKS
-from .file_content import File, FilePart, byte_order_mark_length, line_range
-from .file_formats import identify, naming_the_file, read_file
-from .first_row import without_header
+from .files import File, FilePart, identify, naming_the_source
 from .ntriples import NotPlainError, scan
-from .rdf import FORMAT_NAMES, check_options, note_literals
+from .rdf import Literals, read_rdf
 from .reading import Reading
+from .sources import facts_of, open_file, read_file
 from .string_table import Spans, StringTable
 
 
-def read_together(
-    files: Sequence[Any], source: Any, reading: Reading, workers: Workers, format_: str | None = None
-) -> Facts:
+def read_together(files: Sequence[Any], source: Any, reading: Reading, workers: Workers) -> Facts:
     """This worker's facts: those of the subjects it owns, over the vocabulary of all workers."""
     with workers.raise_together():
         if len(files) != 1 or "://" in str(files[0]):
@@ -32,15 +28,16 @@ def read_together(
                 f"several workers read one file together, got {files or type(source).__name__!r}; pass a path, or read "
                 "the facts in each worker without workers="
             )
-        file = identify(Path(files[0]), format_)
-        if file.format in FORMAT_NAMES:
-            check_options(file, reading)
+        file = identify(Path(files[0]), reading.format)
     part = FilePart(workers.rank, workers.size)
     facts: Facts | None = None
     if not workers.any(not _can_be_cut(file, reading, part)):
         facts = _read_part(file, reading, part, workers)
     if facts is None:
-        facts = _read_by_first(file, reading, workers)
+        facts = Facts.from_arrays([], [], [], entity_names=(), relation_names=())
+        with workers.raise_together():
+            if workers.rank == 0:
+                facts = read_file(file, reading)
     for count in ("n_stripped", "n_skipped", "n_without_names"):
         setattr(reading, count, workers.sum_int(getattr(reading, count)))
     entities, relations = (_merged_names(names, workers) for names in (facts.entities, facts.relations))
@@ -49,11 +46,7 @@ def read_together(
         raise DataError(f"{file.path}: contains no facts")
     with workers.raise_together():
         workers.entity_range(len(entities))  # raises if there are more workers than entities, before anything is sent
-    facts = move_to_owners(facts, workers)
-    if reading.first_row is None:  # all workers see the same first rows
-        return facts
-    kept = without_header(facts, reading.first_row, reading, workers)
-    return facts if kept is facts else move_to_owners(kept, workers)
+    return move_to_owners(facts, workers)
 
 
 def _can_be_cut(file: File, reading: Reading, part: FilePart) -> bool:
@@ -62,9 +55,9 @@ def _can_be_cut(file: File, reading: Reading, part: FilePart) -> bool:
         return False
     if not file.size or file.format in ("ntriples", "parquet"):
         return True
+    if file.decoded(None).encoding:
+        return False
     with open(file.path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
-        if text[:2] in UTF16_MARKS:
-            return False
         low, high = (len(text) * edge // part.n_parts for edge in (part.number, part.number + 1))
         return file.format != "csv" or text.find(b'"', low, high) < 0
 
@@ -73,32 +66,29 @@ def _read_part(file: File, reading: Reading, part: FilePart, workers: Workers) -
     """The facts of a part of the file; None if pyoxigraph has to read all of it."""
     if file.format == "ntriples":
         return _scan_part(file, reading, part, workers)
+    reading.part = part
     with workers.raise_together():
-        facts = read_file(file, reading, part)
+        facts = facts_of(open_file(file, reading), reading, may_be_empty=True)
     return facts
 
 
 def _scan_part(file: File, reading: Reading, part: FilePart, workers: Workers) -> Facts | None:
-    builder, n_literals = None, 0
-    with workers.raise_together(), naming_the_file(file):
-        own = file._replace(byte_range=line_range(file, byte_order_mark_length(file), part))
+    builder, literals = None, Literals(reading.language)
+    with workers.raise_together(), naming_the_source(file.path):
+        read_rdf(file, reading)  # checks the options
         try:
-            builder, n_literals = scan(own, reading.report)
+            builder = scan(file.part(part), reading.report, literals)
         except NotPlainError:
             builder = None
     if workers.any(builder is None):
         return None
     assert builder is not None
-    note_literals(file, reading, workers.sum_int(n_literals), no_facts=not workers.any(builder.n_facts > 0))
-    return builder.build(drop_unused_names=True)
-
-
-def _read_by_first(file: File, reading: Reading, workers: Workers) -> Facts:
-    """All facts for the first worker, none for the others."""
-    facts = Facts.from_arrays([], [], [], entity_names=(), relation_names=())
-    with workers.raise_together():
-        if workers.rank == 0:
-            facts = read_file(file, reading)
+    n_literals = workers.sum_int(literals.counts.total())
+    if not workers.any(builder.n_facts > 0):
+        raise DataError(f"{file.path}: contains no facts; every object is a literal (triples: {n_literals})")
+    literals.counts.update({"": n_literals - literals.counts.total()})
+    facts = builder.build(drop_unused_names=True)
+    literals.attached_to(facts, reading)  # notes how many literals are left out
     return facts
 
 

@@ -1,25 +1,27 @@
-"""Facts from RDF by pyoxigraph; N-Triples by the scanner of `ntriples` where possible."""
+"""Triples of RDF by pyoxigraph; those with a literal as object are labels of names, or attributes if asked for."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn, TypeAlias
 
 import pyarrow as pa
 import pyoxigraph
 
 from ...errors import DataError, one_line
-from ...progress import Progress, silent
+from ..attribute_table import AttributeTable
 from ..facts import Facts
-from .fact_builder import FactBuilder
-from .file_content import File
-from .ntriples import NotPlainError, scan
-from .rdf_literals import Literals
-from .rdf_nesting import CheckedNesting
+from ..labels import Labels
+from ..names import Names
+from .files import File
+from .guards import BoundedXml, CheckedNesting
 from .reading import N_SHOWN_ROWS, Reading
-from .stream_guards import BoundedXml
-from .string_table import Spans
+from .roles import QUESTION, Roles
+from .table import Table
 
 Term: TypeAlias = pyoxigraph.NamedNode | pyoxigraph.BlankNode | pyoxigraph.Literal | pyoxigraph.Triple
 
@@ -33,117 +35,90 @@ FORMAT_NAMES = {
     "jsonld": "JSON-LD",
 }
 
+LABEL_RELATIONS = ("http://www.w3.org/2000/01/rdf-schema#label", "http://www.w3.org/2004/02/skos/core#prefLabel")
+
+MAX_SHOWN_RELATIONS = 10
 TRIPLES_PER_BLOCK = 10_000  # between two reports
+MAX_BLOCK_CHARACTERS = 1 << 24
+MAX_EXPANSION = 200  # characters of names per byte of the file: prefixes stand for tens of characters, not for pages
+MIN_EXPANDED = 1 << 26  # characters from which on that is checked
 
 
-def read_rdf(file: File, reading: Reading) -> Facts:
-    """Facts between entities, with the labels and attributes in the file; other literals are left out."""
-    check_options(file, reading)
-    reading.understood["format"] = FORMAT_NAMES[file.format]
-    read = read_with_scanner if file.format == "ntriples" else read_with_pyoxigraph
-    literals = Literals(reading.language, attributes=reading.attributes)
-    facts, n_literals = read(file, reading.report, literals)
-    note_literals(file, reading, n_literals - literals.n_labels, no_facts=facts is None, literals=literals)
-    assert facts is not None
-    facts = literals.attached_to(facts)
-    if literals.n_labels:
-        reading.understood["labels"] = f"{literals.n_labels:,} triples ({literals.language} preferred); not facts"
-    reading.understood["first_rows"] = [list(fact) for fact in facts.named(facts.triples[:N_SHOWN_ROWS])]
-    return facts
-
-
-def check_options(file: File, reading: Reading) -> None:
-    """Raise if the caller gave options that are for tables."""
+def read_rdf(file: File, reading: Reading) -> Table:
+    """The triples between entities; the facts get the labels and attributes, other literals are left out."""
     for name in ("columns", "header", "sep", "relation", "encoding"):
         if getattr(reading, name) is not None:
             raise DataError(f"{file.path}: RDF has no {name} to choose; leave {name}= out")
+    reading.understood["format"] = FORMAT_NAMES[file.format]
+    literals = Literals(reading.language, attributes=reading.attributes)
 
+    def columns(positions: Sequence[int], n_names: int) -> Iterator[list[pa.Array]]:
+        literals.clear()
+        for block in _blocks(file, reading, literals):
+            yield [pa.array(block[position], pa.large_string()) for position in positions]
 
-def note_literals(
-    file: File, reading: Reading, n_literals: int, *, no_facts: bool, literals: Literals | None = None
-) -> None:
-    """Raise if there are no facts; note it if triples with a literal that is no label were left out."""
-    if no_facts:
-        reason = f"; every object is a literal (triples: {n_literals})" if n_literals else ""
-        raise DataError(f"{file.path}: contains no facts{reason}")
-    (literals or Literals()).describe(reading, n_literals)
+    return literals.table(Table(str(file.path), [], [], columns, lambda row: f"{file.path}: triple {row + 1}"), reading)
 
 
 def literals_of(file: File, language: str | None, *, attributes: bool = False) -> Literals:
     """The labels in an RDF file, and all other literals if attributes are asked for."""
     literals = Literals(language, attributes=attributes)
-    read_with_pyoxigraph(file, silent, literals)
+    for _ in _blocks(file, Reading(), literals):
+        pass
     return literals
 
 
-def read_with_scanner(file: File, report: Progress, literals: Literals | None = None) -> tuple[Facts | None, int]:
-    """The facts of an N-Triples file, None if there are none, and the number of triples with a literal as object.
-
-    `literals` collects the literals.
-    """
-    try:
-        builder, n_literals = scan(file, report, literals)
-    except NotPlainError:
-        if literals is not None:
-            literals.clear()
-        return read_with_pyoxigraph(file, report, literals)
-    return builder.build(drop_unused_names=True) if builder.n_facts else None, n_literals
-
-
-def read_with_pyoxigraph(file: File, report: Progress, literals: Literals | None = None) -> tuple[Facts | None, int]:
-    """The same for every RDF format by pyoxigraph, triple by triple; graph names are left out."""
-    builder, n_literals = FactBuilder(), 0
-    columns: tuple[list[str], list[str], list[str]] = ([], [], [])
-    subjects, relations, objects = columns
+def _blocks(file: File, reading: Reading, literals: Literals) -> Iterator[tuple[list[str], list[str], list[str]]]:
+    """Subjects, relations and objects of every RDF format by pyoxigraph, block by block; graph names are left out."""
     name_of = _naming(file)
-    format_name = FORMAT_NAMES[file.format]
-    syntax = getattr(pyoxigraph.RdfFormat, re.sub("[-/]", "_", format_name.upper()), None)
+    syntax = getattr(pyoxigraph.RdfFormat, re.sub("[-/]", "_", FORMAT_NAMES[file.format].upper()), None)
     if syntax is None:
-        raise DataError(f"{file.path}: {format_name} needs a newer pyoxigraph: pip install -U pyoxigraph")
-    stream, stored = file.streams()
-    try:
-        with stream:
-            checked: Any = (
-                BoundedXml(stream, str(file.path))
-                if file.format == "rdfxml"
-                else CheckedNesting(stream, str(file.path), is_json=file.format == "jsonld")
-            )
+        raise DataError(f"{file.path}: {FORMAT_NAMES[file.format]} needs a newer pyoxigraph: pip install -U pyoxigraph")
+    where, n_facts, n_characters, n_expanded = str(file.path), 0, 0, 0
+    subjects, relations, objects = block = ([], [], [])  # type: ignore[var-annotated]
+    with file.open() as stream:
+        checked: Any = (
+            BoundedXml(stream, where)
+            if file.format == "rdfxml"
+            else CheckedNesting(stream, where, is_json=file.format == "jsonld")
+        )
+        try:
             quads = pyoxigraph.parse(checked, format=syntax)
-            for number, quad in enumerate(quads):
-                if number % TRIPLES_PER_BLOCK == 0:
-                    _add_block(builder, columns)
-                    report(stored.tell(), file.size, f"{builder.n_facts:,} facts")
+            for quad in quads:
+                subject, relation = name_of(quad.subject), quad.predicate.value
+                n_characters += len(subject) + len(relation)
                 if type(quad.object) is pyoxigraph.Literal:
-                    n_literals += 1
-                    if literals is not None and literals.wants(quad.predicate.value):
-                        text, language = quad.object.value, quad.object.language
-                        literals.add(name_of(quad.subject), quad.predicate.value, text, language)
-                    continue
-                subjects.append(name_of(quad.subject))
-                relations.append(name_of(quad.predicate))
-                objects.append(name_of(quad.object))
-            if literals is not None:
-                literals.prefixes = dict(getattr(quads, "prefixes", {}))
-    except SyntaxError as problem:
-        _raise_syntax_error(file, problem)
-    except MemoryError as problem:
-        if "buffer maximal size" not in str(problem):
-            raise
-        raise DataError(f"{file.path}: a name or a literal is longer than 16 MB; no name may be") from None
-    _add_block(builder, columns)
-    report(file.size, file.size, f"{builder.n_facts:,} facts")
-    return builder.build() if builder.n_facts else None, n_literals
-
-
-def _add_block(builder: FactBuilder, columns: tuple[list[str], ...]) -> None:
-    """Move the facts of a block to the builder."""
-    builder.add([Spans.of(pa.array(names, pa.large_string())) for names in columns])
-    for names in columns:
-        names.clear()
+                    if literals.wants(relation):
+                        literals.add(subject, relation, quad.object.value, quad.object.language)
+                else:
+                    subjects.append(subject)
+                    relations.append(relation)
+                    objects.append(name_of(quad.object))
+                    n_characters += len(objects[-1])
+                if len(subjects) == TRIPLES_PER_BLOCK or n_characters > MAX_BLOCK_CHARACTERS:
+                    n_facts += len(subjects)
+                    n_expanded += n_characters
+                    if n_expanded > max(MIN_EXPANDED, MAX_EXPANSION * checked.n_read):
+                        raise DataError(
+                            f"{where}: names are {MAX_EXPANSION} times longer than the file; shorten its prefixes"
+                        )
+                    yield block
+                    subjects, relations, objects = block = ([], [], [])
+                    n_characters = 0
+                    reading.report(stream.position, file.size, f"{n_facts:,} facts")
+            literals.prefixes = dict(getattr(quads, "prefixes", {}))
+        except SyntaxError as problem:
+            _raise_syntax_error(file, problem)
+        except MemoryError as problem:
+            if "buffer maximal size" not in str(problem):
+                raise
+            raise DataError(f"{where}: a name or a literal is longer than 16 MB; no name may be") from None
+        yield block
+        reading.report(file.size, file.size, f"{n_facts + len(subjects):,} facts")
 
 
 def _naming(file: File) -> Callable[[Term], str]:
-    """A function that names entities and relations; unnamed nodes are numbered in the order of the file."""
+    """A function that names entities; unnamed nodes are numbered in the order of the file."""
     unnamed: dict[str, int] = {}
     is_random_label = re.compile("[0-9a-f]{24,32}").fullmatch
     is_like_ours = re.compile(r"(label-)*unnamed-\d+").fullmatch
@@ -167,3 +142,96 @@ def _raise_syntax_error(file: File, problem: SyntaxError) -> NoReturn:
     reason = re.sub(r"^Parser error at line .*?: ", "", one_line(problem.msg))
     line = "" if problem.lineno is None else f":{problem.lineno}"
     raise DataError(f"{file.path}{line}: {reason}") from None
+
+
+class Literals:
+    """The labels found so far, one per name: in the preferred language, else without a language, else in English.
+
+    With `attributes` all other literals are kept too, as values of their subjects, except those in other languages.
+    """
+
+    def __init__(self, language: str | None = None, *, attributes: bool = False):
+        self.language = (language or default_language()).lower()
+        self.prefixes: Mapping[str, str] = {}
+        self.attributes = attributes
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all literals."""
+        self.n_labels = 0  # triples that are labels, used or not
+        self.counts: Counter[str] = Counter()  # literals that are no labels, by relation
+        self.values: list[tuple[str, str, str]] = []  # subject, relation, text
+        self._found: dict[str, tuple[int, str]] = {}
+
+    def wants(self, relation: str, count: int = 1) -> bool:
+        """Whether the literals of a relation are to be added; counts those that are no labels."""
+        if relation in LABEL_RELATIONS:
+            return True
+        self.counts[relation] += count
+        return self.attributes
+
+    def add(self, subject: str, relation: str, text: str, language: str | None) -> None:
+        """Add a value, or a label of a name; among equally good labels the first stays."""
+        if relation not in LABEL_RELATIONS:
+            if self._rank(language) < 2:
+                self.values.append((subject, relation, text))
+            return
+        self.n_labels += 1
+        rank = self._rank(language)
+        if text and (subject not in self._found or rank < self._found[subject][0]):
+            self._found[subject] = (rank, text)
+
+    def _rank(self, language: str | None) -> int:
+        if not language:
+            return 1
+        given = language.lower().split("-")[0]
+        return 0 if given == self.language.split("-")[0] else 2 if given == "en" else 3
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels by name."""
+        return {name: text for name, (_, text) in self._found.items()}
+
+    def table(self, table: Table, reading: Reading) -> Table:
+        """The table of the triples between entities, whose facts get these labels, prefixes and attributes."""
+        table.roles = Roles(QUESTION, (0, 1, 2))
+        table.finish = lambda facts: self.attached_to(facts, reading)
+        table.why_empty = self.why_empty
+        return table
+
+    def why_empty(self) -> str:
+        """Why there are no facts."""
+        n_literals = self.n_labels + self.counts.total()
+        return f"; every object is a literal (triples: {n_literals})" if n_literals else ""
+
+    def attached_to(self, facts: Facts, reading: Reading) -> Facts:
+        """The facts with these labels, prefixes and attributes; notes which literals there are, and were left out."""
+        if self.counts:
+            shown = ", ".join(f"{relation} ({n:,})" for relation, n in self.counts.most_common(MAX_SHOWN_RELATIONS))
+            n_more = len(self.counts) - MAX_SHOWN_RELATIONS
+            reading.understood["literals"] = shown + (f" and {n_more} more relations" if n_more > 0 else "")
+        if (n_literals := self.counts.total()) and not reading.attributes:
+            reading.notes.append(
+                f"left out {n_literals} facts whose object is a literal; objects must be entities, and attributes=True "
+                "makes literals attributes of their subjects"
+            )
+        if self.n_labels:
+            reading.understood["labels"] = f"{self.n_labels:,} triples ({self.language} preferred); not facts"
+        reading.understood["first_rows"] = [list(fact) for fact in facts.named(facts.triples[:N_SHOWN_ROWS])]
+        labels = self.labels
+        entities, relations = (self._attached(names, labels) for names in (facts.entities, facts.relations))
+        facts = replace(facts, entities=entities, relations=relations)
+        return facts.with_attributes(AttributeTable.of_rows(self.values)) if self.attributes else facts
+
+    def _attached(self, names: Names, labels: Mapping[str, str]) -> Names:
+        known = names.with_labels(Labels((), dict(self.prefixes)))
+        return known.with_labels(labels) if labels else known
+
+
+def default_language() -> str:
+    """The language of the environment, such as "de" for LANG=de_DE.UTF-8; English if it names none."""
+    for variable in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        found = os.environ.get(variable, "").partition(".")[0].partition("_")[0]
+        if len(found) in (2, 3) and found.isalpha():
+            return found.lower()
+    return "en"

@@ -6,7 +6,6 @@ import glob
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from ...distributed.workers import ALONE, Workers
@@ -24,9 +23,11 @@ from .annotations import (
     annotated,
     warn_of_entities_without_facts,
 )
-from .file_formats import STDIN, identify, read_file
-from .missing_markers import note_missing_markers
+from .files import STDIN
+from .lint import missing_markers
 from .reading import Reading
+from .sources import is_url, read_source
+from .sql import shown_url
 
 
 def read(
@@ -75,7 +76,8 @@ def read(
         or two. A column named count, counts, times or frequency says how often a fact was seen (`Facts.times`).
     header : bool, optional
         Whether the first row of a TSV or CSV file holds column names; by default it does if the names are common ones,
-        if a column below it holds only numbers, or if it is the only row whose values occur in no other row.
+        if a column below it holds only numbers, dates, IRIs or codes, or if it is the only one of the first rows whose
+        values occur in no other. The rows below are read after that is decided.
     sep : str, optional
         The character that separates the fields of a text file; by default a tab in TSV and a comma in CSV files, or
         the one of `; | , tab` that gives more rows the same number of fields.
@@ -90,11 +92,11 @@ def read(
     sql : str, optional
         A query, in SQL or SPARQL, whose columns are those of a table; `source` is the database.
     types : path, mapping, "infer" or "none", optional
-        Types of entities: a CSV or TSV file with the columns id and type, a JSON file or mapping {id: type or types},
+        Types of entities: a table with the columns id and type, a JSON file or mapping {id: type or types},
         "infer" for the roles that entities have in the facts, or "none". By default the objects of rdf:type facts,
         which stay facts as well. Models offer no answers of a wrong type.
     labels : path or mapping, optional
-        Labels of entities, relations and types: a CSV or TSV file with the columns id and label, or a JSON file or
+        Labels of entities, relations and types: a table with the columns id and label, or a JSON file or
         mapping {id: label} or {id: {"label": label}}; beside the rdfs:label triples of RDF files, which are labels and
         not facts.
     language : str, optional
@@ -125,11 +127,10 @@ def read(
     if isinstance(source, Facts):
         return annotated(source.with_undirected(undirected), types, labels, attributes=attributes)
     workers = workers or ALONE
-    options: dict[str, Any] = {"columns": columns, "header": header, "sep": sep, "relation": relation}
-    options |= {"encoding": encoding, "strip": strip, "language": language, "attributes": attributes is True}
-    options["skip_bad_rows"] = skip_bad_rows
-    facts = read_plain(source, options, format=format, sql=sql, progress=progress, workers=workers)
-    facts = facts.with_undirected(undirected)
+    choices: dict[str, Any] = {"columns": columns, "header": header, "sep": sep, "relation": relation}
+    choices |= {"encoding": encoding, "strip": strip, "language": language, "attributes": attributes is True}
+    choices |= {"skip_bad_rows": skip_bad_rows, "format": format, "sql": sql, "headers": {}}
+    facts = read_plain(source, choices, progress=progress, workers=workers).with_undirected(undirected)
     if workers.size > 1 and types in (None, INFER):  # each worker has a part of the facts only
         types = NONE
     facts = annotated(facts, types, labels, language, attributes)
@@ -140,72 +141,39 @@ def read(
 
 def read_plain(
     source: Any,
-    options: Mapping[str, Any],
+    choices: Mapping[str, Any],
     *,
-    format: str | None = None,
-    sql: str | None = None,
     progress: bool | Progress | None = None,
     workers: Workers = ALONE,
 ) -> Facts:
-    """The facts without further types and labels; `options`: arguments of `Reading.of`."""
-    files = _files(source, format)
+    """The facts without further types and labels; `choices`: arguments of `Reading.of`."""
+    files = _files(source)
     if len(files) > 1 and workers.size == 1:
-        return union([read_plain(file, options, format=format, progress=progress) for file in files])
-    title = f"reading {name_of(files[0])}" if files else "reading the table"
-    is_file = bool(files) and not _is_url(files[0])
+        return union([read_plain(file, choices, progress=progress) for file in files])
+    where = name_of(files[0]) if files else "table"
+    title = f"reading {where}" if files else "reading the table"
+    is_file = bool(files) and not is_url(files[0])
     with reporting(progress if workers.rank == 0 else None, title, in_bytes=is_file) as report:
-        reading = Reading.of(**options, report=report)
+        reading = Reading.of(**choices, report=report)
         if workers.size > 1:
             from .parallel import read_together
 
-            facts = read_together(files if sql is None else (), source, reading, workers, format)
+            facts = read_together(files if reading.sql is None else (), source, reading, workers)
         else:
-            facts = read_one(files[0] if files else source, reading, format, sql)
-        note_missing_markers(facts, reading, workers)
+            facts = read_checked(files[0] if files else source, reading)
+        reading.lints.extend(filter(None, [missing_markers(facts, workers)]))
     if workers.rank == 0:
-        where = name_of(files[0]) if files else "table"
         for note in reading.all_notes(where):
             warnings.warn(note, DataWarning, stacklevel=3)
     return facts
 
 
-def read_one(source: Any, reading: Reading, format_: str | None = None, sql: str | None = None) -> Facts:
-    """Facts of one source; `reading` has the choices, and is filled with how the source was understood."""
-    facts = _facts_of_one(source, reading, format_, sql)
-    if reading.attributes and facts.attribute_table is None:
-        facts = _with_extra_columns(facts, source, reading, format_, is_query=sql is not None)
+def read_checked(source: Any, reading: Reading) -> Facts:
+    """Facts of one source; a note says if attributes were asked for and there are none."""
+    facts = read_source(source, reading)
     if reading.attributes and facts.attributes is None:
         reading.notes.append("there are no literals or further columns whose values differ, so there are no attributes")
     return facts
-
-
-def _with_extra_columns(facts: Facts, source: Any, reading: Reading, format_: str | None, is_query: bool) -> Facts:
-    """The facts of a table with the columns that have no role as attributes of the subjects."""
-    is_path = isinstance(source, (str, os.PathLike))
-    if "subject" not in reading.role_columns or is_query or _is_url(source) or str(source) == STDIN:
-        return facts
-    from .attribute_file import TABLE_FORMATS, extra_columns
-
-    table = identify(Path(source), format_) if is_path else source
-    if is_path and table.format not in TABLE_FORMATS:
-        return facts
-    return facts.with_attributes(extra_columns(table, reading.role_columns, name_of(source) if is_path else "table"))
-
-
-def _facts_of_one(source: Any, reading: Reading, format_: str | None, sql: str | None) -> Facts:
-    if isinstance(source, str) and source.startswith("sparql+"):
-        from .sparql import read_sparql
-
-        return read_sparql(source, sql, reading)
-    if _is_url(source) or sql is not None:
-        from .sql import read_sql
-
-        return read_sql(str(source), sql, reading)
-    if isinstance(source, (str, os.PathLike)):
-        return read_file(identify(Path(source), format_), reading)
-    from .objects import read_object
-
-    return read_object(source, reading)
 
 
 def read_if_table(source: Any) -> Any:
@@ -215,31 +183,25 @@ def read_if_table(source: Any) -> Any:
 
 def name_of(source: Any) -> str:
     """The name of a file or database, for messages; the password of a URL is left out."""
-    if _is_url(source):
-        return str(source).split("?")[0].split("@")[-1]
-    return "standard input" if str(source) == STDIN else str(source)
+    return shown_url(source) if is_url(source) else "standard input" if str(source) == STDIN else str(source)
 
 
-def _is_url(source: Any) -> bool:
-    return isinstance(source, str) and "://" in source
-
-
-def _files(source: Any, format_: str | None) -> list[Any]:
+def _files(source: Any) -> list[Any]:
     """The paths or URLs that a source names; none if it is a table, a graph or a list of rows."""
     if isinstance(source, os.PathLike):
         return [source]
     if isinstance(source, str):
-        if _is_url(source) or os.path.exists(source) or not glob.has_magic(source):
+        if is_url(source) or os.path.exists(source) or not glob.has_magic(source):
             return [source]
         found = sorted(glob.glob(source, recursive=True))
         if not found:
             raise DataError(f"{source}: no file matches this pattern")
         return found
     if isinstance(source, (list, tuple)) and source and all(isinstance(one, (str, os.PathLike)) for one in source):
-        return [path for one in source for path in _files(one, format_)]
+        return [path for one in source for path in _files(one)]
     return []
 
 
 def is_file_or_pattern(source: str) -> bool:
     """Whether a text names a file, several files, standard input or a database, not a data set of the catalog."""
-    return source == STDIN or _is_url(source) or os.path.exists(source) or glob.has_magic(source)
+    return source == STDIN or is_url(source) or os.path.exists(source) or glob.has_magic(source)

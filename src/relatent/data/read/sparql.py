@@ -1,55 +1,56 @@
-"""Facts from a SPARQL endpoint, page by page."""
+"""Tables from a SPARQL endpoint, page by page."""
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import re
+import socket
+import ssl
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from ... import __version__
 from ...errors import DataError, one_line
-from ..facts import Facts
-from .columns import COUNT_NAMES, EDGE_WEIGHT_NAMES
+from .files import MAX_DOCUMENT_VALUES
 from .reading import Reading
-from .rows import facts_from_rows
+from .roles import SYNONYMS
+from .sql import shown_url
+from .table import Table, in_blocks, read_rows
 
 SCHEME = "sparql+"  # before http:// or https://
 DEFAULT_QUERY = "SELECT ?subject ?relation ?object WHERE { ?subject ?relation ?object FILTER(!isLiteral(?object)) }"
 ROWS_PER_PAGE = 10_000
 MAX_PAGE_BYTES = 1 << 28
-TIMEOUT_SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0  # of a page, from the question to its last byte
 MAX_TRIES = 5
 FIRST_WAIT_SECONDS = 1.0  # doubles with every try
 MAX_WAIT_SECONDS = 60.0
 
 
-def read_sparql(url: str, query: str | None, reading: Reading) -> Facts:
-    """Facts of a SELECT query: `query`, or ?query= or ?query-file= of the URL, or all triples between entities.
+def read_sparql(url: str, reading: Reading) -> Table:
+    """The rows of a SELECT query: `sql`, or ?query= or ?query-file= of the URL, or all triples between entities.
 
     A query without LIMIT is asked in pages, ordered by its variables, so that a limit of the server loses nothing.
     """
     endpoint, _, rest = url.removeprefix(SCHEME).partition("?")
     if not endpoint.startswith(("http://", "https://")):
-        raise DataError(f"{url}: a SPARQL endpoint is sparql+http://… or sparql+https://…")
+        raise DataError(f"{shown_url(url)}: a SPARQL endpoint is sparql+http://… or sparql+https://…")
     options = dict(parse_qsl(rest))
     in_url, file = options.pop("query", None), options.pop("query-file", None)
-    if sum(given is not None for given in (query, in_url, file)) > 1:
-        raise DataError(f"{endpoint}: give one of ?query=, ?query-file= and a query, got more than one")
-    text = query or in_url or (DEFAULT_QUERY if file is None else _file_text(file))
+    shown = shown_url(endpoint)
+    if sum(given is not None for given in (reading.sql, in_url, file)) > 1:
+        raise DataError(f"{shown}: give one of ?query=, ?query-file= and a query, got more than one")
+    text = reading.sql or in_url or (DEFAULT_QUERY if file is None else _file_text(file))
     reading.understood |= {"format": "SPARQL endpoint", "query": text}
-    answers = _QueryPages(endpoint + (f"?{urlencode(options)}" if options else ""), text, reading)
-    names, rows = answers.names_and_rows()
-    facts = facts_from_rows(rows, reading, endpoint, names=names)
-    if answers.n_literals:
-        reading.notes.append(f"left out {answers.n_literals} rows with a literal; objects must be entities")
-    return facts
+    pages = _QueryPages(endpoint + (f"?{urlencode(options)}" if options else ""), shown, text, reading)
+    return read_rows(lambda: in_blocks(pages.rows()), reading, shown, names=pages.names())
 
 
 def _file_text(file: str) -> str:
@@ -62,40 +63,49 @@ def _file_text(file: str) -> str:
 class _QueryPages:
     """The rows of a query, page by page."""
 
-    def __init__(self, endpoint: str, query: str, reading: Reading):
-        self._endpoint, self._query, self._reading = endpoint, query, reading
-        self.n_literals = 0
+    def __init__(self, endpoint: str, shown: str, query: str, reading: Reading):
+        self._endpoint, self._shown, self._query, self._reading = endpoint, shown, query, reading
+        self._only: dict[str, Any] | None = None  # the answer to a query with a LIMIT
+        self._names: list[str] = []
 
-    def names_and_rows(self) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
-        """The variables, and a tuple for each row without literals."""
+    def names(self) -> list[str]:
+        """The variables of the query."""
         is_paged = not re.search(r"\blimit\s+\d+", self._query, re.I)
         found = self._page(f"{self._query} LIMIT 1" if is_paged else self._query)
-        names = [str(name) for name in found["head"]["vars"]]
-        return names, self._rows(names, None if is_paged else found)
+        self._only = None if is_paged else found
+        self._names = [str(name) for name in found["head"]["vars"]]
+        return self._names
 
-    def _rows(self, names: list[str], only: dict[str, Any] | None) -> Iterator[tuple[Any, ...]]:
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """A tuple for each row without literals."""
         has_order = re.search(r"\border\s+by\b", self._query, re.I)
-        order = "" if has_order else f" ORDER BY {' '.join(f'?{name}' for name in names)}"
-        offset, previous = 0, None
+        order = "" if has_order else f" ORDER BY {' '.join(f'?{name}' for name in self._names)}"
+        offset, n_literals, previous = 0, 0, None
         while True:
-            page = only or self._page(f"{self._query}{order} LIMIT {ROWS_PER_PAGE} OFFSET {offset}")
+            page = self._only or self._page(f"{self._query}{order} LIMIT {ROWS_PER_PAGE} OFFSET {offset}")
             bindings = page["results"]["bindings"]
             if bindings and bindings == previous:
-                raise DataError(f"{self._endpoint}: sends the same rows for every OFFSET; give a query with a LIMIT")
+                raise DataError(f"{self._shown}: sends the same rows for every OFFSET; give a query with a LIMIT")
             previous = bindings
             for binding in bindings:
-                row = tuple(_value(binding.get(name), name) for name in names)
+                row = tuple(_value(binding.get(name), name) for name in self._names)
                 if _LITERAL in row:
-                    self.n_literals += 1
+                    n_literals += 1
                 else:
                     yield row
             offset += len(bindings)
             self._reading.report(offset, 0, f"{offset:,} rows")
-            if only or not bindings:
-                return
+            if self._only or not bindings:
+                break
+        if n_literals:
+            self._reading.notes.append(f"left out {n_literals} rows with a literal; objects must be entities")
 
     def _page(self, query: str) -> dict[str, Any]:
-        text = _answer(self._endpoint, query)
+        text = _answer(self._endpoint, self._shown, query)
+        if sum(map(text.count, (b",", b"[", b"{"))) > MAX_DOCUMENT_VALUES:
+            raise DataError(
+                f"{self._shown}: an answer has more than {MAX_DOCUMENT_VALUES:,} values; ask for less at once"
+            )
         try:
             found = json.loads(text)
             bindings = found["results"]["bindings"]
@@ -103,7 +113,7 @@ class _QueryPages:
                 return dict(found)
         except (ValueError, KeyError, TypeError, RecursionError):
             pass
-        raise DataError(f"{self._endpoint}: expected the results of a SELECT query as JSON, got {text[:80]!r}")
+        raise DataError(f"{self._shown}: expected the results of a SELECT query as JSON, got {text[:80]!r}")
 
 
 _LITERAL = object()
@@ -117,7 +127,7 @@ def _value(term: Any, name: str) -> Any:
         return term.get("value")
     if term.get("type") == "bnode":
         return f"_:{term.get('value')}"
-    if name.lower() in EDGE_WEIGHT_NAMES | COUNT_NAMES:
+    if name.lower() in SYNONYMS["weight"] | SYNONYMS["edge weight"] | SYNONYMS["count"]:
         try:
             return float(term["value"])
         except (KeyError, TypeError, ValueError):
@@ -125,38 +135,79 @@ def _value(term: Any, name: str) -> Any:
     return _LITERAL
 
 
-def _answer(endpoint: str, query: str) -> bytes:
-    """The answer of the server; tries again if it is busy or cannot be reached."""
+class _SameServer(urllib.request.HTTPRedirectHandler):
+    """Follows a redirect only to the same server, by HTTP or HTTPS: the query, and a password, are for no other."""
+
+    def redirect_request(self, req, fp, code, msg, headers, newurl):  # type: ignore[no-untyped-def]
+        before, after = urlsplit(req.full_url), urlsplit(newurl)
+        is_safer = (before.scheme, after.scheme) == ("http", "https") and not (before.port or after.port)
+        if before.hostname != after.hostname or not (is_safer or before[:2] == after[:2]):
+            shown = shown_url(newurl)
+            raise DataError(f"{shown_url(req.full_url)}: redirects to {shown:.200}; give that address if you trust it")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _request(endpoint: str, shown: str, query: str) -> urllib.request.Request:
+    headers = {"Accept": "application/sparql-results+json", "User-Agent": f"relatent/{__version__}"}
     try:
-        request = urllib.request.Request(
-            endpoint,
-            data=urlencode({"query": query}).encode(),
-            headers={"Accept": "application/sparql-results+json", "User-Agent": f"relatent/{__version__}"},
-        )
+        parts = urlsplit(endpoint)
+        if parts.username is not None:
+            secret = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            headers["Authorization"] = f"Basic {base64.b64encode(secret.encode()).decode()}"
+            endpoint = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        return urllib.request.Request(endpoint, data=urlencode({"query": query}).encode(), headers=headers)
     except ValueError as problem:
-        raise DataError(f"{endpoint}: {one_line(problem)}") from None
+        raise DataError(f"{shown}: {one_line(problem)}") from None
+
+
+def _answer(endpoint: str, shown: str, query: str) -> bytes:
+    """The answer of the server; tries again if it is busy or cannot be reached."""
+    request, opener = _request(endpoint, shown, query), urllib.request.build_opener(_SameServer)
     wait = FIRST_WAIT_SECONDS
     for number in range(1, MAX_TRIES + 1):
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
-                text: bytes = answer.read(MAX_PAGE_BYTES + 1)
-            if len(text) > MAX_PAGE_BYTES:
-                raise DataError(f"{endpoint}: an answer is longer than {MAX_PAGE_BYTES >> 20} MB; ask for less at once")
-            return text
+            end = time.monotonic() + TIMEOUT_SECONDS
+            with opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
+                return _read_until(answer, end, shown)
         except urllib.error.HTTPError as problem:
             with problem:
-                reason = (
-                    f"HTTP {problem.code}: {one_line(problem.read(300).decode(errors='replace') or problem.reason)}"
-                )
+                text = _read_until(problem, time.monotonic() + TIMEOUT_SECONDS, shown, 300)
+                reason = f"HTTP {problem.code}: {one_line(text.decode(errors='replace') or problem.reason)}"
             if problem.code not in (429, 500, 502, 503, 504):
-                raise DataError(f"{endpoint}: {reason}") from None
+                raise DataError(f"{shown}: {reason}") from None
             asked = problem.headers.get("Retry-After", "")
             wait = max(wait, float(asked)) if asked.isdecimal() else wait
-        except http.client.InvalidURL as problem:
-            raise DataError(f"{endpoint}: {one_line(problem)}") from None
+        except DataError:  # is a ValueError, too
+            raise
         except (OSError, ValueError, http.client.HTTPException) as problem:  # no connection, a timeout, or no HTTP
             reason = one_line(problem)
+            if _is_permanent(problem) or _is_permanent(getattr(problem, "reason", None)):
+                raise DataError(f"{shown}: {reason}") from None
         if number < MAX_TRIES:
             time.sleep(min(wait, MAX_WAIT_SECONDS))
             wait *= 2
-    raise DataError(f"{endpoint}: {reason} ({MAX_TRIES} tries)")
+    raise DataError(f"{shown}: {reason} ({MAX_TRIES} tries)")
+
+
+def _is_permanent(problem: object) -> bool:
+    """Whether the same question will have the same answer: no such host, a wrong certificate, no HTTP."""
+    if isinstance(problem, (ConnectionError, http.client.IncompleteRead)):
+        return False
+    if isinstance(problem, socket.gaierror):
+        return problem.errno != socket.EAI_AGAIN
+    return isinstance(problem, (ssl.SSLCertVerificationError, http.client.HTTPException, UnicodeError))
+
+
+def _read_until(answer: Any, end: float, shown: str, max_bytes: int = MAX_PAGE_BYTES) -> bytes:
+    """The body of an answer, which must not take longer, however slowly its bytes come."""
+    blocks, length = [], 0
+    while block := answer.read1(1 << 16):
+        blocks.append(block)
+        length += len(block)
+        if length > max_bytes:
+            if max_bytes < MAX_PAGE_BYTES:
+                break
+            raise DataError(f"{shown}: an answer is longer than {MAX_PAGE_BYTES >> 20} MB; ask for less at once")
+        if time.monotonic() > end:
+            raise DataError(f"{shown}: an answer takes longer than {TIMEOUT_SECONDS:g} s; ask for less at once")
+    return b"".join(blocks)

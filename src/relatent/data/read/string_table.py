@@ -65,11 +65,6 @@ class Spans:
         _strip(self.data, starts, stops)
         return Spans(self.data, starts, stops), int(count)
 
-    def first_empty(self) -> int | None:
-        """The index of the first empty string, if there is one."""
-        empty = self.starts == self.stops
-        return int(np.argmax(empty)) if empty.any() else None
-
 
 class StringTable:
     """Gives strings the ids 0, 1, 2 … in the order in which they are first seen."""
@@ -102,15 +97,14 @@ class StringTable:
             self._slots = np.zeros(1 << (2 * n_offsets - 1).bit_length(), np.uint64)
             _rehash(self._slots, self._offsets, self._pool, self._n)
 
-    def spans(self, first: int = 0) -> Spans:
+    def strings(self, first: int = 0) -> pa.LargeStringArray:
         """The strings with ids from `first` on."""
-        return Spans(self._pool, self._offsets[first : self._n], self._offsets[first + 1 : self._n + 1])
+        offsets = pa.py_buffer(self._offsets[first : self._n + 1])
+        return pa.LargeStringArray.from_buffers(self._n - first, offsets, pa.py_buffer(self._pool))
 
     def sorted_names(self, what: str, used: Mask | None = None) -> tuple[Names, Ids]:
         """The strings (or the used ones) in the order of code points, and the position there of each id."""
-        strings = pa.LargeStringArray.from_buffers(
-            self._n, pa.py_buffer(self._offsets[: self._n + 1]), pa.py_buffer(self._pool)
-        )
+        strings = self.strings()
         order = self._order(strings)
         if used is not None:
             order = order[used[order]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -10,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
-ANY_NUMBER = re.compile(rf"\s*({NUMBER}|[-+]?nan|[-+]?inf)\s*", re.IGNORECASE)
 _BLANKS_AND_APOSTROPHES = " \u00a0\u202f'’"  # between groups of three digits
 _TIME = r"([T ]\s*\d{1,2}:\d\d(:\d\d([.,]\d+)?)?\s*(Z|[AaPp]\.?[Mm]\.?|[-+]\d\d(:?\d\d)?)?)?"
 _DAY = r"(0?[1-9]|[12]\d|3[01])"  # or month
@@ -37,6 +37,9 @@ class Notation(NamedTuple):
     def numbers(self, texts: pa.Array) -> pa.Array:
         """The numbers of an array of texts, null where a text is none."""
         texts = pc.utf8_ltrim(pc.utf8_trim_whitespace(texts.cast(pa.large_string())), "+")
+        if self is PLAIN:
+            with contextlib.suppress(pa.ArrowInvalid):
+                return texts.cast(pa.float64())
         found = pc.if_else(pc.match_substring_regex(texts, f"^({self.pattern})$"), texts, None)
         if self.group_signs:
             found = pc.replace_substring_regex(found, f"[{self.group_signs}]", "")

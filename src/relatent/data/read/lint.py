@@ -1,4 +1,4 @@
-"""Names that differ only by case, accents or punctuation around them: often one entity, written in two ways."""
+"""What is odd in facts, but legal: `relatent info` shows it in full, a fit in one line. It never changes the facts."""
 
 from __future__ import annotations
 
@@ -6,15 +6,35 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...distributed.workers import ALONE, Workers
 from ..facts import Facts
 from ..names import Names
 
+MARKERS = ("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None")
 LAST_ASCII = 127  # code of the last ASCII character
 _IGNORED_AROUND = " .,;:!?\"'()[]_*-"
 
 
-def similar_names_note(facts: Facts) -> str | None:
-    """How many groups of such names there are, and the first."""
+def missing_markers(facts: Facts, workers: Workers = ALONE) -> str | None:
+    """How many facts have a name that often stands for a missing value."""
+    counts = {}
+    for marker in MARKERS:  # all workers have the same names
+        n_facts = 0
+        if marker in facts.entities:
+            i = facts.entities.id(marker)
+            n_facts += int(((facts.triples[:, 0] == i) | (facts.triples[:, 2] == i)).sum())
+        if marker in facts.relations:
+            n_facts += int((facts.triples[:, 1] == facts.relations.id(marker)).sum())
+        if marker in facts.entities or marker in facts.relations:
+            counts[marker] = workers.sum_int(n_facts)
+    if not counts:
+        return None
+    found = ", ".join(f"{marker!r} in {n:,} fact{'s' * (n != 1)}" for marker, n in counts.items())
+    return f"{found}: read as a name; if it marks missing values, remove these rows or empty the cells"
+
+
+def similar_names(facts: Facts) -> str | None:
+    """How many groups of names differ only by case, accents or punctuation around them, and the first."""
     for names in (facts.entities, facts.relations):
         n_groups, example = _groups(names)
         if n_groups:
