@@ -19,11 +19,9 @@ import numpy as np
 
 from ..arrays import Ids, Triples, Vector
 from ..data.facts import Facts
-from ..data.facts_union import union
 from ..data.result_labels import row_labels
 from ..errors import InputError, RelatentError, RelatentWarning
 from ..evaluation.stored_estimator import stored_estimator
-from ..fit.calibration import ASSUMED_MISSING
 from ..fit.estimators.base import Estimator, check_count
 from ..fit.pooled_logistic import CoefficientPrior, pooled_logistic
 from ..json_values import to_json_object
@@ -31,7 +29,6 @@ from ..model.entity_regression import can_fold
 from ..model.factors import Factors
 from ..model.known_facts import KnownFacts
 from ..model.leave_one_out import left_out_scores
-from ..model.patterns import Kind
 from ..model.scores import best_first
 from ..progress import Progress, reporting
 from ..random_state import RandomState, to_seed
@@ -168,38 +165,14 @@ class _Found(NamedTuple):
 def _found(factors: Factors, known: KnownFacts, rng: np.random.Generator, progress: bool | Progress | None) -> _Found:
     factors = factors.reading(known.facts)
     own: Vector = np.asarray(factors.score(*known.facts.triples.T), np.float64)
-    with_implied = factors.reading(_with_implied(factors, known.facts))
-    more: Vector = np.asarray(with_implied.score(*known.facts.triples.T), np.float64) - own
     scores = [own]
     if can_fold(factors):
         with reporting(progress, "doubtful facts") as report:
             scores.append(left_out_scores(factors, known.facts, report, int(rng.integers(2**31))))
     cells, is_no_fact = exchanged_cells(known, rng)
     exchanged = cells[is_no_fact]
-    ratios = [evidence(factors, known, theta, exchanged, more) for theta in scores]
+    ratios = [evidence(factors, known, theta, exchanged) for theta in scores]
     return _Found(own, scores[-1], -np.mean(ratios, axis=0) - second_answers(known, exchanged))
-
-
-def _with_implied(factors: Factors, facts: Facts) -> Facts:
-    """The facts, and what follows from them: cells that a fact of another relation makes likelier than not.
-
-    A purchase whose view is not listed lacks a fact; it is not wrong for that. A fact without its mirror stays so.
-    """
-    if factors.patterns is None:
-        return facts
-    parts = []
-    for k in range(facts.n_relations):
-        steps = {p.a for p, weight in factors.patterns.of(k) if p.kind == Kind.STEP and p.a // 2 != k and weight > 0}
-        for step in sorted(steps):
-            s, _, o = facts.triples[slice(*facts.starts[step // 2 : step // 2 + 2])].T
-            parts.append(np.stack([o, np.full(len(s), k), s] if step % 2 else [s, np.full(len(s), k), o], axis=1))
-    cells = np.concatenate([np.empty((0, 3), np.int32), *parts])
-    cells = cells[~(facts.contains(cells) | facts.is_unobserved(cells)) & (cells[:, 0] != cells[:, 2])]
-    cells = np.unique(cells[factors.score(*cells.T) > 0], axis=0)
-    if not len(cells):
-        return facts
-    implied = Facts.from_ids(cells, facts.entities, facts.relations)
-    return union([facts.without_attributes(), implied], entities=facts.entities, relations=facts.relations)
 
 
 def _estimator(factors: Factors, facts: Facts) -> Estimator | None:
@@ -246,12 +219,10 @@ def _ranks_of_planted(
     return np.concatenate(found)
 
 
-def evidence(factors: Factors, known: KnownFacts, theta: Vector, exchanged: Triples, more: Vector) -> Vector:
+def evidence(factors: Factors, known: KnownFacts, theta: Vector, exchanged: Triples) -> Vector:
     """For each fact, given its score θ, the log-likelihood ratio of a right fact and an exchanged one, (n,).
 
-    It is linear in the score, by relation; relations are alike, as far as they say. Both kinds weigh the same. The
-    score is `more` if what follows from the fact is true, though not listed: that is as likely as the share of facts
-    that are missing.
+    It is linear in the score, by relation; relations are alike, as far as they say. Both kinds weigh the same.
     """
     others = np.asarray(factors.score(*exchanged.T), np.float64)
     if not len(others):  # every cell of the places is a fact
@@ -266,10 +237,7 @@ def evidence(factors: Factors, known: KnownFacts, theta: Vector, exchanged: Trip
     true = np.where(is_fact, both / np.maximum(2 * counts[0], 1), 0.0)
     false = np.where(~is_fact, both / np.maximum(2 * counts[1], 1), 0.0)
     lines = pooled_logistic(X, relations, K, true, false, LINE_PRIOR).of_group[known.facts.triples[:, 1]]
-    ratio = lines[:, 0] + lines[:, 1] * (theta - centre) / spread
-    further = lines[:, 1] * more / spread
-    missing = ASSUMED_MISSING if factors.calibration is None else factors.calibration.missing
-    found: Vector = ratio + np.logaddexp(np.log1p(-missing), np.log(missing) + further)
+    found: Vector = lines[:, 0] + lines[:, 1] * (theta - centre) / spread
     return found
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from typing import Any
 
-from .patterns import ALIKE, OF_SUBJECT, PATHS, Kind, Pattern
+from ..data.names import Names
+from .patterns import ALIKE, OF_SUBJECT, PATHS, Kind, Pattern, Patterns
 from .step_graph import Body
 
 NameOf = Callable[[int], str]  # of a relation
+N_STRONGEST = 10  # listed of a model
 
 
 def body_text(name: NameOf, body: Body) -> str:
@@ -60,6 +63,19 @@ def text(
     number = f"{round(amount):,}" if amount else "no"
     what = f"{'other ' if a // 2 == relation else ''}{'fact' if round(amount) == 1 else 'facts'}"
     return f"{x if kind in OF_SUBJECT else y} is {role} {number} {what} of {name(a // 2)}"
+
+
+def summary(patterns: Patterns, relations: Names) -> dict[str, Any]:
+    """How many patterns there are and the strongest, by log-odds per standard deviation; JSON values."""
+    found: dict[tuple[str, str], float] = {}
+    for k in range(len(relations)):
+        deviations = patterns.usual(k).deviation.tolist()
+        for (pattern, weight), deviation in zip(patterns.of(k), deviations, strict=True):
+            key, value = (relations[k], general_text(relations.shown, merged(pattern))), weight * deviation
+            found[key] = max(found.get(key, 0.0), value, key=abs)
+    strongest = sorted(found.items(), key=lambda item: -abs(item[1]))[:N_STRONGEST]
+    rows = [{"relation": relation, "pattern": text, "weight": weight} for (relation, text), weight in strongest]
+    return {"count": len(patterns.codes) + len(patterns.pairs), "strongest": rows}
 
 
 def _alike(name: NameOf, pattern: Pattern, x: str, y: str, share: str) -> str:

@@ -82,6 +82,13 @@ class Term(NamedTuple):
     added: float
 
 
+class Usual(NamedTuple):
+    """Mean and standard deviation of the patterns of one relation, (P,)."""
+
+    mean: Vector
+    deviation: Vector
+
+
 def check_has_vectors(A: Matrix) -> None:
     """Raise InputError if a model has no entity vectors, for questions that are about them."""
     if not A.shape[1]:
@@ -256,8 +263,8 @@ class Patterns:
         found: Vector = self.scale[k] * theta + self.cells(s, k, o)
         return found
 
-    def usual(self, relation: int) -> Vector:
-        """The mean value of each pattern of a relation, over pairs of a subject and an object of its facts, (P,)."""
+    def usual(self, relation: int) -> Usual:
+        """The values of each pattern of a relation, over pairs of a subject and an object of its facts."""
         if relation not in self._usual:
             own = slice(*self.facts.starts[relation : relation + 2])
             s, o = np.unique(self.facts.subjects[own]), np.unique(self.facts.objects[own])
@@ -266,17 +273,18 @@ class Patterns:
                 pairs = np.random.default_rng(relation).choice(len(pairs), USUAL_PAIRS, replace=False)
             s, o = s[pairs // max(len(o), 1)].astype(np.int64), o[pairs % max(len(o), 1)].astype(np.int64)
             at = self.values.at(relation, s[s != o], o[s != o])
-            values = [at(pattern) for pattern, _ in self.of(relation)]
-            self._usual[relation] = np.array([part.mean() if len(part) else 0.0 for part in values])
+            values = [at(pattern) if (s != o).any() else np.zeros(1) for pattern, _ in self.of(relation)]
+            parts = [(float(part.mean()), float(part.std())) for part in values]
+            self._usual[relation] = Usual(*np.array(parts).reshape(-1, 2).T)
         return self._usual[relation]
 
     @cached_property
-    def _usual(self) -> dict[int, Vector]:
+    def _usual(self) -> dict[int, Usual]:
         return {}
 
     def base(self, relation: int) -> float:
         """What the bias and patterns of their usual values add to every score of a relation."""
-        usual = self.usual(relation)
+        usual = self.usual(relation).mean
         products = sum(weight * usual[i] * usual[j] for i, j, weight in self.pairs_of(relation))
         return float(
             self.bias[relation] + sum(w * m for (_, w), m in zip(self.of(relation), usual, strict=True)) + products
@@ -297,7 +305,7 @@ class Patterns:
 
     def _terms(self, s: int, relation: int, o: int) -> list[Term]:
         """Those of one direction: products of differences from the usual values, and these differences."""
-        at, usual = self.values.at(relation, np.array([s]), np.array([o])), self.usual(relation)
+        at, usual = self.values.at(relation, np.array([s]), np.array([o])), self.usual(relation).mean
         patterns = [pattern for pattern, _ in self.of(relation)]
         values = np.array([float(at(pattern)[0]) for pattern in patterns])
         weights, differences, products = np.array([w for _, w in self.of(relation)]), values - usual, []
@@ -477,7 +485,8 @@ class _Cells:
     def __call__(self, pattern: Pattern) -> Vector:
         kind, a, _ = pattern
         if kind == Kind.SAME:
-            return (self.s == self.o).astype(np.float64)
+            same: Vector = (self.s == self.o).astype(np.float64)
+            return same
         if kind == Kind.STEP:
             found: Vector = self.values.graph.n_paths((a,), self.s, self.o).astype(np.float64)
             found[self._left_out(a, of_object=False)] = 0.0
