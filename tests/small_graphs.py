@@ -141,3 +141,27 @@ def assert_same_sums(got, wanted, tolerance):
     assert abs(got.value - wanted.value) <= tolerance * max(abs(wanted.value), 1)
     for name in ("dA", "dR", "db"):
         assert relative_error(getattr(got, name), getattr(wanted, name)) <= tolerance, name
+
+
+Fact = tuple[str, str, str]
+
+
+def exceptions_to_rules(seed: int = 0) -> tuple[Facts, tuple[Fact, Fact], tuple[Fact, Fact]]:
+    """People, some married, who buy some of the items that they view; one mirror and one view are not listed.
+
+    Returns the facts, the marriage that is not listed and its mirror, and the view that is not listed and its purchase.
+    """
+    rng = np.random.default_rng(seed)
+    n_couples, n_items = 40, 40
+    people = [f"person {i}" for i in rng.permutation(140)]
+    couples = list(zip(people[:n_couples], people[n_couples : 2 * n_couples], strict=True))
+    rows = [fact for a, b in couples for fact in ((a, "married to", b), (b, "married to", a))]
+    liked = 0.7 * rng.dirichlet(np.full(n_items, 0.5)) + 0.3 / n_items
+    for person in people:
+        viewed = np.unique(rng.choice(n_items, size=rng.integers(1, 10), p=liked))
+        bought = viewed[rng.random(len(viewed)) < 0.4]
+        rows += [(person, what, f"item {i}") for what, items in (("viewed", viewed), ("bought", bought)) for i in items]
+    purchase = [row for row in rows if row[1] == "bought"][7]
+    marriage, view = (rows[1], rows[0]), ((purchase[0], "viewed", purchase[2]), purchase)
+    rows = [row for row in rows if row not in (marriage[0], view[0])]
+    return Facts.from_arrays(*zip(*rows, strict=True)), marriage, view

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .analysis.explain import Explanation, LatentComponent, Reason, explain
     from .analysis.groups import EntityGroup, TypicalFact, groups
     from .analysis.missing import MissingFact, MissingFacts, missing
+    from .analysis.pattern_reasons import PatternReason
     from .analysis.rules import Rule, RulePath, rules
     from .analysis.similarity import SimilarEntity, similar
     from .baselines.irm import IRM
@@ -91,7 +92,7 @@ __all__ = [
     "Tuned", "Trial", "Candidate", "load_negatives", "truth_test", "TruthTest", "TruthFigures", "Answers", "Answer",
     "Blocks", "Shared", "ResultList", "NamedFact", "RelationCounts", "Dataset", "missing", "MissingFacts",
     "MissingFact", "update", "doubt", "DoubtfulFacts", "DoubtfulFact", "calibrate", "rules",
-    "Rule", "RulePath",
+    "Rule", "RulePath", "PatternReason",
 ]
 # fmt: on
 
@@ -120,6 +121,7 @@ _EXPORTS = {  # module: its public names
     ".analysis.duplicates": "duplicates Duplicates DuplicatePair Merge",
     ".analysis.doubt": "doubt DoubtfulFacts DoubtfulFact",
     ".analysis.missing": "missing MissingFacts MissingFact",
+    ".analysis.pattern_reasons": "PatternReason",
     ".analysis.rules": "rules Rule RulePath",
     ".analysis.similarity": "similar SimilarEntity",
     ".analysis.groups": "groups EntityGroup TypicalFact",

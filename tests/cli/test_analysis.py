@@ -7,6 +7,7 @@ import pytest
 
 import relatent
 from commands import run
+from small_graphs import exceptions_to_rules
 
 
 def test_similar_lists_an_entity_with_the_same_facts_first(capsys, people_model):
@@ -136,3 +137,28 @@ def test_groups_say_how_many_entities_are_in_none(capsys, tmp_path):
     assert found["n_without_group"] == 60 - sum(len(group["names"]) for group in found["groups"]) > 0
     code, out, _ = run(capsys, "groups", path, "--method", "hdbscan")
     assert (code, f"{found['n_without_group']} of 60 in no group" in " ".join(out.split())) == (0, True)
+
+
+def test_patterns_of_a_model_are_seen_in_info_explain_and_predict(capsys, tmp_path):
+    facts, _, (view, purchase) = exceptions_to_rules()
+    path, new = tmp_path / "shop.relatent", tmp_path / "new.tsv"
+    relatent.RescalLogit().fit(facts).factors_.save(path)
+    code, out, err = run(capsys, "explain", path, "-s", view[0], "-r", view[1], "-t", view[2])
+    assert code == 0, err
+    assert "patterns +" in out
+    tables, rule = " ".join(out.split()).split("Observed patterns")[1], "bought(x,y)"
+    assert tables.count(rule) == 1  # not again among the rules
+    assert " ".join(purchase) in tables
+    code, out, err = run(capsys, "info", path, "--json")
+    found = json.loads(out)["about"]["learned"]["patterns"]
+    assert found["count"] >= len(found["strongest"]) == 10
+    assert ("viewed", rule) in [(row["relation"], row["pattern"]) for row in found["strongest"]]
+    assert f"Observed patterns (10 of {found['count']})" in run(capsys, "info", path)[1]
+    known = {o for s, k, o in facts.named() if (s, k) == ("person 5", "viewed")}
+    item = next(name for name in ("item 1", "item 2", "item 4", "item 5") if name not in known)
+    new.write_text(f"person 5\tbought\t{item}\n")
+    asked = ("predict", path, "-s", "person 5", "-r", "viewed", "--json")
+    first = [json.loads(run(capsys, *asked, *more)[1])["predictions"][0] for more in ((), ("--known", new))]
+    assert first[1]["object"] == item
+    assert first[1]["probability"] > 0.9
+    assert first[0]["object"] != item or first[0]["probability"] < 0.5

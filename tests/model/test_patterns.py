@@ -87,11 +87,33 @@ def test_scores_of_rows_are_those_of_cells(of_objects):
         assert patterns.largest(k) >= found.max()
 
 
-def test_terms_add_up_to_the_score():
-    patterns = random_patterns(world(3))
-    for k in range(K):
-        added = sum(term.added for term in patterns.terms(1, k, 5))
-        assert added + patterns.bias[k] == pytest.approx(float(patterns.cells(1, k, 5)))
+@pytest.mark.parametrize("undirected", [(), (0, 2)])
+def test_terms_add_up_to_the_score(undirected):
+    patterns = random_patterns(world(3).with_undirected(list(undirected)))
+    for s, k, o in ((1, 0, 5), (5, 0, 1), (2, 1, 4), (3, 2, 6), *patterns.facts.triples[::9].tolist()):
+        added = sum(term.added for term in patterns.terms(s, k, o))
+        assert added + patterns.base(k) == pytest.approx(float(patterns.cells(s, k, o)))
+        if k in undirected:
+            assert added == pytest.approx(sum(term.added for term in patterns.terms(o, k, s)))
+
+
+def test_patterns_of_an_undirected_relation_are_named_from_the_subject_asked_for():
+    """Both directions of a pair are one cell: a pattern of the other direction is one of this, turned."""
+    facts = world(6).with_undirected([0])
+    codes = [(0, Kind.STEP, 2, -1), (0, Kind.LOG_PATHS, 2, 4), (0, Kind.SUBJECT_DEGREE, 5, -1)]
+    parts = np.array(codes, np.int32), np.ones(3), np.empty((0, 2), np.int32), np.empty(0), np.zeros(K), np.ones(K)
+    patterns = Patterns(facts, *parts)
+    seen = {(term.pattern, term.value) for s in range(4) for term in patterns.terms(s, 0, 7)}
+    assert {pattern for pattern, _ in seen} == {
+        Pattern(kind, *steps)
+        for kind, *steps in (
+            (Kind.STEP, 2), (Kind.STEP, 3), (Kind.LOG_PATHS, 2, 4), (Kind.LOG_PATHS, 5, 3),
+            (Kind.SUBJECT_DEGREE, 5), (Kind.OBJECT_DEGREE, 5),
+        )
+    }  # fmt: skip
+    values = patterns.values.at(0, np.arange(4), np.full(4, 7))
+    for pattern, value in seen:
+        assert value in values(pattern)
 
 
 def test_facts_of_weight_zero_are_no_evidence():

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -141,7 +142,7 @@ def doubt(
     estimator = _estimator(factors, fitted_to) if refit else None
     doubts: Sequence[float | None] = [None] * len(facts)
     if estimator is not None:
-        planted = _ranks_of_planted(estimator, fitted_to, listed, rng, progress)
+        planted = _ranks_of_planted(factors, estimator, fitted_to, listed, rng, progress)
         if len(planted):
             doubts = error_probabilities(ranks(found.against, found.against), planted, prior).tolist()
     rows = []
@@ -162,6 +163,7 @@ class _Found(NamedTuple):
 
 
 def _found(factors: Factors, known: KnownFacts, rng: np.random.Generator, progress: bool | Progress | None) -> _Found:
+    factors = factors.reading(known.facts)
     own: Vector = np.asarray(factors.score(*known.facts.triples.T), np.float64)
     scores = [own]
     if can_fold(factors):
@@ -186,9 +188,17 @@ def _estimator(factors: Factors, facts: Facts) -> Estimator | None:
 
 
 def _ranks_of_planted(
-    estimator: Estimator, facts: Facts, known: KnownFacts, rng: np.random.Generator, progress: bool | Progress | None
+    model: Factors,
+    estimator: Estimator,
+    facts: Facts,
+    known: KnownFacts,
+    rng: np.random.Generator,
+    progress: bool | Progress | None,
 ) -> Vector:
-    """The ranks of planted errors among the other facts, by the evidence against them."""
+    """The ranks of planted errors among the other facts, by the evidence against them.
+
+    Patterns have the weights of the model, and are read from the changed facts.
+    """
     found: list[Vector] = [np.empty(0)]
     for _ in range(n_fits(len(facts))):
         changed = with_planted_errors(facts, known, rng)
@@ -200,6 +210,9 @@ def _ranks_of_planted(
                 message = f"the model cannot be fitted again: {error}; refit=False (--no-refit) lists without doubt"
                 raise InputError(message) from None
         among = KnownFacts(changed.without_attributes())
+        if model.rank and model.patterns is not None:
+            read = model.patterns.over(among.facts)
+            factors = replace(factors, R=factors.relation_matrices, patterns=read)
         is_planted = ~facts.contains(among.facts.triples)
         against = _found(factors, among, rng, progress).against
         found.append(ranks(against[is_planted], against[~is_planted]))

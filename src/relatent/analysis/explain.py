@@ -1,4 +1,4 @@
-"""Why a cell has its score: the known facts that support it, and its latent components."""
+"""Why a cell has its score: observed patterns, the known facts that support it, and its latent components."""
 
 from __future__ import annotations
 
@@ -18,15 +18,23 @@ from ..model.entity_regression import EntityCells, FactInfluences, fact_influenc
 from ..model.factors import Factors
 from ..model.known_facts import KnownFacts
 from ..model.objective_description import PSEUDO_LIKELIHOOD
-from ..model.scores import best_first
+from ..model.scores import best_first, cell_scores
 from ..result_tables import ResultList, data_frame, html_table, result_record
 from .answers import numbers
+from .pattern_reasons import (
+    Cell,
+    FoundPattern,
+    PatternReason,
+    contributions,
+    fact_texts,
+    pattern_reason,
+    step_behind,
+)
 from .rules import RulePath, rule_paths
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Cell = tuple[int, int, int]  # subject, relation, object
 MIN_CANDIDATES = 10  # facts of each of the two entities whose influence is computed exactly
 MIN_SHARE = 0.05  # least influence of a reason, as a share of the influence of the first
 EXAMPLES_PER_COMPONENT = 3  # entities named on each side
@@ -44,7 +52,7 @@ class Reason(NamedTuple):
     subject: str
     relation: str
     object: str
-    influence: float  # on θ, compared with other cells of the relation; in log-odds for the logistic likelihood
+    influence: float  # on θ through the factors, compared with other cells of the relation
 
 
 @result_record
@@ -72,11 +80,15 @@ class Explanation(NamedTuple):
     object: str
     score: float  # log-odds of the probability; θ of a model that is not calibrated
     probability: float | None  # the same number as in every list of answers; None if the model has none
-    bias: float  # of the relation, the same for all of its cells
+    bias: float  # of the relation, with patterns of their usual values: the same for all of its cells
     reasons: list[Reason]  # strongest first
     components: list[LatentComponent]
     sentence: str
     paths: Sequence[RulePath] = ()  # rules that predict the cell, by confidence
+    patterns: Sequence[PatternReason] = ()  # what is seen of the pair, strongest first
+    by_patterns: float = 0.0  # all of them together
+    by_factors: float = 0.0  # all components together
+    by_calibration: float = 0.0  # bias, patterns, factors and this sum to the score
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""
@@ -102,17 +114,22 @@ def explain(
     k: int = 5,
     known: Facts | Sequence[Facts] | Candidates | None = None,
 ) -> Explanation:
-    """Explain the score of a cell by at most k known facts of its two entities and k latent components.
+    """Explain the score of a cell: at most k observed patterns, k known facts of its entities, k latent components.
 
-    The influence of a fact of the subject is the decrease of the score if that fact were false, minus the mean
-    decrease over the relation's other objects (for a fact of the object: over its other subjects). So a reason
+    `patterns` are what the facts show of the pair (another relation joins it, entities between the two, how often both
+    occur), and `added` is what each adds to the log-odds, compared with its mean over pairs of a subject and an object
+    of the relation. Patterns that say the same to a reader are one line. What they add and what the factors add
+    (`by_patterns`, `by_factors`), the `bias`, and what the calibration changes sum to the score.
+
+    The influence of a fact of the subject is the decrease of the score by factors if that fact were false, minus the
+    mean decrease over the relation's other objects (for a fact of the object: over its other subjects). So a reason
     supports this cell rather than all cells of the relation. R is held fixed, and the vectors of all entities but the
     two; if they share a neighbour (her city lies in the country), its facts with one change the other through it.
     Facts with less than a twentieth of the greatest influence are left out.
 
     `paths` are rules that known facts follow and that predict the cell, at most k, with their support and confidence
     (`relatent.rules`): they come from the facts alone, whatever the model says. A model of rules
-    (`MarkovLogic`) has these reasons only. `known` are further known facts, beside those of the model.
+    (`MarkovLogic`) has no reasons but these and patterns. `known` are further known facts, beside those of the model.
 
     >>> import relatent
     >>> facts = relatent.load_dataset("presidents")
@@ -132,21 +149,47 @@ def explain(
         raise InputError(
             "the model does not hold its facts, and only facts are reasons: give them, as known= or --known"
         )
-    A, R_k = factors.A.astype(np.float64), factors.relation_matrices[relation_id].astype(np.float64)
     strongest = _strongest(_influences(factors, listed, cell, k), k)
+    seen, by_patterns = _patterns(factors, asked, cell, k)
     judged = asked.judge(np.array([cell]))
-    [probability] = numbers(judged.probability)
+    [probability], [score] = numbers(judged.probability), judged.score.tolist()
+    [theta] = cell_scores(asked.model, *np.array([cell]).T, exact=True).tolist()
+    base, scale = _base(asked, relation_id)
     paths = rule_paths(listed.steps, *cell, k)
+    labels = row_labels(factors)
     return Explanation(
         *_names(factors, cell),
-        float(judged.score[0]),
+        score,
         probability,
-        float(factors.bias[relation_id]),
-        ResultList((Reason(*_names(factors, fact), value) for fact, value in strongest), row_labels(factors)),
-        [] if is_of_rules(factors) else _components(A, R_k, factors.entities, s, o, k),
-        _sentence(factors, cell, probability, strongest, asked, paths),
-        ResultList(paths, row_labels(factors)),
+        base,
+        ResultList((Reason(*_names(factors, fact), value) for fact, value in strongest), labels),
+        [] if is_of_rules(factors) else _components(factors, cell, scale, k),
+        _sentence(factors, cell, probability, strongest, seen, asked, paths),
+        ResultList(paths, labels),
+        ResultList((found.reason for found in seen), labels),
+        by_patterns,
+        theta - base - by_patterns,
+        score - theta if factors.calibration is not None else 0.0,
     )
+
+
+def _base(asked: Candidates, relation: int) -> tuple[float, float]:
+    """The bias of a relation on the scale of the score, patterns of usual values included; the scale of factors."""
+    bias, patterns = float(asked.model.bias[relation]), asked.model.patterns
+    if patterns is None:
+        return bias, 1.0
+    scale = float(patterns.scale[relation])
+    return scale * bias + patterns.base(relation), scale
+
+
+def _patterns(factors: Factors, asked: Candidates, cell: Cell, k: int) -> tuple[list[FoundPattern], float]:
+    """The k strongest patterns of a cell, and what all add."""
+    patterns = asked.model.patterns
+    if patterns is None:
+        return [], 0.0
+    found = contributions(patterns, cell)
+    reasons = [pattern_reason(factors, patterns, asked.known.steps, cell, part) for part in found[:k]]
+    return reasons, sum(part.added for part in found)
 
 
 def is_of_rules(factors: Factors) -> bool:
@@ -155,9 +198,13 @@ def is_of_rules(factors: Factors) -> bool:
 
 
 def first_reason(factors: Factors, asked: Candidates, cell: Cell) -> Reason | None:
-    """The known fact that supports a cell most; None if none does."""
-    strongest = _strongest(_influences(factors, asked.known, cell, 1), 1)
-    return next((Reason(*_names(factors, fact), value) for fact, value in strongest), None)
+    """The known fact that supports a cell most, by factors or as a pattern; None if none does."""
+    supports = _strongest(_influences(factors, asked.known, cell, 1), 1)
+    if asked.model.patterns is not None:
+        seen = [part for part in contributions(asked.model.patterns, cell) if part.added > 0 and part.body]
+        supports += [(fact, part.added) for part in seen for fact in step_behind(part, cell, asked.known.steps)]
+    best = max(supports, key=lambda support: support[1], default=None)
+    return None if best is None else Reason(*_names(factors, best[0]), best[1])
 
 
 def _influences(factors: Factors, known: KnownFacts, cell: Cell, k: int) -> dict[Cell, float]:
@@ -184,7 +231,8 @@ def _influences(factors: Factors, known: KnownFacts, cell: Cell, k: int) -> dict
     influence = _by_fact(influence, factors.undirected)
     for same in (cell, cell[::-1] if relation in factors.undirected else cell):
         influence.pop(same, None)  # a fact is no reason for itself
-    return influence
+    scale = 1.0 if factors.patterns is None else float(factors.patterns.scale[relation])
+    return {fact: scale * value for fact, value in influence.items()}
 
 
 def _by_fact(influence: dict[Cell, float], undirected: frozenset[int]) -> dict[Cell, float]:
@@ -223,10 +271,12 @@ def _names(factors: Factors, cell: Cell) -> tuple[str, str, str]:
     return factors.entities[cell[0]], factors.relations[cell[1]], factors.entities[cell[2]]
 
 
-def _components(A: Matrix, R_k: Matrix, names: Names, s: int, o: int, k: int) -> list[LatentComponent]:
+def _components(factors: Factors, cell: Cell, scale: float, k: int) -> list[LatentComponent]:
     """The largest terms of a_sᵀ U S Vᵀ a_o, with the entities that have the largest values on each side."""
-    U, S, Vt = np.linalg.svd(R_k)
-    terms = (A[s] @ U) * S * (Vt @ A[o])
+    s, relation, o = cell
+    A, names = factors.A.astype(np.float64), factors.entities
+    U, S, Vt = np.linalg.svd(factors.relation_matrices[relation].astype(np.float64))
+    terms = scale * (A[s] @ U) * S * (Vt @ A[o])
     largest = np.argsort(-np.abs(terms), kind="stable")[:k]
     left, right = U.T[largest] @ A.T, Vt[largest] @ A.T  # (k, N)
     found = []
@@ -250,33 +300,54 @@ def _sentence(
     cell: Cell,
     probability: float | None,
     strongest: list[tuple[Cell, float]],
+    seen: list[FoundPattern],
     asked: Candidates,
     paths: list[RulePath],
 ) -> str:
-    """The strongest reason in words, with other entities that have both the reason and the fact in question."""
-    known = asked.known
-    is_known = bool(np.isin(cell[2], known.objects(cell[0], cell[1])))
+    """The strongest reason in words: a rule and its facts, or a fact and others that have it and the one asked for."""
+    is_known = bool(np.isin(cell[2], asked.known.objects(cell[0], cell[1])))
     claim = " ".join(_shown(factors, cell)) + (" is known" if is_known else "")
     if cell[0] == cell[2] and not is_known and not asked.may_be_itself[cell[1]]:
         return f"{claim} is not offered as an answer: no known fact of this relation joins an entity with itself."
-    if is_of_rules(factors):
+    pattern = max(seen, key=lambda found: found.reason.added, default=None)
+    of_pattern, of_fact = (0.0 if pattern is None else pattern.reason.added), (strongest[0][1] if strongest else 0.0)
+    if is_of_rules(factors) and of_pattern <= 0:
         if not paths:
             return f"{claim}: no rule of the known facts predicts it."
         rule, share = f"{paths[0].body} ⇒ {paths[0].head}", f"{paths[0].confidence:.0%}"
         return f"{claim}: predicted by {rule}, which holds in {share} of its cases."
-    if not strongest or strongest[0][1] <= 0:
+    if max(of_pattern, of_fact) <= 0:
         return f"{claim}: no known fact supports it."
-    fact = strongest[0][0]
     if is_known:
         lead = f"{claim}; besides itself, the strongest support is "
     elif probability is not None and probability >= 0.5:
         lead = f"{claim}, because "
     else:
         lead = f"{claim} is {_standing(asked, cell)}; its strongest support is "
-    text = lead + " ".join(_shown(factors, fact))
+    if pattern is None or of_fact > of_pattern:
+        return lead + _with_others(factors, asked.known, cell, strongest[0][0])
+    if pattern.is_alike:
+        return lead + _with_others(factors, asked.known, cell, pattern.facts[0])
+    return lead + _said(factors, cell, pattern, "" if lead.endswith("because ") else "that ")
+
+
+def _with_others(factors: Factors, known: KnownFacts, cell: Cell, fact: Cell) -> str:
+    """A fact, and other entities that have both it and the fact in question."""
+    text = " ".join(_shown(factors, fact))
     place = 0 if cell[0] in (fact[0], fact[2]) else 2  # the end of the cell that the fact shares
     others = [factors.entities.shown(i) for i in _entities_with_both(known, fact, cell, place)]
     return f"{text}; both are known of {' and '.join(sorted(others)[:2])} as well." if others else f"{text}."
+
+
+def _said(factors: Factors, cell: Cell, pattern: FoundPattern, that: str) -> str:
+    """A pattern as the end of a sentence: its facts and how often the rule holds, or what it says."""
+    text, rule, facts = pattern.reason.text, pattern.reason.rule, " and ".join(fact_texts(factors, pattern.facts))
+    if not facts:
+        return f"{that}{'there is ' if pattern.is_absent else ''}{text}."
+    if rule is None:
+        return f"{facts}."
+    head, cases = f"{factors.relations.shown(cell[1])}(x,y)", round(rule.support / rule.confidence)
+    return f"{facts}: {text} ⇒ {head} holds in {rule.support:,} of {cases:,} cases."
 
 
 def _shown(factors: Factors, cell: Cell) -> tuple[str, str, str]:

@@ -18,6 +18,7 @@ from ..data.facts import Facts
 from ..data.names import Names
 from ..data.result_labels import row_labels
 from ..errors import InputError
+from ..model.pattern_texts import body_text
 from ..model.step_graph import MAX_BODIES, Body, StepGraph
 from ..random_state import RandomState, to_generator
 from ..result_tables import ResultList, result_record
@@ -83,26 +84,26 @@ def rules(
 
 def _texts(relations: Names, body: Body, head: int) -> tuple[str, str]:
     """The body and the head in words."""
-    ends = ("x", "y") if len(body) == 1 else ("x", "z", "y")
-    atoms = [
-        f"{relations[step // 2]}({','.join(ends[i : i + 2][:: 1 - 2 * (step % 2)])})" for i, step in enumerate(body)
-    ]
-    return " ∧ ".join(atoms), f"{relations[head]}(x,y)"
+    return body_text(relations.__getitem__, body), f"{relations[head]}(x,y)"
 
 
 def rule_paths(graph: StepGraph, s: int, head: int, o: int, k: int) -> list[RulePath]:
-    """The k rules of greatest confidence whose body holds for a pair; the fact itself, if known, does not count."""
-    is_known, rng = bool(graph.facts.contains(np.array([[s, head, o]]))[0]), np.random.default_rng(0)
-    found = []
+    """The k rules of greatest confidence whose body holds for a pair; the pair itself does not count."""
     bodies = sorted(graph.bodies(s, head, o).items(), key=lambda item: (-len(item[1]), item[0]))[:MAX_BODIES]
-    for body, via in bodies:
-        own = int(is_known)
-        if is_known and head in graph.facts.undirected:  # the fact is two cells, which the body may predict both
-            own += int(graph.n_paths(body, np.array([o]), np.array([s]))[0] > 0)
-        support, size = (number - own for number in graph.count(body, head, rng))
-        if support >= 1 and size >= 1:
-            names = [graph.facts.entities[z] for z in dict.fromkeys(via)]
-            found.append(
-                RulePath(*_texts(graph.facts.relations, body, head), round(support), min(1.0, support / size), names)
-            )
+    found = [path for body, via in bodies if (path := rule_path(graph, (s, head, o), body, via)) is not None]
     return sorted(found, key=lambda path: (-path.confidence, -path.support, path.body))[:k]
+
+
+def rule_path(graph: StepGraph, cell: tuple[int, int, int], body: Body, via: Sequence[int]) -> RulePath | None:
+    """The rule of a body that holds for a pair by some entities; None if it predicts no other known fact."""
+    s, head, o = cell
+    own = int(graph.facts.contains(np.array([cell]))[0])
+    if own and head in graph.facts.undirected:  # the fact is two cells, which the body may predict both
+        own += int(graph.n_paths(body, np.array([o]), np.array([s]))[0] > 0)
+    support, size = graph.count(body, head, np.random.default_rng(0))
+    support -= own
+    size -= own or len(graph.matrix(2 * head)[s].indices) > 0
+    if support < 1 or size < 1:
+        return None
+    names = [graph.facts.entities[z] for z in dict.fromkeys(via)]
+    return RulePath(*_texts(graph.facts.relations, body, head), round(support), min(1.0, support / size), names)

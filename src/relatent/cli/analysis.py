@@ -80,7 +80,7 @@ def groups(model: Path, method: str, n_groups: int | None, k: int, seed: int, as
 def explain(
     model: Path, subject: str, relation: str, object_: str, known: tuple[str, ...], k: int, as_json: bool
 ) -> None:
-    """Explain the probability of a fact: the known facts that influence it most, and its latent components.
+    """Explain the probability of a fact: what is seen of the pair, the facts that influence it most, latent components.
 
     Example: relatent explain presidents.relatent -s "Al Gore" -r party -t Democratic
     """

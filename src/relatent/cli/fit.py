@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -147,9 +148,15 @@ def fit(
                     ("facts", _facts_note(factors)),
                 ],
             ),
-            *tables.learned(shown(factors.about, factors)),
+            *tables.learned(shown(_without_patterns(factors.about), factors)),
         ],
     )
+
+
+def _without_patterns(about: Mapping[str, Any]) -> dict[str, Any]:
+    """What a model has learned but for its patterns, which `info` shows."""
+    learned = {name: value for name, value in about.get("learned", {}).items() if name != "patterns"}
+    return {"learned": learned}
 
 
 def _probabilities_note(factors: Factors) -> str:

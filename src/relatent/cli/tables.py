@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..analysis.explain import Explanation
     from ..analysis.groups import EntityGroup
     from ..analysis.missing import MissingFacts
-    from ..analysis.rules import Rule
+    from ..analysis.rules import Rule, RulePath
     from ..analysis.similarity import SimilarEntity
     from ..evaluation.ranking import Ranking
     from ..evaluation.report import Report
@@ -243,7 +243,7 @@ def table1(rows: Iterable[Table1Row]) -> Table:
 
 
 def learned(about: Mapping[str, Any]) -> list[Any]:
-    """What a person can read of a model: clauses with their weights, groups of entities."""
+    """What a person can read of a model: clauses and patterns with their weights, groups of entities."""
     found = about.get("learned", {})
     shown: list[Any] = []
     if clauses := found.get("clauses"):
@@ -252,6 +252,10 @@ def learned(about: Mapping[str, Any]) -> list[Any]:
         rows = [(clause["clause"], f"{clause['weight']:.2f}") for clause in heaviest]
         title = f"Clauses ({len(rows)} of {len(clauses)})"
         shown.append(table(title, ("clause", "weight"), rows, numbers=(1,)))
+    if patterns := found.get("patterns"):
+        strongest = [(row["relation"], row["pattern"], f"{row['weight']:+.2f}") for row in patterns["strongest"]]
+        title = f"Observed patterns ({len(strongest)} of {patterns['count']:,})"
+        shown.append(table(title, ("relation", "pattern", "log-odds per deviation"), strongest, numbers=(2,)))
     if groups := found.get("groups"):
         members = [(str(number), str(len(names)), ", ".join(names)) for number, names in enumerate(groups)]
         shown.append(table(f"Groups ({len(groups)})", ("group", "size", "members"), members, numbers=(0, 1)))
@@ -302,8 +306,17 @@ def duplicates(found: Duplicates) -> list[Any]:
 
 
 def explanation(found: Explanation) -> list[Any]:
-    """The probability, a sentence, the most influential facts and the latent components."""
+    """The probability, a sentence, what patterns add, the most influential facts and the latent components."""
     fact = f"{found.subject} {found.relation} {found.object}"
+    parts = [("relation", found.bias), ("patterns", found.by_patterns), ("factors", found.by_factors)]
+    parts += [("calibration", found.by_calibration)] if found.by_calibration else []
+    total = ", ".join(f"{what} {value:+.3f}" for what, value in parts if value or what == "relation")
+    said = {reason.rule.body for reason in found.patterns if reason.rule is not None}
+    columns = ("pattern", "adds to the score", *(("by", *RULE_FIGURES) if said else ()))
+    patterns = [
+        (reason.text, f"{reason.added:+.3f}", ", ".join(reason.examples[:3]), *_figures(reason.rule))[: len(columns)]
+        for reason in found.patterns
+    ]
     reasons = [
         (f"{reason.subject} {reason.relation} {reason.object}", f"{reason.influence:+.3f}") for reason in found.reasons
     ]
@@ -312,21 +325,32 @@ def explanation(found: Explanation) -> list[Any]:
         for component in found.components
     ]
     paths = [
-        (f"{path.body} ⇒ {path.head}", ", ".join(path.via[:3]), f"{path.support:,}", f"{path.confidence:.2f}")
+        (f"{path.body} ⇒ {path.head}", ", ".join(path.via[:3]), *_figures(path))
         for path in found.paths
+        if path.body not in said
     ]
-    columns = ("contribution", "subjects with large values", "objects with large values")
-    return [
-        f"{fact}: probability {found.probability:.4f}, score {found.score:.3f} (bias of the relation {found.bias:.3f})",
-        found.sentence,
-        *(
-            [table("Most influential facts", ("fact", "influence on the score"), reasons, numbers=(1,))]
-            if reasons
-            else []
+    tables = (
+        ("Observed patterns", columns, patterns, (1, 3, 4)[: len(columns) - 1]),
+        ("Most influential facts", ("fact", "influence on the score"), reasons, (1,)),
+        (f"{'Further rules' if said else 'Rules'} that predict it", ("rule", "z", *RULE_FIGURES), paths, (2, 3)),
+        (
+            "Latent components",
+            ("contribution", "subjects with large values", "objects with large values"),
+            components,
+            (0,),
         ),
-        *([table("Rules that predict it", ("rule", "z", *RULE_FIGURES), paths, numbers=(2, 3))] if paths else []),
-        *([table("Latent components", columns, components, numbers=(0,))] if components else []),
+    )
+    chance = "" if found.probability is None else f"probability {found.probability:.4f}, "
+    return [
+        f"{fact}: {chance}score {found.score:.3f} ({total})",
+        found.sentence,
+        *(table(title, columns, rows, numbers=numbers) for title, columns, rows, numbers in tables if rows),
     ]
+
+
+def _figures(rule: RulePath | None) -> tuple[str, str]:
+    """Support and confidence of a rule."""
+    return ("", "") if rule is None else (f"{rule.support:,}", f"{rule.confidence:.2f}")
 
 
 def rules(found: Sequence[Rule]) -> Table:

@@ -25,6 +25,21 @@ def _are_clauses(value: Any) -> bool:
     )
 
 
+def _are_patterns(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("count"), int)
+        and isinstance(value.get("strongest"), list)
+        and all(
+            isinstance(row, dict)
+            and isinstance(row.get("relation"), str)
+            and isinstance(row.get("pattern"), str)
+            and _is_number(row.get("weight"))
+            for row in value["strongest"]
+        )
+    )
+
+
 def _are_updates(value: Any) -> bool:
     return isinstance(value, list) and all(
         isinstance(record, dict) and _is_number(record.get("steps_of_fit")) for record in value
@@ -58,6 +73,7 @@ CHECKS: dict[tuple[str, ...], Callable[[Any], bool]] = {  # of the entries that 
     ("updates",): _are_updates,
     ("learned",): _is_object,
     ("learned", "clauses"): _are_clauses,
+    ("learned", "patterns"): _are_patterns,
     ("learned", "groups"): lambda value: isinstance(value, list) and all(map(_are_names, value)),
 }
 

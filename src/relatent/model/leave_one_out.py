@@ -58,7 +58,9 @@ def left_out_scores(factors: Factors, facts: Facts, progress: Progress, random_s
             np.add.at(change, position, _changes(factors, solve, entity, cells, zeros)[is_fact])
             if done % ENTITIES_PER_REPORT == 0:
                 progress(done, len(entities), "entities")
-    return theta + change
+    scale = 1.0 if factors.patterns is None else factors.patterns.scale[facts.triples[:, 1]]
+    found: Vector = theta + scale * change
+    return found
 
 
 def _changes(

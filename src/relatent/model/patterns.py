@@ -50,9 +50,19 @@ BODIES = (Kind.SAME, Kind.STEP, Kind.ANY_PATH, Kind.N_PATHS)  # of rules
 PATHS = (Kind.ANY_PATH, Kind.N_PATHS, Kind.LOG_PATHS, Kind.WALK)
 ALIKE = (Kind.ALIKE_SUBJECTS, Kind.ALIKE_OBJECTS)
 OF_SUBJECT, OF_OBJECT = (Kind.SUBJECT_HAS, Kind.SUBJECT_DEGREE), (Kind.OBJECT_HAS, Kind.OBJECT_DEGREE)
+TURNED_KINDS = {
+    kind: turned
+    for one, other in (
+        (Kind.ALIKE_SUBJECTS, Kind.ALIKE_OBJECTS),
+        (Kind.SUBJECT_HAS, Kind.OBJECT_HAS),
+        (Kind.SUBJECT_DEGREE, Kind.OBJECT_DEGREE),
+    )
+    for kind, turned in ((one, other), (other, one))
+}  # of a pair seen from its other end
 AS_IT_IS, LOGARITHM, ROOT, INDICATOR = range(4)  # transforms of a product
 TRANSFORMS = {Kind.LOG_PATHS: LOGARITHM, Kind.WALK: ROOT, Kind.ANY_PATH: INDICATOR}
 CELLS_PER_BLOCK = 1 << 20  # whose patterns are held at a time
+USUAL_PAIRS = 2000  # of a relation, over which the mean value of a pattern is taken
 
 
 class Pattern(NamedTuple):
@@ -64,12 +74,19 @@ class Pattern(NamedTuple):
 
 
 class Term(NamedTuple):
-    """What one pattern adds to the score of a cell."""
+    """What one pattern adds to the score of a cell, compared with the usual pair of the relation."""
 
     pattern: Pattern
     other: Pattern | None  # the second one of a product
     value: float
     added: float
+
+
+class Usual(NamedTuple):
+    """Mean and standard deviation of the patterns of one relation, (P,)."""
+
+    mean: Vector
+    deviation: Vector
 
 
 def check_has_vectors(A: Matrix) -> None:
@@ -246,17 +263,68 @@ class Patterns:
         found: Vector = self.scale[k] * theta + self.cells(s, k, o)
         return found
 
+    def usual(self, relation: int) -> Usual:
+        """The values of each pattern of a relation, over pairs of a subject and an object of its facts."""
+        if relation not in self._usual:
+            own = slice(*self.facts.starts[relation : relation + 2])
+            s, o = np.unique(self.facts.subjects[own]), np.unique(self.facts.objects[own])
+            pairs = np.arange(len(s) * len(o))
+            if len(pairs) > USUAL_PAIRS:
+                pairs = np.random.default_rng(relation).choice(len(pairs), USUAL_PAIRS, replace=False)
+            s, o = s[pairs // max(len(o), 1)].astype(np.int64), o[pairs % max(len(o), 1)].astype(np.int64)
+            at = self.values.at(relation, s[s != o], o[s != o])
+            values = [at(pattern) if (s != o).any() else np.zeros(1) for pattern, _ in self.of(relation)]
+            parts = [(float(part.mean()), float(part.std())) for part in values]
+            self._usual[relation] = Usual(*np.array(parts).reshape(-1, 2).T)
+        return self._usual[relation]
+
+    @cached_property
+    def _usual(self) -> dict[int, Usual]:
+        return {}
+
+    def base(self, relation: int) -> float:
+        """What the bias and patterns of their usual values add to every score of a relation."""
+        usual = self.usual(relation).mean
+        products = sum(weight * usual[i] * usual[j] for i, j, weight in self.pairs_of(relation))
+        return float(
+            self.bias[relation] + sum(w * m for (_, w), m in zip(self.of(relation), usual, strict=True)) + products
+        )
+
     def terms(self, s: int, relation: int, o: int) -> list[Term]:
-        """What each pattern adds to the score of a cell, those that add nothing left out."""
-        at = self.values.at(relation, np.array([s]), np.array([o]))
-        patterns = self.of(relation)
-        values = [float(at(pattern)[0]) for pattern, _ in patterns]
-        found = [Term(p, None, value, w * value) for (p, w), value in zip(patterns, values, strict=True) if value]
-        for i, j, weight in self.pairs_of(relation):
-            if values[i] and values[j]:
-                product = values[i] * values[j]
-                found.append(Term(patterns[i][0], patterns[j][0], product, weight * product))
+        """What each pattern adds to the score of a cell beside `base`; all that differ from the usual value.
+
+        The score of a cell of an undirected relation is the mean of both directions. The patterns of the other
+        direction are named as they are seen from s.
+        """
+        found = self._terms(s, relation, o)
+        if relation in self.facts.undirected:
+            turned = [term._replace(pattern=self._turned(term.pattern)) for term in self._terms(o, relation, s)]
+            turned = [term._replace(other=term.other and self._turned(term.other)) for term in turned]
+            found = [term._replace(added=term.added / 2) for term in (*found, *turned)]
         return found
+
+    def _terms(self, s: int, relation: int, o: int) -> list[Term]:
+        """Those of one direction: products of differences from the usual values, and these differences."""
+        at, usual = self.values.at(relation, np.array([s]), np.array([o])), self.usual(relation).mean
+        patterns = [pattern for pattern, _ in self.of(relation)]
+        values = np.array([float(at(pattern)[0]) for pattern in patterns])
+        weights, differences, products = np.array([w for _, w in self.of(relation)]), values - usual, []
+        for i, j, weight in self.pairs_of(relation):
+            weights[i] += weight * usual[j]
+            weights[j] += weight * usual[i]
+            added = float(weight * differences[i] * differences[j])
+            products.append(Term(patterns[i], patterns[j], float(values[i] * values[j]), added))
+        added = (weights * differences).tolist()
+        single = [Term(p, None, value, more) for p, value, more in zip(patterns, values.tolist(), added, strict=True)]
+        return [term for term in (*single, *products) if term.added]
+
+    def _turned(self, pattern: Pattern) -> Pattern:
+        """A pattern of (y, x) as one of (x, y), for an undirected relation."""
+        kind, a, b = pattern
+        if kind in TURNED_KINDS:
+            return Pattern(TURNED_KINDS[kind], a, b)
+        steps = [step if step // 2 in self.facts.undirected else step ^ 1 for step in (b, a) if step >= 0]
+        return Pattern(kind, *steps)
 
 
 def _transform(kind: Kind) -> int:
@@ -392,7 +460,7 @@ class PatternValues:
         `alone`: where the mirrored fact (o, relation, s) is left out, too. Always so if the relation is undirected.
         """
         cells = np.stack([s, np.full(len(s), relation), o], axis=1)
-        listed = self.graph.facts.contains(cells) & (s != o)
+        listed = self.graph.facts.contains(cells) & (s != o)  # a fact of weight 0 is none
         if relation in self.facts.undirected:
             alone = listed
         elif alone is not None:

@@ -153,7 +153,7 @@ class Explorer:
         return self.missing.decide(*cell, verdict)
 
     def explain(self, subject: str, relation: str, object: str, k: int = 5) -> Explanation:
-        """The known facts and components behind the probability of a fact."""
+        """The observed patterns, known facts and components behind the probability of a fact."""
         self._check(subject, relation, object)
         if self.known is None:
             raise UnavailableError(f"{NO_FACTS}, so there is nothing to explain by", GIVE_FACTS)

@@ -29,6 +29,7 @@ from ...model.entity_types import EntityTypes
 from ...model.factors import Factors
 from ...model.links import Link
 from ...model.objective_description import ObjectiveTerm
+from ...model.pattern_texts import summary
 from ...model.patterns import Patterns
 from ...model.relation_matrices import RelationMatrices
 from ...progress import Progress, reporting
@@ -158,7 +159,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         observed = self._observed_patterns(facts) if trials else None
         if observed is not None:
             weighed, trials = self._weighed(observed, facts, trials, is_listed=is_listed)
-            factors = dataclasses.replace(factors, R=factors.relation_matrices, patterns=weighed)
+            learned = {**factors.about.get("learned", {}), "patterns": summary(weighed, facts.relations)}
+            about = {**factors.about, "learned": learned}
+            factors = dataclasses.replace(factors, R=factors.relation_matrices, patterns=weighed, about=about)
         found = calibration.learn(
             factors,
             facts,

@@ -52,28 +52,41 @@ export function whyButton(fact, ask = () => get("explain", fact)) {
   return button;
 }
 
-/** An explanation: a sentence, the known facts behind the score, the rules that predict it, and its components. */
-export function explanation({ sentence, subject, object, score, bias, reasons, components, paths }) {
+/** An explanation: a sentence, what is seen of the pair, the known facts behind the score, further rules, components. */
+export function explanation({ sentence, subject, object, score, bias, by_patterns, by_factors, by_calibration, patterns, reasons, components, paths }) {
+  const said = new Set(patterns.filter(({ rule }) => rule).map(({ rule }) => rule.body));
+  const further = paths.filter(({ body }) => !said.has(body));
+  const maxAdded = Math.max(...patterns.map(({ added }) => Math.abs(added)), 1e-9);
+  const parts = [`relation ${signed(bias)}`, by_patterns && `patterns ${signed(by_patterns)}`, by_factors && `factors ${signed(by_factors)}`,
+    by_calibration && `calibration ${signed(by_calibration)}`].filter(Boolean).join(", ");
   const maxInfluence = Math.max(...reasons.map(({ influence }) => Math.abs(influence)), 1e-9);
   const maxContribution = Math.max(...components.map(({ contribution }) => Math.abs(contribution)), 1e-9);
   const entityName = (name) => (name === subject || name === object ? label(name) : h("a", { href: entityHref(name) }, label(name)));
   return [
     h("p", {}, sentence),
+    h("p", { class: "caption" }, `Score ${signed(score)}: ${parts}`),
+    patterns.length > 0 && h("div", {},
+      h("p", { class: "caption" }, "What is seen of the two, and what it adds to the score"),
+      h("ul", { class: "rows reasons patterns" }, patterns.map(({ text, added, examples, rule }) => h("li", { class: added < 0 ? "less" : "" },
+        h("span", { class: "name", title: examples.map(label).join(", ") }, text,
+          rule && h("span", { class: "muted" }, ` ⇒ ${label(rule.head)} in ${percent(rule.confidence)} of ${count(Math.round(rule.support / rule.confidence), "pair")}`)),
+        meter(Math.abs(added) / maxAdded),
+        h("span", { class: "number" }, signed(added)))))),
     reasons.length > 0 && h("div", {},
       h("p", { class: "caption" }, "Known facts behind it, and by how much the score falls without each"),
       h("ul", { class: "rows reasons" }, reasons.map((reason) => h("li", { class: reason.influence < 0 ? "less" : "" },
         h("span", { class: "name" }, entityName(reason.subject), " ", h("span", { class: "muted" }, relationLabel(reason.relation)), " ", entityName(reason.object)),
         meter(Math.abs(reason.influence) / maxInfluence),
         h("span", { class: "number" }, signed(reason.influence)))))),
-    paths.length > 0 && h("div", {},
+    further.length > 0 && h("div", {},
       h("p", { class: "caption" }, "Rules of the known facts that predict it, with their confidence and the facts that they predict"),
-      h("ul", { class: "rows reasons paths" }, paths.map(({ body, head, via, confidence, support }) => h("li", {},
+      h("ul", { class: "rows reasons paths" }, further.map(({ body, head, via, confidence, support }) => h("li", {},
         h("span", { class: "name" }, `${label(body)} ⇒ ${label(head)}`,
           via.length > 0 && [h("span", { class: "muted" }, " by "), via.slice(0, MAX_VIA).flatMap((name, i) => [i ? ", " : "", entityName(name)])]),
         meter(confidence),
         h("span", { class: "number", title: `confidence; support ${support}` }, `${percent(confidence)} of ${count(Math.round(support / confidence), "pair")}`))))),
     components.length > 0 && h("details", {},
-      h("summary", {}, `Components of the score ${signed(score)} (relation bias ${signed(bias)})`),
+      h("summary", {}, `Components of what the factors add: ${signed(by_factors)}`),
       h("ul", { class: "rows reasons" }, components.map(({ contribution, subjects, objects }) => h("li", { class: contribution < 0 ? "less" : "" },
         h("span", { class: "name small" }, h("span", { class: "muted" }, "subjects such as "), names(subjects),
           h("span", { class: "muted" }, "; objects such as "), names(objects)),
