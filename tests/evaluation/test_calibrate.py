@@ -21,7 +21,10 @@ def parts():
 def test_a_model_that_exists_is_calibrated_as_its_fit_would_have_done(parts):
     train, _ = parts
     plain = PLAIN.fit(train).factors_
-    found, wanted = relatent.calibrate(plain, missing=0.2), sklearn.base.clone(ALS).set_params(missing=0.2).fit(train)
+    found, wanted = (
+        relatent.calibrate(plain, missing=0.2),
+        sklearn.base.clone(ALS).set_params(missing=0.2, patterns="none").fit(train),
+    )
     for name in ("scores", "values", "shifts", "base_rates", "one_answer"):
         np.testing.assert_array_equal(
             getattr(found.calibration, name), getattr(wanted.factors_.calibration, name), err_msg=name

@@ -525,7 +525,7 @@ def test_ctrl_c_while_probabilities_are_learned_keeps_the_model(monkeypatch):
     def pressed(self, *_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(relatent.RescalALS, "calibration_of", pressed)
+    monkeypatch.setattr(relatent.RescalALS, "completed", pressed)
     report = relatent.tune(SMALL, trials=1, models=["als"], n_jobs=1)
     assert report.stopped
     assert report.factors_.calibration is None

@@ -63,9 +63,9 @@ def cross_validate(
     inner : the number of other folds g that measure the settings for a fold; more are steadier where folds are small
     leaky : let (i, j) and (j, i) of a symmetric relation fall into different folds, so that one gives away the other
     zeros_per_fact : zeros sampled per held-out fact, and weighted to stand for all, where the data has too many cells
-    probabilities : calibrate each fit, as a fit alone does, so that Brier score, log loss and reliability are those of
-        its probabilities; this takes up to twice the time. False: they are those of the loss; the other metrics are the
-        same
+    probabilities : calibrate each fit, so that Brier score, log loss and reliability are those of its probabilities;
+        this takes up to twice the time. False: they are those of the loss; the other metrics are the same. Fits have no
+        observed patterns
     n_jobs : processes; None chooses, and the result is the same for any number
     progress : True for a bar, or a function called with (fits done, fits, note)
 
@@ -88,6 +88,8 @@ def cross_validate(
     settings = _settings(search)
     _check_settings(estimator, settings)
     estimator = clone(estimator).set_params(calibrate=probabilities, keep_facts=probabilities)
+    if "patterns" in estimator.get_params():  # weighed for unlisted cells, while those held out here are unobserved
+        estimator.set_params(patterns="none")
     jobs = n_processes(n_jobs, facts)
     pairs = _fold_pairs(len(heldout_cells), inner) if len(settings) > 1 else []
     with reporting(progress, "cross-validation") as report:
