@@ -9,7 +9,8 @@ questions has the smaller of both probabilities.
 
 It is learned by `relatent.fit.calibration`, from facts that a fit did not have. The probability is that of a cell which
 is not listed, if the stated share of the true facts is missing; of a listed cell, what it would be if it were not
-listed. A cell where nobody looked (unobserved) has the probability of the loss, if it has one (`Candidates`).
+listed. A cell where nobody looked (unobserved) has the probability of the loss, if it has one, or that of the score
+where patterns have been weighed (`Candidates`).
 """
 
 from __future__ import annotations

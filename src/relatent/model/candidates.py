@@ -168,11 +168,14 @@ class Candidates:
     def unobserved_log_odds(self, log_odds: Vector, theta: Vector, relation: int) -> Vector:
         """The log-odds of cells of one relation if they are unobserved, given those if they are not.
 
-        The fit has not seen them as false, so the probability of its loss is theirs. If it has none, or patterns add to
-        the scores, a true cell is as frequent among them as in all that is observed, the listed facts included.
+        The fit has not seen them as false, so the probability of its loss is theirs, or the score itself if patterns
+        and factors have been weighed, as it is log-odds then. If there is none, a true cell is as frequent among them
+        as in all that is observed, the listed facts included.
         """
         assert self.calibration is not None
-        if not self.model.link.gives_probabilities or self.model.patterns is not None:
+        if self.model.patterns is not None and self.model.A.shape[1]:
+            return np.clip(np.asarray(theta, np.float64), -HUGE, HUGE)
+        if not self.model.link.gives_probabilities:
             return log_odds + self.calibration.unobserved
         theta = np.asarray(theta, np.float64)
         p = np.asarray(self.model.link.probability(theta.reshape(-1), np.full(theta.size, relation)), np.float64)
