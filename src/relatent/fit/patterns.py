@@ -678,13 +678,14 @@ def _scaled(patterns: Patterns, coefficients: Matrix, unit: float) -> Patterns:
     of_patterns = coefficients[:, 2]
     heads = patterns.codes[:, 0]
     of_pairs = heads[patterns.pairs[:, 0]] if len(patterns.pairs) else heads[:0]
-    return replace(
+    found = replace(
         patterns,
         weights=patterns.weights * of_patterns[heads],
         pair_weights=patterns.pair_weights * of_patterns[of_pairs],
         bias=coefficients[:, 0] + of_patterns * patterns.bias,
         scale=unit * coefficients[:, 1],
     )
+    return found.reading(patterns.values.only(found))
 
 
 def _deviation(values: Vector, true: Vector, false: Vector) -> float:

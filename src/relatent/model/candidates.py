@@ -230,7 +230,8 @@ class Candidates:
 
     def _exact_rows(self, relation: int, side: int, entities: Ids, others: Ids) -> Matrix:
         """θ of entities with others, in double precision, (m, others)."""
-        if self.model.exclusive or self.model.patterns is not None:
+        patterns = self.model.patterns
+        if self.model.exclusive or not self.model.A.shape[1]:
             other, one = np.broadcast_arrays(others, entities[:, None])
             s, o = (other, one) if side else (one, other)
             return _rounded(cell_scores(self.model, s, np.full(s.shape, relation), o, exact=True))
@@ -241,6 +242,9 @@ class Candidates:
         for low in range(0, len(others), step):
             theta[:, low : low + step] = Q @ A[others[low : low + step]].astype(np.float64, copy=False).T
         theta += float(self.model.bias[relation])
+        if patterns is not None:
+            theta *= float(patterns.scale[relation])
+            theta += patterns.rows(entities, relation, of_objects=bool(side))[:, others]
         return theta
 
     # --- questions

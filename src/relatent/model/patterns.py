@@ -331,6 +331,12 @@ def _transform(kind: Kind) -> int:
     return ROOT if kind in ALIKE else TRANSFORMS.get(kind, AS_IT_IS)
 
 
+def _product_key(pattern: Pattern, relation: int) -> tuple[Any, ...]:
+    """What the product of a pattern depends on."""
+    kind, a, b = pattern
+    return (kind in (Kind.WALK, *ALIKE) and kind, a, b, relation if kind in ALIKE else -1)
+
+
 def _pattern(code: Ids) -> Pattern:
     return Pattern(Kind(int(code[1])), int(code[2]), int(code[3]))
 
@@ -355,6 +361,15 @@ class PatternValues:
         self._itself: dict[int, Vector] = {}
         self._through: dict[tuple[int, int], Vector] = {}
 
+    def only(self, patterns: Patterns) -> PatternValues:
+        """The same, of the matrices only those that these patterns need."""
+        found = PatternValues(self.facts)
+        found.graph = self.graph
+        heads = patterns.codes[:, 0].tolist()
+        needed = {_product_key(_pattern(code), k) for code, k in zip(patterns.codes, heads, strict=True)}
+        found._products = {key: product for key, product in self._products.items() if key in needed}
+        return found
+
     def degree(self, step: int) -> Vector:
         """The number of steps from each entity, (N,)."""
         if step not in self._degrees:
@@ -368,8 +383,7 @@ class PatternValues:
 
     def product(self, pattern: Pattern, relation: int) -> _Product:
         """The matrices whose product a pattern is, before its transform."""
-        kind, a, b = pattern
-        key = (kind in (Kind.WALK, *ALIKE) and kind, a, b, relation if kind in ALIKE else -1)
+        key = _product_key(pattern, relation)
         if key not in self._products:
             self._products[key] = self._made(pattern, relation)
         return self._products[key]
