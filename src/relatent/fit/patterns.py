@@ -173,7 +173,7 @@ def _learn_relation(values: PatternValues, k: int, kinds: Sequence[Kind], seed: 
     if len(chosen) > MAX_SINGLE:
         telling = _most_telling(_Design.of(F, rough).Z, rough)
         chosen, F = [chosen[i] for i in telling], F[telling]
-    fit = _ridge(_Design.of(F, rough), rough, np.full(len(chosen), PRECISION))
+    fit = _ridge(_Design.of(F, rough).Z, rough, np.full(len(chosen), PRECISION))
     paths = [Pattern(kind, *body) for body in bodies if len(body) == 2 for kind in PATHS if kind in kinds]
     if paths:
         more = _matrix(values, k, paths, rough)
@@ -462,7 +462,7 @@ class _Design(NamedTuple):
 
     def with_pairs(self, pairs: Sequence[tuple[int, int]]) -> Matrix:
         """Patterns, and products of standardised patterns."""
-        return np.concatenate([self.Z, *([self.Z[i] * self.Z[j]][0][None] for i, j in pairs)])
+        return np.concatenate([self.Z, *(self.Z[i : i + 1] * self.Z[j] for i, j in pairs)])
 
     def raw(self, beta: Vector) -> tuple[Vector, float]:
         """The weights of the values as they are, and the bias; beta begins with that of 1."""
@@ -483,9 +483,8 @@ class _Fit(NamedTuple):
         return found
 
 
-def _ridge(design: _Design | Matrix, sample: _Sample, precision: Vector, start: Vector | None = None) -> _Fit:
+def _ridge(Z: Matrix, sample: _Sample, precision: Vector, start: Vector | None = None) -> _Fit:
     """Newton's method, with steps that are halved until the objective falls."""
-    Z = design.Z if isinstance(design, _Design) else design
     X = np.concatenate([np.ones((1, Z.shape[1])), Z])
     halves = X.astype(np.float32)  # for the curvature, which only chooses the step
     penalty = np.append(1e-6, precision)

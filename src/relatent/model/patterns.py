@@ -46,7 +46,6 @@ class Kind(IntEnum):
     OBJECT_DEGREE = 11  # log(1 + the number of steps a from y)
 
 
-BODIES = (Kind.SAME, Kind.STEP, Kind.ANY_PATH, Kind.N_PATHS)  # of rules
 PATHS = (Kind.ANY_PATH, Kind.N_PATHS, Kind.LOG_PATHS, Kind.WALK)
 ALIKE = (Kind.ALIKE_SUBJECTS, Kind.ALIKE_OBJECTS)
 OF_SUBJECT, OF_OBJECT = (Kind.SUBJECT_HAS, Kind.SUBJECT_DEGREE), (Kind.OBJECT_HAS, Kind.OBJECT_DEGREE)
