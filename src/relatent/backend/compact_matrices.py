@@ -118,6 +118,57 @@ def row_products(X: Any, Y: Any, like: Any) -> Any:
     return out
 
 
+def times_each(X: Any, P: Any) -> Any:
+    """Each row times each R_k, (n, K, r)."""
+    n, r = X.shape
+    if P.ndim == 3:
+        return (X @ _side_by_side(P)).reshape(n, -1, r)
+    if P.ndim == 4:
+        k, m, b, _ = P.shape
+        together = X.reshape(n, m, b).swapaxes(0, 1) @ P.transpose(1, 2, 0, 3).reshape(m, b, k * b)
+        return together.reshape(m, n, k, b).transpose(1, 2, 0, 3).reshape(n, k, r)
+    d, out = r // 2, np.empty((n, *P.shape), X.dtype)
+    a, b, x, y = X[:, None, :d], X[:, None, d:], P[:, :d], P[:, d:]
+    out[..., :d] = a * x - b * y
+    out[..., d:] = a * y + b * x
+    return out
+
+
+def times_each_back(Y: Any, P: Any) -> Any:
+    """Σ_k y_k R_kᵀ of each row of Y, (n, K, r), which is (n, r)."""
+    n, k, r = Y.shape
+    if P.ndim == 3:
+        return Y.reshape(n, -1) @ _side_by_side(P).T
+    if P.ndim == 4:
+        m, b = P.shape[1:3]
+        by_block = Y.reshape(n, k, m, b).transpose(2, 0, 1, 3).reshape(m, n, k * b)
+        return (by_block @ P.transpose(1, 0, 3, 2).reshape(m, k * b, b)).swapaxes(0, 1).reshape(n, r)
+    d = r // 2
+    u, v, x, y = Y[..., :d], Y[..., d:], P[:, :d], P[:, d:]
+    return np.concatenate([(u * x + v * y).sum(1), (v * x - u * y).sum(1)], axis=1)
+
+
+def outer_each(X: Any, Y: Any, like: Any) -> Any:
+    """Σ x y_kᵀ over rows, as the derivatives in parameters such as `like`, those of all relations."""
+    n, k, r = Y.shape
+    if like.ndim == 3:
+        return (X.T @ Y.reshape(n, -1)).reshape(r, k, r).transpose(1, 0, 2)
+    if like.ndim == 4:
+        m, b = like.shape[1:3]
+        by_block = Y.reshape(n, k, m, b).transpose(2, 0, 1, 3).reshape(m, n, k * b)
+        found = X.reshape(n, m, b).transpose(1, 2, 0) @ by_block
+        return found.reshape(m, b, k, b).transpose(2, 0, 1, 3)
+    d = r // 2
+    a, b, u, v = X[:, None, :d], X[:, None, d:], Y[..., :d], Y[..., d:]
+    return np.concatenate([(a * u + b * v).sum(0), (a * v - b * u).sum(0)], axis=1)
+
+
+def _side_by_side(R: Any) -> Any:
+    """Whole matrices as one, (r, K r)."""
+    k, r, _ = R.shape
+    return R.transpose(1, 0, 2).reshape(r, k * r)
+
+
 def squared_moduli(X: Any) -> Any:
     """|x|² of the complex numbers whose real and imaginary parts are the halves of each row."""
     d = X.shape[1] // 2

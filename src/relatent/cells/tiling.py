@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Ids, Matrix, Slices, Triples, Vector
-from ..backend.compact_matrices import contracted, expanded
+from ..backend.compact_matrices import outer_each, times_each, times_each_back
 from ..data.facts import Facts
 from ..data.shard import Shard
 from . import sigmoid
@@ -141,9 +141,8 @@ class TiledSum:
         for block in range(part.low, part.high):
             k_low, k_high, i_low, i_high = self.blocks[block].tolist()
             A_I, width = A[i_low:i_high], k_high - k_low
-            whole = expanded(R[k_low:k_high])
-            R_I = whole.transpose(1, 0, 2).reshape(r, width * r)  # side by side: one product with all
-            Q = (A_I @ R_I).reshape(-1, r)
+            R_I = R[k_low:k_high]
+            Q = times_each(A_I, R_I).reshape(-1, r)
             bias = np.empty((len(A_I), width), A.dtype)
             bias[:] = b[k_low:k_high]
             dQ, sums = np.zeros(Q.shape, Q.dtype), np.zeros(len(Q))
@@ -155,10 +154,9 @@ class TiledSum:
                 total += loss
                 dQ += D @ A[J]
                 dA[J] += D.T @ Q
-            dQ_I, k = dQ.reshape(len(A_I), -1), k_low - first_k
-            slopes = (A_I.T @ dQ_I).reshape(r, width, r).transpose(1, 0, 2)
-            dR[k : k + width] += contracted(slopes, np.empty_like(dR[k : k + width]))
-            dA[i_low:i_high] += dQ_I @ R_I.T
+            dQ_I, k = dQ.reshape(len(A_I), width, r), k_low - first_k
+            dR[k : k + width] += outer_each(A_I, dQ_I, R_I)
+            dA[i_low:i_high] += times_each_back(dQ_I, R_I)
             db[k : k + width] += sums.reshape(-1, width).sum(axis=0)
         return total
 
@@ -172,11 +170,12 @@ class TiledSum:
 
 
 def tiled_memory(facts: Facts, size: ModelSize, *, tiles: int) -> CellMemory:
-    """Bytes of a tiled sum that holds so many tiles of scores per thread, and whole matrices of one block."""
+    """Bytes of a tiled sum that holds so many tiles of scores per thread, and what products with R_k of a block take."""
     item, n_threads, cells = size.itemsize, _threads_for(facts), n_listed_cells(facts)
     n, k, r = size.entities, size.relations, size.rank
     starts = 16 * k * -(-n // COLUMNS) * -(-n // ROWS)  # of facts and of unobserved cells, 8 bytes per tile
-    block = 4 * ROWS * r + 3 * min(k, max(1, ROWS // n)) * r * r  # numbers
+    is_whole = size.relation_numbers == k * r * r
+    block = 4 * ROWS * r + 3 * min(k, max(1, ROWS // n)) * r * r if is_whole else 8 * ROWS * r  # numbers
     held = starts + (8 + 2 * item) * cells + n_threads * item * tiles * ROWS * COLUMNS + size.gradient
     call = (n_threads - 1) * size.gradient + n_threads * item * block
     return CellMemory(SORTING_BYTES * cells + starts, held, call)
