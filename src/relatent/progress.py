@@ -25,6 +25,25 @@ def silent(done: int, total: int, note: str) -> None:
     """Report nothing."""
 
 
+def one_after_another(progress: Progress) -> Progress:
+    """A callback for several works, whose steps add up: one begins where a step is not above the last."""
+    before = last = 0
+
+    def report(done: int, total: int, note: str) -> None:
+        nonlocal before, last
+        if done <= last:
+            before += last
+        last = done
+        progress(before + done, before + total, note)
+
+    return report
+
+
+def noted(progress: Progress, note: str) -> Progress:
+    """The same with this note."""
+    return lambda done, total, _: progress(done, total, note)
+
+
 @contextmanager
 def reporting(
     progress: bool | Progress | None, title: str, *, at_most: bool = False, in_bytes: bool = False

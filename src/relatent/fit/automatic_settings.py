@@ -6,7 +6,7 @@ on every machine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,16 +113,21 @@ class ChosenSettings:
     """The settings of a fit that were not given, and why they were chosen."""
 
     values: dict[str, Any]
-    reason: str
+    reason: str = ""
+    is_usual: bool = True  # as the rules have them for data of this kind
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.values.items())
-        return f"{shown} ({self.reason})" if self.values else "all settings were given"
+        return f"{self.shown} ({self.reason})" if self.values else "all settings were given"
+
+    @property
+    def shown(self) -> str:
+        """The values as keyword arguments."""
+        return ", ".join(f"{name}={value!r}" for name, value in self.values.items() if value is not None)
 
     def with_penalty(self, penalty: object) -> ChosenSettings:
         """The same settings with a weaker penalty, and why."""
         why = f"with {self.values['penalty']!r} all factors of a short fit shrank to zero"
-        return ChosenSettings({**self.values, "penalty": penalty}, f"{self.reason}; {why}")
+        return replace(self, values={**self.values, "penalty": penalty}, reason=f"{self.reason}; {why}")
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""

@@ -35,7 +35,7 @@ from ..model.calibration import N_KINDS, Calibration
 from ..model.entity_types import EntityTypes
 from ..model.known_facts import KnownFacts
 from ..model.unlisted_cells import unlisted_blocks
-from .pooled_logistic import CoefficientPrior, pooled_logistic
+from .pooled_logistic import CoefficientPrior, PooledCoefficients, pooled_logistic
 
 ASSUMED_MISSING = 0.1  # share of the true facts that are not listed, where nobody says it
 MIN_SHARE = 1e-6
@@ -216,7 +216,7 @@ def learn(
     prior = LOG_ODDS_PRIOR if in_log_odds else PRIOR
     coefficients = np.tile(prior.centre, (facts.n_relations, 1))
     if n_heldout:
-        coefficients = _learn_coefficients(trials, known, labelled, random_state, in_log_odds)
+        coefficients = _learned(trials, known, labelled, random_state, in_log_odds).of_group
     offset = np.log1p(-labelled) if is_listed else 0.0
     n_line = 2 + N_SEGMENTS
     curves = [_Curve(_features(X_GRID)[:, :n_line] @ row[:n_line] + offset, row[n_line:]) for row in coefficients]
@@ -329,9 +329,22 @@ def may_be_itself(known: KnownFacts) -> Mask:
     return found
 
 
-def _learn_coefficients(
+def log_likelihood(
+    trials: Sequence[HeldOutFit],
+    facts: Facts,
+    *,
+    missing: float | None = None,
+    in_log_odds: bool = False,
+    random_state: int = 0,
+) -> float:
+    """Of the held-out facts among the unlisted cells, with the regression that tells them apart best."""
+    labelled = labelled_share(facts, sum(len(heldout) for _, heldout in trials) / len(trials), missing)
+    return _learned(trials, KnownFacts(facts), labelled, random_state, in_log_odds).log_posterior
+
+
+def _learned(
     trials: Sequence[HeldOutFit], known: KnownFacts, labelled: float, random_state: int, in_log_odds: bool
-) -> Matrix:
+) -> PooledCoefficients:
     """The coefficients of each relation, (K, P): by the held-out facts and the background, counted in bins of x."""
     K, prior = known.n_relations, LOG_ODDS_PRIOR if in_log_odds else PRIOR
     counts = sum((_counted(trial, known, random_state, in_log_odds) for trial in trials), np.zeros(()))
@@ -341,7 +354,7 @@ def _learn_coefficients(
     with one_blas_thread():
         return pooled_logistic(
             X, relation, K, true[relation, kind_of, at], false[relation, kind_of, at], prior, labelled=labelled
-        ).of_group
+        )
 
 
 def _counted(trial: HeldOutFit, known: KnownFacts, random_state: int, in_log_odds: bool) -> NDArray[np.float64]:
@@ -349,7 +362,7 @@ def _counted(trial: HeldOutFit, known: KnownFacts, random_state: int, in_log_odd
     model, heldout = trial
     facts, K = known.facts, known.n_relations
     rest = KnownFacts(facts.subset(~heldout.contains(facts.triples)))
-    theta = np.asarray(model.score(*heldout.triples.T), np.float64)
+    theta = _rounded(np.asarray(model.score(*heldout.triples.T)))  # as the background: none is told by rounding alone
     answered = rest.answered(heldout.triples)
     kinds = 2 * answered[:, 0] + answered[:, 1]
     n_bins = int(N_SEGMENTS * SEGMENT / GRID)
@@ -414,6 +427,12 @@ def _count_scores(bits, is_unlisted, of_subject, of_object, weights, counts):  #
                 if upper < 0:
                     upper = -1 - (upper & 0x7FFF)
                 counts[first + of_object[column], upper + 32768] += weight
+
+
+def _rounded(theta: Vector) -> Vector:
+    """Each score as the background counts it: the middle of its bin."""
+    upper = np.ascontiguousarray(theta, np.float32).view(np.int32) >> 16
+    return _bin_scores(np.where(upper < 0, -1 - (upper & 0x7FFF), upper).astype(np.int64) + (N_SCORES >> 1))
 
 
 def _bin_scores(bins: Ids) -> Vector:

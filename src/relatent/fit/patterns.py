@@ -108,6 +108,22 @@ def learn_again(observed: ObservedPatterns, facts: Facts, seed: int) -> tuple[Pa
     return _joined(values, parts), list(zeros)
 
 
+class PatternsWithout:
+    """The patterns of some facts, learned again without those that fits lack: once for all fits that lack the same."""
+
+    def __init__(self, observed: ObservedPatterns, facts: Facts, seed: int):
+        self.observed, self._facts, self._seed = observed, facts, seed
+        self._found: dict[str, tuple[Patterns, list[DrawnZeros]]] = {}
+
+    def __getitem__(self, heldout: Facts) -> tuple[Patterns, list[DrawnZeros]]:
+        """The patterns without these facts, and the zeros of each relation that their weights came from."""
+        key = heldout.fingerprint
+        if key not in self._found:
+            rest = self._facts.subset(~heldout.contains(self._facts.triples))
+            self._found[key] = learn_again(self.observed, rest, self._seed)
+        return self._found[key]
+
+
 def _of_each(of_relation: Callable[[int], T], facts: Facts) -> list[T]:
     """The results for all relations, several at a time; each has its own random numbers."""
     with one_blas_thread(), ThreadPoolExecutor(numba.get_num_threads()) as pool:

@@ -39,6 +39,7 @@ class PooledCoefficients:
 
     mean: Vector  # (P,)
     of_group: Matrix  # (G, P)
+    log_posterior: float  # of both and the cases, up to a constant of the prior
 
 
 def pooled_logistic(
@@ -83,7 +84,8 @@ def pooled_logistic(
     start = np.tile(prior.centre, 1 + len(present))
     bounds = [(0.0, None) if low else (None, None) for low in np.tile(prior.nonnegative, 1 + len(present))]
     options = {"maxiter": MAX_STEPS, "maxfun": 2 * MAX_STEPS, "ftol": 1e-10, "gtol": 1e-7}
-    found = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options).x
+    result = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
+    found = result.x
     of_group = np.tile(found[:P], (n_groups, 1))
     of_group[present] = found[P:].reshape(len(present), P)
-    return PooledCoefficients(found[:P], of_group)
+    return PooledCoefficients(found[:P], of_group, -float(result.fun) / scale)

@@ -32,7 +32,7 @@ from ...model.objective_description import ObjectiveTerm
 from ...model.pattern_texts import summary
 from ...model.patterns import Patterns
 from ...model.relation_matrices import RelationMatrices
-from ...progress import Progress, reporting
+from ...progress import Progress, noted, one_after_another, reporting
 from ...random_state import to_seed
 from .. import calibration, patterns
 from ..checkpoint import Checkpoint, digest
@@ -50,6 +50,13 @@ class FitArguments(NamedTuple):
     validation: Facts | HeldOut | None
     progress: Progress
     checkpoint: str | Path | Checkpoint | None
+
+
+class Trials(NamedTuple):
+    """Fits that lack some facts, with patterns if the model has any; these are the patterns of all facts."""
+
+    fits: list[calibration.HeldOutFit]
+    patterns: Patterns | None = None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -119,17 +126,25 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         label = f"fitting {type(self).__name__}"
         try:
             with reporting(progress if group.rank == 0 else None, label, at_most=True) as report:
-                chosen._fit(FitArguments(shard, validation, report, checkpoint))
+                arguments = FitArguments(shard, validation, one_after_another(report), checkpoint)
+                chosen, trials = chosen._compared(arguments)
+                chosen._fit(arguments)
                 if chosen.calibrate:
-                    chosen._learn_probabilities(FitArguments(shard, validation, report, None))
+                    chosen._learn_probabilities(arguments, trials)
         finally:
             self.__dict__.update((name, value) for name, value in vars(chosen).items() if name.endswith("_"))
         return self
 
-    def _learn_probabilities(self, arguments: FitArguments) -> None:
+    def _compared(self, arguments: FitArguments) -> tuple[Self, Trials | None]:
+        """This estimator, or a copy with settings under which held-out facts are likelier, and what has shown it."""
+        return self, None
+
+    def _learn_probabilities(self, arguments: FitArguments, trials: Trials | None = None) -> None:
         """Weigh patterns and calibrate by facts that further fits lack; what an interrupt leaves has neither."""
         facts = arguments.shard.gathered().facts
-        self.factors_ = self._with_patterns_and_probabilities(self.factors_, facts, self._trials(facts, arguments))
+        if trials is None:
+            trials = self._weighed(self._held_out_fits(facts, arguments), facts, self._patterns_without(facts))
+        self.factors_ = self._with_probabilities(self.factors_, facts, trials)
 
     def completed(
         self,
@@ -147,59 +162,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         chosen = self._with_chosen_settings(Shard.of(facts))
         chosen.seed_, chosen.n_iter_ = seed, 0
         if unseen is not None:
-            trials = [calibration.HeldOutFit(factors, unseen)]
-            return chosen._with_patterns_and_probabilities(factors, facts, trials, is_listed=False)
+            fits = [calibration.HeldOutFit(factors, unseen)]
+            trials = chosen._weighed(fits, facts, chosen._patterns_without(facts), is_listed=False)
+            return chosen._with_probabilities(factors, facts, trials, is_listed=False)
         with reporting(progress, "learning probabilities", at_most=True) as report:
-            trials = chosen._trials(facts, FitArguments(Shard.of(facts), None, report, None))
-        return chosen._with_patterns_and_probabilities(factors, facts, trials)
-
-    def _with_patterns_and_probabilities(
-        self, factors: Factors, facts: Facts, trials: list[calibration.HeldOutFit], *, is_listed: bool = True
-    ) -> Factors:
-        observed = self._observed_patterns(facts) if trials else None
-        if observed is not None:
-            weighed, trials = self._weighed(observed, facts, trials, is_listed=is_listed)
-            learned = {**factors.about.get("learned", {}), "patterns": summary(weighed, facts.relations)}
-            about = {**factors.about, "learned": learned}
-            factors = dataclasses.replace(factors, R=factors.relation_matrices, patterns=weighed, about=about)
-        found = calibration.learn(
-            factors,
-            facts,
-            trials,
-            missing=self.missing,
-            is_listed=is_listed,
-            in_log_odds=observed is not None,
-            random_state=self.seed_,
-        )
-        return dataclasses.replace(factors, R=factors.relation_matrices, calibration=found)
-
-    def _observed_patterns(self, facts: Facts) -> patterns.ObservedPatterns | None:
-        """The patterns of the facts, if the model has any."""
-        return None
-
-    def _weighed(
-        self,
-        observed: patterns.ObservedPatterns,
-        facts: Facts,
-        trials: list[calibration.HeldOutFit],
-        *,
-        is_listed: bool = True,
-    ) -> tuple[Patterns, list[calibration.HeldOutFit]]:
-        """Patterns in scale with the factors, and the trials with patterns of their own."""
-        parts = []
-        for model, heldout in trials:
-            assert isinstance(model, Factors)
-            rest = facts.subset(~heldout.contains(facts.triples))
-            parts.append(patterns.PatternTrial(model, *patterns.learn_again(observed, rest, self.seed_), heldout))
-        each = sum(len(part.heldout) for part in parts) / len(parts)
-        labelled = calibration.labelled_share(facts, each, self.missing, is_listed=is_listed)
-        found, *of_trials = patterns.weighed(observed.patterns, parts, labelled, self.seed_)
-        return found, [
-            calibration.HeldOutFit(
-                dataclasses.replace(part.factors, R=part.factors.relation_matrices, patterns=own), part.heldout
-            )
-            for part, own in zip(parts, of_trials, strict=True)
-        ]
+            chosen.factors_ = factors
+            chosen._learn_probabilities(FitArguments(Shard.of(facts), None, report, None))
+        return chosen.factors_
 
     def calibration_of(
         self, factors: Factors, facts: Facts, seed: int, *, progress: bool | Progress | None = None
@@ -208,35 +177,91 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         chosen = self._with_chosen_settings(Shard.of(facts))
         chosen.seed_, chosen.n_iter_ = seed, 0
         with reporting(progress, "learning probabilities", at_most=True) as report:
-            trials = chosen._trials(facts, FitArguments(Shard.of(facts), None, report, None))
-        is_weighed = factors.patterns is not None and factors.rank > 0
-        if factors.patterns is not None and is_weighed and trials:
+            fits = chosen._held_out_fits(facts, FitArguments(Shard.of(facts), None, report, None))
+        without = None
+        if factors.patterns is not None and factors.rank:
             observed = patterns.ObservedPatterns(factors.patterns, patterns.START_PRECISION)
-            _, trials = chosen._weighed(observed, facts, trials)
+            without = patterns.PatternsWithout(observed, facts, seed)
+        return chosen._calibrated(factors, facts, chosen._weighed(fits, facts, without))
+
+    def _with_probabilities(self, factors: Factors, facts: Facts, trials: Trials, *, is_listed: bool = True) -> Factors:
+        """The model with the patterns of some trials, calibrated by them."""
+        if trials.patterns is not None:
+            learned = {**factors.about.get("learned", {}), "patterns": summary(trials.patterns, facts.relations)}
+            about = {**factors.about, "learned": learned}
+            factors = dataclasses.replace(factors, R=factors.relation_matrices, patterns=trials.patterns, about=about)
+        found = self._calibrated(factors, facts, trials, is_listed=is_listed)
+        return dataclasses.replace(factors, R=factors.relation_matrices, calibration=found)
+
+    def _calibrated(self, factors: Factors, facts: Facts, trials: Trials, *, is_listed: bool = True) -> Calibration:
         return calibration.learn(
-            factors, facts, trials, missing=chosen.missing, in_log_odds=is_weighed, random_state=seed
+            factors,
+            facts,
+            trials.fits,
+            missing=self.missing,
+            is_listed=is_listed,
+            in_log_odds=trials.patterns is not None,
+            random_state=self.seed_,
         )
 
-    def _trials(self, facts: Facts, arguments: FitArguments) -> list[calibration.HeldOutFit]:
+    def _log_likelihood(self, facts: Facts, trials: Trials) -> float:
+        """Of the held-out facts of some trials."""
+        return calibration.log_likelihood(
+            trials.fits,
+            facts,
+            missing=self.missing,
+            in_log_odds=trials.patterns is not None,
+            random_state=self.seed_,
+        )
+
+    def _patterns_without(self, facts: Facts) -> patterns.PatternsWithout | None:
+        """The patterns of the facts, if the model has any."""
+        return None
+
+    def _weighed(
+        self,
+        fits: list[calibration.HeldOutFit],
+        facts: Facts,
+        without: patterns.PatternsWithout | None,
+        *,
+        is_listed: bool = True,
+    ) -> Trials:
+        """The fits with patterns of their own, and those of all facts, in scale with the factors."""
+        if without is None or not fits:
+            return Trials(fits)
+        parts = []
+        for model, heldout in fits:
+            assert isinstance(model, Factors)
+            parts.append(patterns.PatternTrial(model, *without[heldout], heldout))
+        labelled = calibration.labelled_share(facts, _mean_size(fits), self.missing, is_listed=is_listed)
+        found, *of_trials = patterns.weighed(without.observed.patterns, parts, labelled, self.seed_)
+        weighed = [
+            calibration.HeldOutFit(
+                dataclasses.replace(part.factors, R=part.factors.relation_matrices, patterns=own), part.heldout
+            )
+            for part, own in zip(parts, of_trials, strict=True)
+        ]
+        return Trials(weighed, found)
+
+    def _held_out_fits(self, facts: Facts, arguments: FitArguments) -> list[calibration.HeldOutFit]:
         """Fits that lack some facts."""
+        return [
+            self._held_out_fit(heldout, arguments, "learning probabilities")
+            for heldout in calibration.heldout_facts(facts, self.seed_)
+        ]
+
+    def _held_out_fit(self, heldout: Facts, arguments: FitArguments, note: str) -> calibration.HeldOutFit:
+        """A fit that lacks these facts."""
         shard, validation, progress, _ = arguments
-        trials, done = [], self.n_iter_
-
-        def report(step: int, total: int, _: str) -> None:
-            progress(done + step, done + total, "learning probabilities")
-
-        for heldout in calibration.heldout_facts(facts, self.seed_):
-            own = shard.facts.subset(~heldout.contains(shard.facts.triples))
-            twin = self._for_heldout_facts()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RelatentWarning)  # the fit to all facts has said it
-                twin._fit(FitArguments(Shard.of(own, shard.workers), validation, report, None))
-            done += twin.n_iter_
-            trials.append(calibration.HeldOutFit(twin.factors_, heldout))
-        return trials
+        own = shard.facts.subset(~heldout.contains(shard.facts.triples))
+        twin = self._for_heldout_facts()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RelatentWarning)  # the fit to all facts says it
+            twin._fit(FitArguments(Shard.of(own, shard.workers), validation, noted(progress, note), None))
+        return calibration.HeldOutFit(twin.factors_, heldout)
 
     def _for_heldout_facts(self) -> Self:
-        """This estimator for the second fit."""
+        """This estimator for a fit that lacks some facts."""
         twin = copy(self)
         twin.keep_facts = False
         return twin
@@ -390,6 +415,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         checkpoint = dataclasses.replace(chosen, fit_id=" ".join(map(str, parts)), workers=shard.workers)
         checkpoint.check()
         return checkpoint
+
+
+def _mean_size(fits: list[calibration.HeldOutFit]) -> float:
+    return sum(len(heldout) for _, heldout in fits) / len(fits)
 
 
 def _checked_facts(facts: Facts | Any, workers: Workers) -> Facts:

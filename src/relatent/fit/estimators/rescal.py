@@ -43,8 +43,8 @@ from ...model.structure import resolve as resolve_structure
 from ...progress import silent
 from ...random_state import RandomState
 from .. import automatic_settings as automatic
+from .. import calibration, choose, optimisers, penalties, relation_losses, vanishing
 from .. import init as start
-from .. import optimisers, penalties, relation_losses, vanishing
 from ..attribute_prior import AttributePrior
 from ..automatic_settings import ChosenSettings, DataSummary, resolve_rank
 from ..early_stopping import Watch
@@ -56,7 +56,7 @@ from ..optimisers import SAMPLED_ADAM, Adam, Lbfgs, Optimiser
 from ..penalised_likelihood import ExpandedSum, Layout, PenalisedLikelihood
 from ..penalties import Penalty
 from .als import ALS_SWEEPS, least_squares_start
-from .base import FitArguments, check_penalty, held_out
+from .base import FitArguments, Trials, check_penalty, held_out
 from .rescal_base import RescalBase, blank
 
 VALIDATION_INTERVAL = 5  # steps
@@ -112,6 +112,27 @@ class Rescal(RescalBase):
 
     def _choose(self, data: DataSummary) -> ChosenSettings:
         return automatic.for_likelihood(self.get_params(deep=False), data, self._resolved_loss())
+
+    def _compared(self, arguments: FitArguments) -> tuple[Self, Trials | None]:
+        """The settings under which held-out facts are likeliest, where none were given and more fits are affordable."""
+        if not choose.is_open(self.settings_, self.get_params(deep=False)):
+            return self, None
+        facts = arguments.shard.gathered().facts
+        rivals = choose.rivals(self.settings_, DataSummary.of(facts), self._resolved_loss(), self.device)
+        heldout = calibration.heldout_facts(facts, self.seed_)
+        if not (rivals and heldout):
+            return self, None
+        without = self._patterns_without(facts) if self.calibrate else None
+
+        def fit(settings: ChosenSettings, heldout: Facts) -> calibration.HeldOutFit:
+            return self._with_settings(settings)._held_out_fit(heldout, arguments, "comparing settings")
+
+        def judge(fits: list[calibration.HeldOutFit], *, with_patterns: bool) -> tuple[Trials, float]:
+            trials = self._weighed(fits, facts, without if with_patterns else None)
+            return trials, self._log_likelihood(facts, trials)
+
+        settings, trials = choose.best([self.settings_, *rivals], heldout, fit, judge)
+        return self._with_settings(settings), trials
 
     def _fit(self, arguments: FitArguments) -> None:
         if self._chose_strong_penalty(arguments.shard):
@@ -251,14 +272,11 @@ class Rescal(RescalBase):
         return self._checked_rank(facts.n_entities), np.dtype(np.float32)
 
     def _checked_rank(self, n_entities: int) -> int:
-        """The rank; structured R_k, where they were asked for, express more with more components than entities."""
+        """The rank; structured R_k express more with more components than entities."""
         if isinstance(self.init, Factors):
             return self.init.rank
         structure = NAMED.get(str(self.structure), self.structure)
-        was_given = "settings_" not in vars(self) or "structure" not in self.settings_.values
-        return resolve_rank(
-            self.rank, n_entities, limited=not (was_given and is_compact(structure)) or structure == FULL
-        )
+        return resolve_rank(self.rank, n_entities, limited=not is_compact(structure) or structure == FULL)
 
     def _memory(self, facts: Facts, rank: int, dtype: np.dtype[Any]) -> int:
         begin = 0

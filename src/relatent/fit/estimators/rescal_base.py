@@ -18,8 +18,8 @@ from ...errors import InputError
 from ...model.factors import Factors
 from ...model.links import SmoothLink
 from ...model.structure import FULL, parameter_shape
+from .. import calibration, patterns
 from .. import init as start
-from .. import patterns
 from ..automatic_settings import ChosenSettings, DataSummary, resolve_rank
 from ..early_stopping import Watch
 from ..memory_estimate import model_file_size
@@ -54,20 +54,21 @@ class RescalBase(Estimator):
 
     def _with_chosen_settings(self, facts: Facts | Shard) -> Self:
         settings = self.choose_settings(facts)
-        if settings is None:
-            return self
+        return self if settings is None else self._with_settings(settings)
+
+    def _with_settings(self, settings: ChosenSettings) -> Self:
         chosen = copy(self)
         for name, value in settings.values.items():
             setattr(chosen, name, value)
         chosen.settings_ = settings
         return chosen
 
-    def _observed_patterns(self, facts: Facts) -> patterns.ObservedPatterns | None:
-        chosen = getattr(self, "patterns", "none")
-        if not (self.keep_facts and patterns.is_affordable(facts)):
+    def _patterns_without(self, facts: Facts) -> patterns.PatternsWithout | None:
+        kinds = patterns.CHOICES[getattr(self, "patterns", "none")]
+        enough = len(facts) >= calibration.MIN_FACTS
+        if not (kinds and enough and self.keep_facts and patterns.is_affordable(facts)):
             return None
-        kinds = patterns.CHOICES[chosen]
-        return patterns.learn(facts, self.seed_, kinds) if kinds else None
+        return patterns.PatternsWithout(patterns.learn(facts, self.seed_, kinds), facts, self.seed_)
 
     def _check_settings(self, facts: Facts) -> None:
         super()._check_settings(facts)
