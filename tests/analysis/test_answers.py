@@ -112,7 +112,7 @@ def test_a_model_knows_whether_its_relations_have_facts_of_an_entity_with_itself
     estimator = relatent.RescalALS(2, 0.1, 0.1, calibrate=False, keep_facts=keep_facts)
     estimator.fit(relatent.read(facts.named())).factors_.save(tmp_path / "m.relatent")
     model = relatent.load(tmp_path / "m.relatent")
-    assert model.about["data"]["self_facts"] == [1, 0]
+    assert model.about.data.self_facts == (1, 0)
     offered = {
         relation: {answer.name for answer in answers(model, subject="Ann", relation=relation).answers}
         for relation in ("likes", "owes")

@@ -166,8 +166,8 @@ def test_penalty_and_optimiser_are_given_by_name_and_number(capsys, family, tmp_
     code, out, _ = run(capsys, "fit", family, "-o", tmp_path / "k.relatent", *chosen, "--json")
     found = json.loads(out)
     assert code == 0
-    assert found["settings"]["penalty"] == "N3(weight=0.01)"
-    assert found["settings"]["optimiser"].startswith("Adam(lr=0.05")
+    assert found["settings"]["penalty"] == {"type": "N3", "weight": 0.01}
+    assert found["settings"]["optimiser"] == {"type": "Adam", "lr": 0.05, "beta1": 0.9, "beta2": 0.99}
     assert found["method"] == "exact"
 
 

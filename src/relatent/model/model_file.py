@@ -23,7 +23,7 @@ from ..atomic_write import check_writable, replacing
 from ..data.facts import Facts
 from ..data.names import Names
 from ..errors import FitError, InputError, ModelFileError
-from ..json_values import parse_json
+from ..json_values import parse_json, record
 from ..tensor_file import (
     HEADER_LIMIT,
     NO_DIGEST,
@@ -35,14 +35,22 @@ from ..tensor_file import (
     starts_like_tensors,
     write_tensors,
 )
-from . import stored_attributes, stored_calibration, stored_facts, stored_names, stored_patterns, stored_types
-from .about import readable_about
+from . import (
+    provenance,
+    stored_attributes,
+    stored_calibration,
+    stored_facts,
+    stored_names,
+    stored_patterns,
+    stored_types,
+)
 from .calibration import Calibration
 from .entity_attributes import EntityAttributes
 from .entity_types import EntityTypes
 from .links import LINKS, Link
 from .objective_description import CATEGORICAL, ObjectiveTerm
 from .patterns import Patterns
+from .provenance import Provenance
 from .relation_matrices import RelationMatrices
 from .structure import FULL, STORED, resolve
 
@@ -75,7 +83,7 @@ class ModelContents(NamedTuple):
     entities: Names
     relations: Names
     link: Link
-    about: Mapping[str, Any]
+    about: Provenance
     loss: ObjectiveTerm | None
     penalty: ObjectiveTerm | None
     types: EntityTypes | None
@@ -162,7 +170,7 @@ def _document_text(contents: ModelContents, arrays: Arrays) -> str:
         "relatent_version": __version__,
         "tensors": {name: {"dtype": a.dtype.name, "shape": list(a.shape)} for name, a in arrays.items()},
         "link": _link_document(contents.link),
-        "about": dict(contents.about),
+        "about": record(contents.about),
         "loss": _term_document(contents.loss),
         "penalty": _term_document(contents.penalty),
         "structure": None if structure == FULL else {"name": structure.name, "parameters": asdict(structure)},
@@ -214,7 +222,7 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
             entities,
             relations,
             _link(file.document),
-            readable_about(file.document["about"]),
+            provenance.read(file.document["about"], file.shape("bias")[0]),
             *_terms(file.document),
             types,
             stored_patterns.from_tensors(arrays, entities, relations, facts, undirected),
@@ -255,7 +263,7 @@ def inspect(path: str | Path, *, verify: bool = False) -> dict[str, Any]:
             "penalty": _term_document(penalty),
             "exclusive": loss is not None and loss.name == CATEGORICAL,
             **({"attributes": {c.name: c.kind for c in columns}} if columns else {}),
-            "about": readable_about(file.document["about"]),
+            "about": record(provenance.read(file.document["about"], file.shape("bias")[0])),
             **({"undirected": sorted(_undirected(file))} if _undirected(file) else {}),
             "holds_facts": "facts" in file.document["tensors"],
             "calibration": file.document.get("calibration"),
