@@ -16,6 +16,7 @@ from relatent.model.calibration import Calibration
 from relatent.model.candidates import OPEN
 from relatent.model.links import RankingLink
 from relatent.model.objective_description import ObjectiveTerm
+from relatent.model.provenance import DataRecord, Provenance
 
 PLACES = ("subject", "relation", "object")
 
@@ -196,7 +197,9 @@ def test_answers_have_a_rank_among_those_not_known_and_a_lift_over_the_base_rate
     factors = world()
     facts = factors.facts.subset(factors.facts.triples[:, 1] != 1)  # a relation without facts has no lift
     rates = facts.counts() / facts.n_entities**2
-    factors = dataclasses.replace(factors, facts=facts, about={"data": {"base_rates": rates.tolist()}})
+    factors = dataclasses.replace(
+        factors, facts=facts, about=Provenance(data=DataRecord(0, 0, "", tuple(rates), (1,) * len(rates)))
+    )
     found = answers(factors, subject="e3", relation="likes", k=12)
     unknown = [answer for answer in found.answers if not answer.known]
     assert [answer.rank for answer in unknown] == list(range(1, len(unknown) + 1))
@@ -206,8 +209,8 @@ def test_answers_have_a_rank_among_those_not_known_and_a_lift_over_the_base_rate
     assert [answer.lift for answer in unknown] == pytest.approx([answer.probability / rate for answer in unknown])
     without = answers(factors, subject="e3", relation=factors.relations[1])
     assert {answer.lift for answer in without.answers} == {None}
-    of_old = dataclasses.replace(factors, about={})
-    assert {answer.lift for answer in answers(of_old, subject="e3", relation="likes").answers} == {None}
+    unknown_rates = dataclasses.replace(factors, about=Provenance())
+    assert {answer.lift for answer in answers(unknown_rates, subject="e3", relation="likes").answers} == {None}
 
 
 def test_the_base_rate_is_that_of_all_cells_or_of_unlisted_cells_if_the_model_is_calibrated():

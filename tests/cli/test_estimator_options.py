@@ -16,6 +16,7 @@ from relatent.data.catalog import load_dataset
 from relatent.errors import InputError
 from relatent.evaluation.model_names import MODELS
 from relatent.fit.losses import LOSSES
+from relatent.fit.settings import to_json
 
 
 def signature_defaults(made):
@@ -149,7 +150,7 @@ def test_options_change_the_settings_of_a_preset(capsys, tmp_path):
     code, out, _ = run(capsys, *arguments)
     settings = json.loads(out)["settings"]
     assert code == 0
-    assert settings["loss"] == str(relatent.preset("wn18rr-softmax").loss)
+    assert settings["loss"] == to_json({"loss": relatent.preset("wn18rr-softmax").loss})["loss"]
     assert settings["penalty"] == "Dura(weight=0.125, frequency_power=0.5)"
     assert (settings["rank"], settings["max_iter"], settings["init"]) == (5, 2, "small")
 
