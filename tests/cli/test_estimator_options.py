@@ -151,7 +151,7 @@ def test_options_change_the_settings_of_a_preset(capsys, tmp_path):
     settings = json.loads(out)["settings"]
     assert code == 0
     assert settings["loss"] == to_json({"loss": relatent.preset("wn18rr-softmax").loss})["loss"]
-    assert settings["penalty"] == "Dura(weight=0.125, frequency_power=0.5)"
+    assert settings["penalty"] == {"type": "Dura", "weight": 0.125, "frequency_power": 0.5}
     assert (settings["rank"], settings["max_iter"], settings["init"]) == (5, 2, "small")
 
 
