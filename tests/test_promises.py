@@ -26,6 +26,7 @@ LAYERS = {
                 "compile_cache",
                 "csv_rows",
                 "json_values",
+                "parameter_checks",
                 "progress",
                 "random_state",
             ),
