@@ -24,7 +24,7 @@ from relatent.model.provenance import (
     Choice,
     DataRecord,
     FitRecord,
-    Learned,
+    LearnedRecord,
     PatternSummary,
     Provenance,
     UpdateRecord,
@@ -182,13 +182,13 @@ def test_how_a_model_was_made_comes_back_as_it_was(path):
         DataRecord(9, 2, "ünï \ud800 \x01", (0.5, 0.0, 1e-300), (0, 3, 0)),
         FitRecord(2, True, "converged", -1.5, 0, (0.1 + 0.2, -1.5), "exact"),
         Choice({"rank": None}, "few facts"),
-        Learned(
+        LearnedRecord(
             (WeightedClause("a ⇒ b", -1.0),), PatternSummary(2, (WeightedPattern("a", "b", 1.0),)), (2,), (("Ann",), ())
         ),
         ("Ann",),
         (UpdateRecord(1, 2, 3, 4, 5),),
     )
-    for given in (about, Provenance(), replace(about, learned=Learned(), chosen=None)):
+    for given in (about, Provenance(), replace(about, learned=LearnedRecord(), chosen=None)):
         save(small(about=given), path)
         assert load(path).about == given
 

@@ -28,7 +28,7 @@ from ..fit.loop import run
 from ..model.links import LogisticLink
 from ..model.objective_description import PSEUDO_LIKELIHOOD, ObjectiveTerm
 from ..model.patterns import Patterns
-from ..model.provenance import Learned, WeightedClause
+from ..model.provenance import LearnedRecord, WeightedClause
 from ..parameter_checks import check_count, check_penalty
 from ..random_state import RandomState
 from .clause_weights import MIN_WEIGHT, Features, learn_weights
@@ -150,10 +150,10 @@ class MarkovLogic(Estimator):
         bias = state.weights[is_unit]
         self._finish(shard, A, R, bias, LogisticLink(), trace, learned, loss=loss, method="sampled", patterns=rules)
 
-    def _keep_clauses(self, facts: Facts, codes: Codes, weights: Vector) -> Learned:
+    def _keep_clauses(self, facts: Facts, codes: Codes, weights: Vector) -> LearnedRecord:
         found = [Clause.of(code, weight, facts.relations) for code, weight in zip(codes, weights, strict=True)]
         self.clauses_: list[Clause] = sorted(found, key=lambda clause: -clause.weight)
-        return Learned(clauses=tuple(WeightedClause(clause.text, clause.weight) for clause in self.clauses_))
+        return LearnedRecord(clauses=tuple(WeightedClause(clause.text, clause.weight) for clause in self.clauses_))
 
     def _fit_exact(self, arguments: FitArguments) -> None:
         shard, validation, progress, _ = arguments

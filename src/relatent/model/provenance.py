@@ -73,7 +73,7 @@ class PatternSummary:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedRecord:
     """What a person can read of a model."""
 
     clauses: tuple[WeightedClause, ...] = ()
@@ -102,7 +102,7 @@ class Provenance:
     data: DataRecord | None = None
     fit: FitRecord | None = None  # of the last update, if there was one
     chosen: Choice | None = None
-    learned: Learned = Learned()
+    learned: LearnedRecord = LearnedRecord()
     folded_in: tuple[str, ...] = ()  # names of entities
     updates: tuple[UpdateRecord, ...] = ()
 

@@ -31,7 +31,7 @@ from ...model.links import Link
 from ...model.objective_description import ObjectiveTerm
 from ...model.pattern_texts import summary
 from ...model.patterns import Patterns
-from ...model.provenance import Choice, DataRecord, FitRecord, Learned, Provenance
+from ...model.provenance import Choice, DataRecord, FitRecord, LearnedRecord, Provenance
 from ...model.relation_matrices import RelationMatrices
 from ...parameter_checks import check_count, check_penalty
 from ...progress import Progress, reporting
@@ -276,7 +276,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         b: Vector,
         link: Link,
         trace: Trace,
-        learned: Learned | None = None,
+        learned: LearnedRecord | None = None,
         *,
         loss: ObjectiveTerm,
         penalty: ObjectiveTerm | None = None,
@@ -313,7 +313,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
                 method=method,
             ),
             chosen=Choice(settings.to_json(chosen.values), chosen.reason) if chosen and chosen.values else None,
-            learned=learned or Learned(),
+            learned=learned or LearnedRecord(),
         )
         arrays = (A, R.astype(A.dtype), b.astype(A.dtype))
         types = None if shard.facts.types is None else EntityTypes.of(shard, shard.facts.types)
