@@ -85,7 +85,7 @@ def parsed(kind: Any, value: Any, name: str) -> Any:
         return tuple(parsed(inner[0], part, f"{name}[{number}]") for number, part in enumerate(value))
     if origin is Mapping:
         _check_kind(value, dict, name, "an object")
-        return {key: parsed(inner[1], part, f"{name}.{key}") for key, part in value.items()}
+        return {key: parsed(inner[1], part, f"{name}[{key!r:.60}]") for key, part in value.items()}
     if origin is UnionType:
         (some,) = (part for part in inner if part is not NoneType)
         return None if value is None else parsed(some, value, name)

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..json_values import parsed
-from ..tensor_file import RefusedFileError
+from ..tensor_file import RefusedFileError, checked
 
 SETTING_DEPTH = 3  # of a dictionary, its values by relation, and a loss that is one
 
@@ -123,10 +122,7 @@ UNKNOWN = Provenance()
 
 def read(document: Any, n_relations: int) -> Provenance:
     """The provenance in the header of a model file, which anyone may have written."""
-    try:
-        found: Provenance = parsed(Provenance, document, "about")
-    except ValueError as error:
-        raise RefusedFileError(f"is damaged: {error}; get a fresh copy") from None
+    found: Provenance = checked(Provenance, document, "about")
     for settings in (found.settings, found.chosen.settings if found.chosen else {}):
         if wrong := [name for name, value in settings.items() if not _is_setting(value)]:
             raise RefusedFileError(f"is damaged: its setting {wrong[0]!r:.60} is not one; get a fresh copy")
