@@ -223,6 +223,14 @@ def test_a_record_of_the_fit_that_cannot_be_is_refused(path, about, message):
             reader(path)
 
 
+def test_prefixes_that_are_no_texts_are_refused_in_one_line(path):
+    forged(path, prefixes={"a\nb": 3})
+    with pytest.raises(
+        ModelFileError, match=r"is damaged: prefixes\['a\\nb'\] must be a text, got 3; get a fresh copy"
+    ):
+        load(path)
+
+
 def test_what_a_later_version_says_of_the_fit_is_ignored(path):
     forged(path, about={**RECORD, "weather": {"rain": [1]}, "fit": {**RECORD["fit"], "threads": 2}})
     assert load(path, verify=False).about.fit.steps == 2
@@ -418,7 +426,6 @@ def forged(path: Path, arrays: dict | None = None, **changes: object) -> None:
         ({"loss": ["squared"]}, "is damaged: loss must be an object, got a list"),
         ({"loss": SQUARED, "penalty": 1}, "is damaged: penalty must be an object, got 1"),
         ({"about": [1]}, "its header has no about"),
-        ({"prefixes": {"a\nb": 3}}, r"is damaged: prefixes\['a\\nb'\] must be a text, got 3"),
         ({"undirected": [0, "1"]}, r"is damaged: undirected\[1\] must be a whole number, got '1'"),
         ({"undirected": [3]}, "its undirected relations are no ids of relations"),
         ({"sha256": None}, "its header has no sha256"),
