@@ -170,6 +170,6 @@ def _command(
         "in_time": seconds <= 1.1 * limit + 5,
         "mrr": relatent.evaluate(factors, test, known=valid).mrr,
         "settings_judged": sum(trial["score"] is not None for trial in result["trials"]),
-        "steps": factors.about["fit"]["steps"],
+        "steps": factors.about.fit and factors.about.fit.steps,
         "why": result["why"],
     }

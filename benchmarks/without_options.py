@@ -87,7 +87,7 @@ def _on_benchmark(name: str) -> dict[str, Any]:
         "hits_10": ranking.hits[10],
         "frequency_mrr": ranking.baseline.mrr,
         "seconds": seconds,
-        "chosen": estimator.settings_.to_dict(),
+        "chosen": factors.to_dict()["about"].get("chosen"),
     }
     if name == "codex-s":
         false_valid, false_test = relatent.load_negatives(name)

@@ -214,10 +214,10 @@ def test_fit_returns_the_estimator_with_factors_and_a_trace(make, all_threads):
 @in_one_precision("float32")
 def test_factors_say_how_they_were_made(make):
     f = make(random_state=7).fit(FACTS).factors_
-    assert f.about["model"] == type(make()).__name__
-    assert f.about["settings"]["random_state"] == 7
-    assert f.about["data"]["fingerprint"] == FACTS.fingerprint
-    assert f.about["fit"]["converged"] is True
+    assert f.about.model == type(make()).__name__
+    assert f.about.settings["random_state"] == 7
+    assert f.about.data.fingerprint == FACTS.fingerprint
+    assert f.about.fit.converged is True
 
 
 @in_one_precision("float32")
@@ -465,7 +465,7 @@ def test_too_few_steps_warn_with_the_remedy(make):
         estimator = make(max_iter=2, tol=0).fit(FACTS)
     assert not estimator.trace_.converged
     assert estimator.n_iter_ == 2
-    assert estimator.factors_.about["fit"]["converged"] is False
+    assert estimator.factors_.about.fit.converged is False
 
 
 # --- the smallest and the emptiest worlds
@@ -625,7 +625,7 @@ def test_after_ctrl_c_the_factors_so_far_are_there_and_loops_around_the_fit_stop
     with pytest.raises(KeyboardInterrupt, match="interrupted after 3 steps"):
         estimator.fit(FACTS, progress=lambda done, *_: signal.raise_signal(signal.SIGINT) if done == 3 else None)
     assert estimator.n_iter_ == 3
-    assert estimator.factors_.about["fit"]["verdict"] == estimator.trace_.verdict
+    assert estimator.factors_.about.fit.verdict == estimator.trace_.verdict
     assert not estimator.trace_.converged
     if make.kind in SCHEDULED:
         return  # with three rounds it would have another schedule

@@ -312,7 +312,7 @@ def test_cross_validation_and_calibration_hold_out_pairs():
     assert fitted.calibration.shifts[0, 1] == fitted.calibration.shifts[0, 2]
     n_pairs = n_facts()
     assert fitted.calibration.expected < 0.2 * n_pairs  # a ninth of the pairs and facts, not of their cells
-    assert fitted.about["data"]["facts"] == n_pairs
+    assert fitted.about.data.facts == n_pairs
 
 
 # --- reading

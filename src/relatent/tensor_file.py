@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .json_values import parse_json
+from .json_values import parse_json, parsed
 
 HEADER_LIMIT = 8 << 20  # bytes; the header is read before anything in it is checked
 DTYPES = {
@@ -33,6 +33,14 @@ Arrays = Mapping[str, NDArray[Any]]
 
 class RefusedFileError(ValueError):
     """Why a file is refused, without its name."""
+
+
+def checked(kind: Any, value: Any, name: str) -> Any:
+    """A value in the header of a file, of the kind that it should have (`json_values.parsed`)."""
+    try:
+        return parsed(kind, value, name)
+    except ValueError as error:
+        raise RefusedFileError(f"is damaged: {error}; get a fresh copy") from None
 
 
 class TensorPlace(NamedTuple):

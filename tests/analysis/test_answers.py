@@ -16,6 +16,7 @@ from relatent.model.calibration import Calibration
 from relatent.model.candidates import OPEN
 from relatent.model.links import RankingLink
 from relatent.model.objective_description import ObjectiveTerm
+from relatent.model.provenance import DataRecord, Provenance
 
 PLACES = ("subject", "relation", "object")
 
@@ -112,7 +113,7 @@ def test_a_model_knows_whether_its_relations_have_facts_of_an_entity_with_itself
     estimator = relatent.RescalALS(2, 0.1, 0.1, calibrate=False, keep_facts=keep_facts)
     estimator.fit(relatent.read(facts.named())).factors_.save(tmp_path / "m.relatent")
     model = relatent.load(tmp_path / "m.relatent")
-    assert model.about["data"]["self_facts"] == [1, 0]
+    assert model.about.data.self_facts == (1, 0)
     offered = {
         relation: {answer.name for answer in answers(model, subject="Ann", relation=relation).answers}
         for relation in ("likes", "owes")
@@ -196,7 +197,9 @@ def test_answers_have_a_rank_among_those_not_known_and_a_lift_over_the_base_rate
     factors = world()
     facts = factors.facts.subset(factors.facts.triples[:, 1] != 1)  # a relation without facts has no lift
     rates = facts.counts() / facts.n_entities**2
-    factors = dataclasses.replace(factors, facts=facts, about={"data": {"base_rates": rates.tolist()}})
+    factors = dataclasses.replace(
+        factors, facts=facts, about=Provenance(data=DataRecord(0, 0, "", tuple(rates), (1,) * len(rates)))
+    )
     found = answers(factors, subject="e3", relation="likes", k=12)
     unknown = [answer for answer in found.answers if not answer.known]
     assert [answer.rank for answer in unknown] == list(range(1, len(unknown) + 1))
@@ -206,8 +209,8 @@ def test_answers_have_a_rank_among_those_not_known_and_a_lift_over_the_base_rate
     assert [answer.lift for answer in unknown] == pytest.approx([answer.probability / rate for answer in unknown])
     without = answers(factors, subject="e3", relation=factors.relations[1])
     assert {answer.lift for answer in without.answers} == {None}
-    of_old = dataclasses.replace(factors, about={})
-    assert {answer.lift for answer in answers(of_old, subject="e3", relation="likes").answers} == {None}
+    unknown_rates = dataclasses.replace(factors, about=Provenance())
+    assert {answer.lift for answer in answers(unknown_rates, subject="e3", relation="likes").answers} == {None}
 
 
 def test_the_base_rate_is_that_of_all_cells_or_of_unlisted_cells_if_the_model_is_calibrated():

@@ -177,7 +177,7 @@ def test_planted_clusters_are_found(seed):
     model = quick(random_state=seed).fit(facts)
     assert adjusted_rand_score(model.clusters_, group) > 0.98
     assert [len(names) for names in model.groups_] == np.bincount(model.clusters_).tolist()
-    assert model.factors_.about["learned"]["n_clusters"] == 4
+    assert model.factors_.about.learned.n_clusters == (4,)
 
 
 def test_clusters_are_found_from_half_of_the_cells():
@@ -270,7 +270,7 @@ def test_settings_facts_and_factors_are_as_every_estimator_has_them(tmp_path):
     for name in ("A", "R", "bias"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(model.factors_, name))
     assert loaded.link == model.factors_.link
-    assert loaded.about["learned"]["groups"] == model.groups_
+    assert loaded.about.learned.groups == tuple(map(tuple, model.groups_))
 
 
 def test_the_smallest_worlds_are_taken():

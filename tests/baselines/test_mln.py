@@ -18,6 +18,7 @@ from relatent.data.names import Names
 from relatent.errors import ConvergenceWarning, InputError
 from relatent.fit.checkpoint import Checkpoint
 from relatent.fit.estimators import base
+from relatent.model.provenance import WeightedClause
 from small_graphs import blocks, marriages, random_facts
 
 RULE = "parent(x,z) ∧ parent(z,y) ⇒ grandparent(x,y)"
@@ -136,7 +137,7 @@ def test_clauses_are_listed_heaviest_first_and_kept_with_the_factors(tmp_path):
     model.factors_.save(tmp_path / "family.relatent")
     loaded = relatent.load(tmp_path / "family.relatent")
     np.testing.assert_array_equal(loaded.R, model.factors_.R)
-    assert loaded.about["learned"]["clauses"][0] == {"clause": RULE, "weight": weights[0]}
+    assert loaded.about.learned.clauses[0] == WeightedClause(RULE, weights[0])
     assert loaded.link.name == "logistic"
     assert loaded.rank == FAMILY.n_entities
 

@@ -167,7 +167,7 @@ def test_the_sampled_and_the_exact_method_find_the_same_rule():
 def test_large_data_are_sampled_without_being_told():
     facts = relatent.Facts.from_arrays([0, 1], [0, 1], [1, 2], n_entities=5000, n_relations=2)
     f = MarkovLogic(calibrate=False).fit(facts).factors_
-    assert (f.rank, f.about["fit"]["method"]) == (0, "sampled")
+    assert (f.rank, f.about.fit.method) == (0, "sampled")
     with pytest.raises(InputError, match=r"at most 20,000,000, got 50,000,000; use method='sampled'"):
         MarkovLogic(method="exact", calibrate=False).fit(facts)
     with pytest.raises(InputError, match="method must be auto, exact, sampled, got 'some'"):

@@ -29,7 +29,7 @@ def test_ctrl_c_writes_the_model_so_far_and_the_same_command_resumes(capsys, tmp
         f"interrupted after 4 steps; the model so far is in {output}; the same command resumes from {state}"
     ]
     model = relatent.load(output)
-    assert model.about["fit"]["verdict"].startswith("interrupted after 4 steps")
+    assert model.about.fit.verdict.startswith("interrupted after 4 steps")
     assert np.isfinite(model.score("person0", "term4", "person1"))
     assert run(capsys, *arguments, "-o", output, "--checkpoint", state)[0] == 0
     assert sorted(os.listdir(tmp_path)) == ["m.relatent", "whole.relatent"]

@@ -132,30 +132,6 @@ def test_a_setting_of_any_type_is_accepted_or_refused_in_one_line(model):
             assert "\n" not in str(refused.value)
 
 
-ODD_RECORDS = [
-    {"settings": 5},
-    {"fit": "x"},
-    {"fit": {"objectives": [1, "a"]}},
-    {"data": [1]},
-    {"data": {"base_rates": 5, "facts": "many"}},
-    {"learned": {"clauses": [1], "groups": [5]}},
-    {"calibration": {"calibrated_for": "unlisted"}},
-    {"model": {}, "folded_in": 9, "chosen": 4, "learned": 7},
-]
-
-
-@pytest.mark.parametrize("about", ODD_RECORDS, ids=str)
-def test_odd_records_in_a_model_file_are_ignored(capsys, hostile, tmp_path, about):
-    from dataclasses import replace
-
-    path = tmp_path / "model.relatent"
-    factors = relatent.load(hostile[1])
-    replace(factors, about={**factors.about, **about}).save(path)
-    for arguments in (("info", path), ("predict", path, "-s", NAMES[0], "-r", RELATION)):
-        code, _, err = run(capsys, *arguments)
-        assert code == 0, err
-
-
 @pytest.mark.parametrize("scale", [1e10, 1e30])
 def test_factors_whose_scores_overflow_are_not_saved(hostile, tmp_path, scale):
     from dataclasses import replace

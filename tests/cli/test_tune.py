@@ -41,7 +41,7 @@ def test_the_model_is_written_and_the_choice_reported_in_json(capsys, family, tm
     assert len(found["trials"]) == 3
     assert found["chosen"] in found["trials"]
     assert found["why"].startswith("Chosen: ")
-    assert relatent.load(output).about["settings"]["random_state"] == 0
+    assert relatent.load(output).about.settings["random_state"] == 0
 
 
 def test_the_choice_is_reported_in_a_table_and_a_sentence(capsys, party, tmp_path):
@@ -96,7 +96,7 @@ def test_without_time_for_a_search_the_default_settings_are_fitted(capsys, famil
     assert code == 0
     assert "because there was time for 1 step of a single fit only" in " ".join(out.split())
     assert "held out" not in out
-    assert relatent.load(tmp_path / "m.relatent").about["model"] == "RescalLogit"
+    assert relatent.load(tmp_path / "m.relatent").about.model == "RescalLogit"
 
 
 def test_reading_counts_as_part_of_the_time(capsys, family, tmp_path, monkeypatch):
@@ -160,7 +160,7 @@ def test_ctrl_c_fits_the_best_settings_so_far_and_exits_with_130(
     assert f"interrupted before the end; the best model so far is in {output}" in " ".join(err.split())
     assert json.loads(out)["stopped"] is True
     assert sum(trial["round"] > 0 for trial in json.loads(out)["trials"]) == tried
-    assert relatent.load(output).about["model"] == "RescalALS"
+    assert relatent.load(output).about.model == "RescalALS"
 
 
 @pytest.mark.parametrize("limit", [("--trials", 1), ("--time", 1000)])
@@ -170,7 +170,7 @@ def test_ctrl_c_in_the_fit_to_all_facts_writes_the_model_so_far(capsys, party, t
     code, _, err = run(capsys, "tune", party, "-o", tmp_path / "m.relatent", "--model", "als", *limit)
     assert code == 130
     assert "interrupted before the end" in err
-    assert relatent.load(tmp_path / "m.relatent").about["fit"]["steps"] == 2
+    assert relatent.load(tmp_path / "m.relatent").about.fit.steps == 2
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def main(folder: Path) -> None:
                 found[f"{name}/p"] = f.probability(0, 0, np.arange(len(f.entities)))
             found[f"{name}/objective"] = fitted.trace_.objective
             found[f"{name}/sent"] = np.diff(sent)  # a step, by the first worker
-            found[f"{name}/fingerprint"] = np.array(f.about["data"]["fingerprint"])
+            found[f"{name}/fingerprint"] = np.array(f.about.data.fingerprint)
         for name, estimator, facts in odd_fits():
             fitted = sklearn.base.clone(estimator).fit(part(facts, workers.rank, workers.size), workers=workers)
             found[f"odd/{name}"] = fitted.trace_.objective

@@ -69,7 +69,7 @@ def test_a_fit_of_several_processes_is_written_and_told_once(data, tmp_path, cap
     assert told["data"] == wanted["data"]
     one, two = (relatent.load(tmp_path / f"{name}.relatent") for name in ("one", "two"))
     assert list(one.entities) == list(two.entities)
-    assert one.about["data"] == two.about["data"]
+    assert one.about.data == two.about.data
     assert abs(one.A - two.A).max() < 1e-6
 
 

@@ -66,7 +66,7 @@ def test_all_workers_say_the_probabilities_that_one_alone_says(name, together, a
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_fingerprint_of_facts_does_not_depend_on_who_has_them(name, together, alone):
-    assert str(together[0][f"{name}/fingerprint"]) == alone[name].factors_.about["data"]["fingerprint"]
+    assert str(together[0][f"{name}/fingerprint"]) == alone[name].factors_.about.data.fingerprint
 
 
 # --- what goes over the network

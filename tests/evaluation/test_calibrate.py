@@ -9,6 +9,7 @@ import sklearn.base
 import relatent
 from grouped_world import ALS, grouped_world, judged
 from relatent.errors import InputError
+from relatent.model.provenance import UNKNOWN
 
 PLAIN = sklearn.base.clone(ALS).set_params(calibrate=False)
 
@@ -102,7 +103,7 @@ def test_a_share_that_is_none_is_refused(parts, missing):
 def test_a_model_that_does_not_say_how_it_was_fitted_needs_validation_facts(parts):
     train, test = parts
     model = PLAIN.fit(train).factors_
-    nameless = replace(model, R=model.relation_matrices, about={})
+    nameless = replace(model, R=model.relation_matrices, about=UNKNOWN)
     with pytest.raises(InputError, match="does not say how it was fitted"):
         relatent.calibrate(nameless)
     assert relatent.calibrate(nameless, validation=test).calibration is not None

@@ -74,7 +74,7 @@ def test_a_fit_has_factors_a_trace_and_a_description(fitted, name):
     assert len(estimator.trace_) == estimator.n_iter_ >= 1
     assert np.isfinite(estimator.trace_.objective).all()
     assert estimator.trace_.converged
-    assert estimator.factors_.about["model"] in relatent.__all__
+    assert estimator.factors_.about.model in relatent.__all__
 
 
 @each_model

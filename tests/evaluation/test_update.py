@@ -11,7 +11,8 @@ import relatent
 from grouped_world import ALS, births, grouped_world, judged
 from relatent.data.facts_union import union
 from relatent.errors import InputError
-from relatent.evaluation.stored_estimator import stored_estimator
+from relatent.evaluation.model_names import stored_estimator
+from relatent.model.provenance import Provenance
 from small_graphs import politics, two_camps
 
 LOGIT = relatent.RescalLogit(6, 0.05, 0.05, calibrate=False)
@@ -59,7 +60,7 @@ def test_a_new_entity_is_learned_from_its_facts(camps, kind):
     assert list(updated.entities) == [*model.entities, "p3"]
     own, others = (updated.score("p3", "likes", [f"p{i}" for i in camp]) for camp in (range(5, 16, 2), range(0, 16, 2)))
     assert own.min() > others.max()
-    assert updated.about["updates"][-1]["steps"] < max(11, model.about["fit"]["steps"] / 3)
+    assert updated.about.updates[-1].steps < max(11, model.about.fit.steps / 3)
 
 
 def test_a_new_relation_is_learned_with_the_entities_that_are_known():
@@ -87,13 +88,13 @@ def test_settings_and_calibration_are_kept_and_an_update_can_follow_an_update(tm
     p, truth, _ = judged(once, listed, test)
     assert p.sum() == pytest.approx(len(listed) * 0.2 / 0.8, rel=0.05)
     assert p[truth].mean() > 5 * p[~truth].mean()
-    assert once.about["settings"] == model.about["settings"]
+    assert once.about.settings == model.about.settings
     assert once.calibration.expected > model.calibration.expected
     assert (once.calibration.missing, once.calibration.is_assumed) == (0.2, False)
     assert once.calibration.heldout_facts == model.calibration.heldout_facts
     more = relatent.Facts.from_arrays(["0", "1"], ["5", "5"], ["1", "2"])
     twice = relatent.update(once, more)
-    assert [record["steps_of_fit"] for record in twice.about["updates"]] == [model.about["fit"]["steps"]] * 2
+    assert [record.steps_of_fit for record in twice.about.updates] == [model.about.fit.steps] * 2
     assert len(twice.calibration.scores) == 4  # knots for the new relation, too
     twice.save(tmp_path / "m.relatent")
     again = relatent.load(tmp_path / "m.relatent")
@@ -146,7 +147,7 @@ def test_a_model_without_facts_needs_them(camps):
 def test_models_that_cannot_be_updated_are_refused(camps):
     old, new = camps
     model = LOGIT.fit(old).factors_
-    irm = dataclasses.replace(model, R=model.relation_matrices, about={"model": "IRM", "settings": {}})
+    irm = dataclasses.replace(model, R=model.relation_matrices, about=Provenance("IRM", {"chains": 2}))
     with pytest.raises(InputError, match="a model of IRM cannot be updated; fit it to all facts"):
         relatent.update(irm, new)
     with pytest.raises(InputError, match="new_facts must be Facts, got int"):
@@ -170,9 +171,7 @@ def test_the_stored_estimator_has_the_settings_of_the_fit(camps, kind):
 
 def test_settings_that_no_file_can_hold_are_refused(camps):
     model = LOGIT.fit(camps[0]).factors_
-    settings = {**model.about["settings"], "penalty": "__import__('os').system('true')"}
-    altered = dataclasses.replace(model, R=model.relation_matrices, about={**model.about, "settings": settings})
-    with pytest.raises(InputError, match="was fitted with penalty="):
-        stored_estimator(altered)
-    with pytest.raises(InputError, match="does not say how it was fitted"):
-        stored_estimator(dataclasses.replace(model, R=model.relation_matrices, about={}))
+    own = Provenance(model.about.model, {**model.about.settings, "penalty": {"type": "own.Loss"}})
+    for about, message in ((own, "penalty of 'own.Loss'"), (Provenance(), "does not say how it was fitted")):
+        with pytest.raises(InputError, match=message):
+            stored_estimator(dataclasses.replace(model, R=model.relation_matrices, about=about))

@@ -55,8 +55,8 @@ def test_what_is_given_is_kept_and_the_rest_is_chosen(films: Facts) -> None:
     assert model.structure is None  # parameters stay as they were given
     assert model.factors_.rank == 10
     assert model.settings_.values.keys() == {"structure", "optimiser", "method", "init", "bias"}
-    assert model.factors_.about["settings"]["structure"] == "complex"
-    assert model.factors_.about["chosen"]["reason"] == model.settings_.reason
+    assert model.factors_.about.settings["structure"] == "complex"
+    assert model.factors_.about.chosen.reason == model.settings_.reason
 
 
 def test_an_l2_penalty_alone_sets_both_weights(films: Facts) -> None:

@@ -79,7 +79,7 @@ def test_other_vectors_relations_and_biases_are_unchanged():
     assert grown.bias is factors.bias
     assert list(grown.entities) == [*NAMES, "new", "other"]
     assert len(factors.entities) == 12
-    assert grown.about["folded_in"] == ["new", "other"]
+    assert grown.about.folded_in == ("new", "other")
 
 
 def prefers_own_camp(factors):

@@ -20,16 +20,33 @@ from relatent.model.factors import Factors, load
 from relatent.model.links import CountLink, IdentityLink, LogisticLink, RankingLink, RelationLinks, SmoothLink
 from relatent.model.model_file import inspect
 from relatent.model.objective_description import ObjectiveTerm
+from relatent.model.provenance import (
+    Choice,
+    DataRecord,
+    FitRecord,
+    LearnedRecord,
+    PatternSummary,
+    Provenance,
+    UpdateRecord,
+    WeightedClause,
+    WeightedPattern,
+)
 from relatent.tensor_file import RefusedFileError
 
 SQUARED = {"name": "squared", "parameters": {}}
+RECORD = {
+    "data": {"facts": 4, "unobserved": 0, "fingerprint": "f", "base_rates": [0.5, 0.5, 0], "self_facts": [0, 0, 1]},
+    "fit": {"steps": 2, "converged": True, "verdict": "", "objective": 1, "seconds": 0.1, "objectives": [2, 1]},
+}
 
 
 def small(dtype: str = "float32", **changes: object) -> Factors:
     rng = np.random.default_rng(0)
     A, R, bias = rng.normal(size=(4, 2)), rng.normal(size=(3, 2, 2)), rng.normal(size=3)
     names = Names(["Ann", "Bjørn", "", "安娜"]), Names(["likes", "knows", "is a"], what="relation")
-    factors = Factors(*(x.astype(dtype) for x in (A, R, bias)), *names, SmoothLink(0.1), {"settings": {"rank": 2}})
+    factors = Factors(
+        *(x.astype(dtype) for x in (A, R, bias)), *names, SmoothLink(0.1), Provenance(settings={"rank": 2})
+    )
     return replace(factors, **changes)
 
 
@@ -158,10 +175,65 @@ def test_saving_leaves_the_factors_alone(path):
     assert_same(factors, copy)
 
 
-def test_about_may_hold_any_json(path):
-    about = {"trace": [{"objective": 1.5, "seconds": 0}], "note": "ünï \ud800 \x01", "none": None, "deep": [[[[]]]]}
-    save(small(about=about), path)
-    assert load(path).about == about
+def test_how_a_model_was_made_comes_back_as_it_was(path):
+    about = Provenance(
+        "Rescal",
+        {"penalty": {"type": "N3", "weight": 0.01}, "loss": {"type": "by relation", "values": {"type": "hinge"}}},
+        DataRecord(9, 2, "ünï \ud800 \x01", (0.5, 0.0, 1e-300), (0, 3, 0)),
+        FitRecord(2, True, "converged", -1.5, 0, (0.1 + 0.2, -1.5), "exact"),
+        Choice({"rank": None}, "few facts"),
+        LearnedRecord(
+            (WeightedClause("a ⇒ b", -1.0),), PatternSummary(2, (WeightedPattern("a", "b", 1.0),)), (2,), (("Ann",), ())
+        ),
+        ("Ann",),
+        (UpdateRecord(1, 2, 3, 4, 5),),
+    )
+    for given in (about, Provenance(), replace(about, learned=LearnedRecord(), chosen=None)):
+        save(small(about=given), path)
+        assert load(path).about == given
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        ({"settings": 5}, "about.settings must be an object, got 5"),
+        ({"settings": {"loss": [1]}}, "its setting 'loss' is not one"),
+        ({"settings": {"loss": {"a": {"b": {"c": {}}}}}}, "its setting 'loss' is not one"),
+        ({"fit": "x\ny"}, r"about.fit must be an object, got 'x\\ny'"),
+        ({"fit": {"steps": 3}}, "about.fit has no converged"),
+        ({"fit": {**RECORD["fit"], "steps": True}}, "about.fit.steps must be a whole number, got True"),
+        ({"fit": {**RECORD["fit"], "steps": 2**63}}, "about.fit.steps must be a whole number, got 9223372036854775808"),
+        ({"fit": {**RECORD["fit"], "seconds": 10**400}}, "about.fit.seconds must be a number, got 1000000"),
+        ({"fit": {**RECORD["fit"], "objectives": [1, "a"]}}, r"about.fit.objectives\[1\] must be a number, got 'a'"),
+        (
+            {"data": {**RECORD["data"], "base_rates": [0.5]}},
+            "about.data.base_rates must have 3 values, one",
+        ),
+        ({"learned": {"groups": [["a"], 5]}}, r"about.learned.groups\[1\] must be a list, got 5"),
+        ({"model": {}, "folded_in": 9}, "about.model must be a text, got an object"),
+        ({"chosen": {"settings": {}, "reason": None}}, "about.chosen.reason must be a text, got None"),
+    ],
+)
+def test_a_record_of_the_fit_that_cannot_be_is_refused(path, about, message):
+    for name, part in RECORD.items():
+        about = {name: part, **about}
+    forged(path, about=about)
+    for reader in (load, inspect):
+        with pytest.raises(ModelFileError, match=f"is damaged: {message}.*; get a fresh copy$"):
+            reader(path)
+
+
+def test_prefixes_that_are_no_texts_are_refused_in_one_line(path):
+    forged(path, prefixes={"a\nb": 3})
+    with pytest.raises(
+        ModelFileError, match=r"is damaged: prefixes\['a\\nb'\] must be a text, got 3; get a fresh copy"
+    ):
+        load(path)
+
+
+def test_what_a_later_version_says_of_the_fit_is_ignored(path):
+    forged(path, about={**RECORD, "weather": {"rain": [1]}, "fit": {**RECORD["fit"], "threads": 2}})
+    assert load(path, verify=False).about.fit.steps == 2
 
 
 # --- facts and calibration
@@ -350,10 +422,12 @@ def forged(path: Path, arrays: dict | None = None, **changes: object) -> None:
         ({"format_version": 0}, "has format version 0, this relatent reads 1"),
         ({"structure": {"name": "cube", "parameters": {}}}, "has a structure this relatent does not know"),
         ({"structure": {"name": "blocks", "parameters": {"size": 3}}}, "has a structure this relatent does not know"),
-        ({"loss": {"name": "squared"}}, "is damaged: its loss has no name or no parameters"),
-        ({"loss": ["squared"]}, "is damaged: its loss has no name or no parameters"),
-        ({"loss": SQUARED, "penalty": 1}, "is damaged: its penalty has no name or no parameters"),
+        ({"loss": {"parameters": {}}}, "is damaged: loss has no name"),
+        ({"loss": ["squared"]}, "is damaged: loss must be an object, got a list"),
+        ({"loss": SQUARED, "penalty": 1}, "is damaged: penalty must be an object, got 1"),
         ({"about": [1]}, "its header has no about"),
+        ({"undirected": [0, "1"]}, r"is damaged: undirected\[1\] must be a whole number, got '1'"),
+        ({"undirected": [3]}, "its undirected relations are no ids of relations"),
         ({"sha256": None}, "its header has no sha256"),
         ({"sha256": "abc"}, "its checksum is not a SHA-256"),
         ({"tensors": {}}, "does not hold the tensors of a model"),
@@ -586,9 +660,17 @@ class Probit:
         ({"A": np.zeros((4, 2), np.float16)}, InputError, "A must be float32 or float64 to be saved, got float16"),
         ({"bias": np.array([0, np.nan, 0])}, FitError, "bias must be finite to be saved, got 1 values that are not"),
         ({"A": np.zeros((4, 0)), "R": np.zeros((3, 0, 0))}, InputError, r"A must not be empty to be saved"),
-        ({"about": {"x": np.zeros(2)}}, InputError, "about, loss and penalty must hold JSON values only to be saved"),
-        ({"about": {"x": float("nan")}}, InputError, "about, loss and penalty must hold JSON values only to be saved"),
-        ({"about": {"x": "y" * (5 << 20)}}, InputError, "about must stay below 4 MB as JSON"),
+        (
+            {"about": Provenance(settings={"x": np.zeros(2)})},
+            InputError,
+            "must hold JSON values only to be saved",
+        ),
+        (
+            {"about": Provenance(settings={"x": float("nan")})},
+            InputError,
+            "must hold JSON values only to be saved",
+        ),
+        ({"about": Provenance(settings={"x": "y" * (5 << 20)})}, InputError, "about must stay below 4 MB as JSON"),
         ({"link": Probit()}, InputError, "a probit link cannot be saved; known links: logistic, smooth"),
     ],
 )

@@ -21,7 +21,7 @@ def world():
 
 def test_the_objective_figure_shows_the_objective_of_each_step(world):
     (line,) = figures.objective(world[0]).axes[0].lines
-    assert line.get_ydata().tolist() == world[0].about["fit"]["objectives"]
+    assert line.get_ydata().tolist() == list(world[0].about.fit.objectives)
 
 
 def test_the_heat_map_shows_the_matrix_of_the_relation(world):

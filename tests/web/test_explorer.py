@@ -95,7 +95,7 @@ def test_the_model_is_described(client, politics):
     model = get(client, "model")
     assert model["kind"] == "RescalLogit"
     assert model["sizes"]["entities"] == 42
-    assert model["fit"]["objectives"] == factors.about["fit"]["objectives"]
+    assert model["fit"]["objectives"] == list(factors.about.fit.objectives)
     assert model["known"] == {"name": "the model", "facts": 80}
     assert model["can_explain"]
     assert model["can_fold_in"]

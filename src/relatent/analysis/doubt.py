@@ -21,8 +21,8 @@ from ..arrays import Ids, Triples, Vector
 from ..data.facts import Facts
 from ..data.result_labels import row_labels
 from ..errors import InputError, RelatentError, RelatentWarning
-from ..evaluation.stored_estimator import stored_estimator
-from ..fit.estimators.base import Estimator, check_count
+from ..evaluation.model_names import stored_estimator
+from ..fit.estimators.base import Estimator
 from ..fit.pooled_logistic import CoefficientPrior, pooled_logistic
 from ..json_values import to_json_object
 from ..model.entity_regression import can_fold
@@ -30,6 +30,7 @@ from ..model.factors import Factors
 from ..model.known_facts import KnownFacts
 from ..model.leave_one_out import left_out_scores
 from ..model.scores import best_first
+from ..parameter_checks import check_count
 from ..progress import Progress, reporting
 from ..random_state import RandomState, to_seed
 from ..result_tables import ResultList, data_frame, html_table, result_record

@@ -13,7 +13,6 @@ from ..data.result_labels import row_labels
 from ..data.types_in_facts import RDF_TYPE, role_types
 from ..data.undirected import has_relation
 from ..errors import InputError
-from ..fit.estimators.base import check_count
 from ..json_values import to_json_object
 from ..model.best_cells import BestCells, Region, best_cells
 from ..model.candidates import Candidates
@@ -22,6 +21,7 @@ from ..model.entity_types import EntityTypes
 from ..model.factors import Factors
 from ..model.known_facts import KnownFacts
 from ..model.vocabulary import check_shared
+from ..parameter_checks import check_count
 from ..progress import Progress, reporting
 from ..result_tables import ResultList, data_frame, html_table, result_record
 from .answers import numbers

@@ -80,7 +80,7 @@ def profiles(factors: Factors) -> Matrix:
     basis = profile_basis(factors)
     B = unit_rows(factors.A, basis)
     is_fitted = np.ones(len(B), bool)
-    folded_in = [name for name in factors.about.get("folded_in", ()) if name in factors.entities]
+    folded_in = [name for name in factors.about.folded_in if name in factors.entities]
     is_fitted[[factors.entities.id(name) for name in folded_in]] = False
     if not is_fitted.all() and is_fitted.any():
         lengths = np.linalg.norm(factors.A.astype(np.float64) @ basis, axis=1)

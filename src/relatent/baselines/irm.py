@@ -21,10 +21,12 @@ from numpy.typing import NDArray
 from ..arrays import Ids, Slices
 from ..data.facts import Facts
 from ..fit import init as start
-from ..fit.estimators.base import Estimator, FitArguments, check_count
+from ..fit.estimators.base import Estimator, FitArguments
 from ..fit.loop import run
 from ..model.links import IdentityLink
 from ..model.objective_description import ObjectiveTerm
+from ..model.provenance import LearnedRecord
+from ..parameter_checks import check_count
 from ..random_state import RandomState
 from . import block_model, block_moves
 from .block_moves import NO_SLOTS
@@ -251,9 +253,8 @@ class IRM(Estimator):
         )
         self.clusters_ = state.kept_z[np.argmax(state.kept_hyper[:, 3])].astype(np.int64)
         self.groups_ = groups(facts, self.clusters_)
-        learned: dict[str, Any] = {"n_clusters": len(self.groups_)}
-        if facts.n_entities <= MAX_NAMED_ENTITIES:
-            learned["groups"] = self.groups_
+        named = self.groups_ if facts.n_entities <= MAX_NAMED_ENTITIES else []
+        learned = LearnedRecord(n_clusters=(len(self.groups_),), groups=tuple(map(tuple, named)))
         A, R = predictive_mean(solver, state.kept_z, state.kept_hyper, dtype)
         b = np.zeros(facts.n_relations)
         self._finish(shard, A, R, b, IdentityLink(), trace, learned, loss=ObjectiveTerm("block-model"))

@@ -11,7 +11,7 @@ refit all weights, drop those that are zero.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -23,11 +23,13 @@ from ..data.facts import Facts
 from ..data.heldout import HeldOut, log_loss
 from ..errors import InputError
 from ..fit.early_stopping import Watch
-from ..fit.estimators.base import Estimator, FitArguments, check_count, check_penalty
+from ..fit.estimators.base import Estimator, FitArguments
 from ..fit.loop import run
 from ..model.links import LogisticLink
 from ..model.objective_description import PSEUDO_LIKELIHOOD, ObjectiveTerm
 from ..model.patterns import Patterns
+from ..model.provenance import LearnedRecord, WeightedClause
+from ..parameter_checks import check_count, check_penalty
 from ..random_state import RandomState
 from .clause_weights import MIN_WEIGHT, Features, learn_weights
 from .clauses import (
@@ -148,10 +150,10 @@ class MarkovLogic(Estimator):
         bias = state.weights[is_unit]
         self._finish(shard, A, R, bias, LogisticLink(), trace, learned, loss=loss, method="sampled", patterns=rules)
 
-    def _keep_clauses(self, facts: Facts, codes: Codes, weights: Vector) -> dict[str, Any]:
+    def _keep_clauses(self, facts: Facts, codes: Codes, weights: Vector) -> LearnedRecord:
         found = [Clause.of(code, weight, facts.relations) for code, weight in zip(codes, weights, strict=True)]
         self.clauses_: list[Clause] = sorted(found, key=lambda clause: -clause.weight)
-        return {"clauses": [{"clause": clause.text, "weight": clause.weight} for clause in self.clauses_]}
+        return LearnedRecord(clauses=tuple(WeightedClause(clause.text, clause.weight) for clause in self.clauses_))
 
     def _fit_exact(self, arguments: FitArguments) -> None:
         shard, validation, progress, _ = arguments

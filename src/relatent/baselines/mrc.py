@@ -31,11 +31,13 @@ from ..errors import InputError
 from ..fit import init as start
 from ..fit import losses
 from ..fit.early_stopping import Watch
-from ..fit.estimators.base import Estimator, FitArguments, check_count, check_penalty
+from ..fit.estimators.base import Estimator, FitArguments
 from ..fit.loop import run
 from ..model.factors import Factors
 from ..model.links import LogisticLink
 from ..model.objective_description import ObjectiveTerm
+from ..model.provenance import LearnedRecord
+from ..parameter_checks import check_count, check_penalty
 from ..random_state import RandomState
 from .partitions import Bilinear, bilinear, by_size, sort_by_entity
 from .relational_clustering import ResidualCells, add_clustering, cluster
@@ -220,7 +222,7 @@ class MRC(Estimator):
         self.clusterings_ = [by_size(z) for z in state.z]
         self.clusters_ = self.clusterings_[0]
         self.relation_clusterings_ = [by_size(q) for q in state.q]
-        learned = {"n_clusterings": len(state.z), "n_clusters": [int(z.max()) + 1 for z in self.clusterings_]}
+        learned = LearnedRecord(n_clusters=tuple(int(z.max()) + 1 for z in self.clusterings_))
         A, R = solver.factors(state, dtype)
         loss = ObjectiveTerm("clustered-relations")
         self._finish(shard, A, R, solver.bias, LogisticLink(), trace, learned, loss=loss)

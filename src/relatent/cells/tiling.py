@@ -170,7 +170,7 @@ class TiledSum:
 
 
 def tiled_memory(facts: Facts, size: ModelSize, *, tiles: int) -> CellMemory:
-    """Bytes of a tiled sum that holds so many tiles of scores per thread, and what products with R_k of a block take."""
+    """Bytes of a tiled sum that holds so many tiles of scores per thread, and products with R_k of a block."""
     item, n_threads, cells = size.itemsize, _threads_for(facts), n_listed_cells(facts)
     n, k, r = size.entities, size.relations, size.rank
     starts = 16 * k * -(-n // COLUMNS) * -(-n // ROWS)  # of facts and of unobserved cells, 8 bytes per tile

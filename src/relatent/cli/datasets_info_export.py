@@ -46,7 +46,7 @@ def info(file: str, verify: bool, as_json: bool) -> None:
     about = found.get("about", {})
     shown = dict(found)
     if about:
-        shown["about"] = {name: value for name, value in about.items() if name != "learned"}
+        shown["about"] = _readable(about)
     if "verified" in found and not verify:
         shown["verified"] = "not checked (--verify compares the checksum)"
     if labels := shown.pop("relation_labels", None):
@@ -59,7 +59,7 @@ def info(file: str, verify: bool, as_json: bool) -> None:
         lambda: [
             *tables.reading(reading),
             tables.values(file, tables.details(shown)),
-            *tables.learned(_with_labels(file, about)),
+            *tables.learned(_with_labels(file, about.get("learned", {}))),
         ],
     )
 
@@ -81,12 +81,24 @@ def export(model: Path, folder: Path, as_json: bool) -> None:
     print_result(as_json, {"files": written}, lambda: [tables.values("written", [("", path) for path in written])])
 
 
-def _with_labels(file: str, about: dict[str, Any]) -> dict[str, Any]:
+def _readable(about: dict[str, Any]) -> dict[str, Any]:
+    """How a model was made, without what it has learned, and with settings as one writes them in Python."""
+    from ..model.provenance import shown_settings
+
+    found = {name: value for name, value in about.items() if name != "learned"}
+    if "settings" in found:
+        found["settings"] = shown_settings(found["settings"])
+    if "chosen" in found:
+        found["chosen"] = {**found["chosen"], "settings": shown_settings(found["chosen"]["settings"])}
+    return found
+
+
+def _with_labels(file: str, learned: dict[str, Any]) -> dict[str, Any]:
     """What a model has learned, with names as a person should read them."""
     from ..data.result_labels import shown
     from ..model.factors import load
 
-    return {"learned": shown(about["learned"], load(file, verify=False))} if "learned" in about else {}
+    return shown(learned, load(file, verify=False)) if learned else {}
 
 
 def _describe(file: str, verify: bool) -> dict[str, Any]:

@@ -8,26 +8,11 @@ from __future__ import annotations
 import ast
 import inspect
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-MODEL_CLASSES = {  # the models of evaluation.model_names, as module:class
-    "als": "fit.estimators.als:RescalALS",
-    "logit": "fit.estimators.rescal_logit:RescalLogit",
-    "rescal": "fit.estimators.rescal:Rescal",
-    "nonnegative": "fit.estimators.nonnegative:NonnegativeRescal",
-    "irm": "baselines.irm:IRM",
-    "mrc": "baselines.mrc:MRC",
-    "mln": "baselines.mln:MarkovLogic",
-}
-
-
-def import_class(path: str) -> Any:
-    """The class at module:class."""
-    module, name = path.split(":")
-    return getattr(import_module(f"relatent.{module}"), name)
+from ..evaluation.model_names import MODEL_CLASSES, import_class
 
 
 @cache

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from .estimator_defaults import MODEL_CLASSES, class_defaults, defaults_by_model, import_class
+from ..evaluation.model_names import MODEL_CLASSES, estimators, import_class
+from .estimator_defaults import class_defaults, defaults_by_model
 
 if TYPE_CHECKING:
     from ..fit.estimators.base import Estimator
@@ -234,11 +235,10 @@ def make_estimator(
     keep_facts: bool = True,
 ) -> Estimator:
     """The estimator that the options ask for; raises UsageError if options contradict each other."""
-    from ..evaluation.model_names import MODELS
     from ..fit import presets
 
     estimator: Estimator = (
-        MODELS[model](random_state=seed) if preset is None else presets.preset(preset, random_state=seed)
+        estimators()[model](random_state=seed) if preset is None else presets.preset(preset, random_state=seed)
     )
     others = dict(_named_value(option) for option in settings.pop("others"))
     given = {name: value for name, value in settings.items() if value is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +94,7 @@ def fit(
     """
     from ..data.result_labels import shown
     from ..fit.checkpoint import Checkpoint
+    from ..json_values import record
     from ..model.model_file import check_target
     from . import tables
     from .distributed import check_launch, join_workers
@@ -132,10 +133,12 @@ def fit(
         checkpoint.unlink(missing_ok=True)  # the model is written, the state is no longer needed
     factors = estimator.factors_
     summary = _summary(factors, output)
-    learned = {"learned": factors.about["learned"]} if "learned" in factors.about else {}
+    about = factors.about
+    learned = {"learned": found} if (found := record(about.learned)) else {}
     if factors.calibration is not None:
         learned["calibration"] = calibration_summary(factors)
-    title = f"{factors.about['model']} on {', '.join(data)}"
+    title = f"{about.model} on {', '.join(data)}"
+    without_patterns = replace(about.learned, patterns=None)  # `info` shows them
     print_result(
         as_json,
         summary | learned,
@@ -148,15 +151,9 @@ def fit(
                     ("facts", _facts_note(factors)),
                 ],
             ),
-            *tables.learned(shown(_without_patterns(factors.about), factors)),
+            *tables.learned(shown(record(without_patterns), factors)),
         ],
     )
-
-
-def _without_patterns(about: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model has learned but for its patterns, which `info` shows."""
-    learned = {name: value for name, value in about.get("learned", {}).items() if name != "patterns"}
-    return {"learned": learned}
 
 
 def _probabilities_note(factors: Factors) -> str:
@@ -182,11 +179,15 @@ def _facts_note(factors: Factors) -> str:
 
 
 def _summary(factors: Factors, output: Path) -> dict[str, Any]:
-    record = factors.about["fit"]
+    from ..json_values import record
+
+    about, fit = factors.about, factors.about.fit
+    assert about.data is not None
+    assert fit is not None
     return {
         "model": str(output),
         "data": {
-            "facts": factors.about["data"]["facts"],
+            "facts": about.data.facts,
             "entities": len(factors.entities),
             "relations": len(factors.relations),
             **({} if factors.attributes is None else {"attributes": len(factors.attributes.columns)}),
@@ -194,10 +195,10 @@ def _summary(factors: Factors, output: Path) -> dict[str, Any]:
             **({"labels": n_labels} if (n_labels := _n_labels(factors)) else {}),
         },
         "rank": factors.rank,
-        **({"method": record["method"]} if "method" in record else {}),
-        **{name: record[name] for name in ("objective", "steps", "seconds", "converged", "verdict")},
-        "settings": factors.about["settings"],
-        **({"chosen": factors.about["chosen"]} if factors.about.get("chosen", {}).get("settings") else {}),
+        **({"method": fit.method} if fit.method else {}),
+        **{name: getattr(fit, name) for name in ("objective", "steps", "seconds", "converged", "verdict")},
+        "settings": dict(about.settings),
+        **({"chosen": record(about.chosen)} if about.chosen else {}),
     }
 
 
@@ -207,12 +208,14 @@ def _n_labels(factors: Factors) -> int:
 
 def _readable(summary: dict[str, Any]) -> dict[str, Any]:
     """The summary for a table: how the fit ended as the verdict says, and the chosen settings with the reason."""
-    summary = {name: value for name, value in summary.items() if name != "converged"}
-    if "chosen" not in summary:
-        return summary
-    chosen = summary["chosen"]
-    values = ", ".join(f"{name} {value}" for name, value in chosen["settings"].items())
-    return {**summary, "chosen": f"{values} ({chosen['reason']})"}
+    from ..model.provenance import shown_settings
+
+    shown = {name: value for name, value in summary.items() if name != "converged"}
+    shown["settings"] = shown_settings(summary["settings"])
+    if "chosen" in summary:
+        values = ", ".join(f"{name} {value}" for name, value in shown_settings(summary["chosen"]["settings"]).items())
+        shown["chosen"] = f"{values} ({summary['chosen']['reason']})"
+    return shown
 
 
 def _read_and_fit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,7 @@ def fold_in(
     facts = open_facts(data)
     larger = factors.fold_in(facts, entities=entities or None, others=others, random_state=seed, attributes=attributes)
     save_model(larger, output)
-    added = larger.about["folded_in"][len(factors.about.get("folded_in", [])) :]
+    added = larger.about.folded_in[len(factors.about.folded_in) :]
     n = len(larger.entities)
     if unused := _between_others(facts, added):
         say(
@@ -68,7 +69,7 @@ def fold_in(
     )
 
 
-def _between_others(facts: Facts, names: list[str]) -> int:
+def _between_others(facts: Facts, names: Sequence[str]) -> int:
     """The number of facts that have none of these entities."""
     import numpy as np
 

@@ -56,7 +56,7 @@ def plot(
         raise click.UsageError(f"{kind} needs --test DATA, the facts to measure by")
     check_figure_path(output)
     factors = load(model)
-    title = f"{factors.about.get('model', 'model')}, rank {factors.rank}: {model.name}"
+    title = f"{factors.about.model or 'model'}, rank {factors.rank}: {model.name}"
     facts = None if test is None else _test_and_known(factors, test, known)
     draw: dict[str, Callable[[], Figure]] = {
         "objective": lambda: figures.objective(factors, title),

@@ -242,9 +242,8 @@ def table1(rows: Iterable[Table1Row]) -> Table:
     return table("Table 1", columns, lines, numbers=(3, 4, 5, 6, 7, 8))
 
 
-def learned(about: Mapping[str, Any]) -> list[Any]:
-    """What a person can read of a model: clauses and patterns with their weights, groups of entities."""
-    found = about.get("learned", {})
+def learned(found: Mapping[str, Any]) -> list[Any]:
+    """What a person can read of a model, as a model file has it: clauses, patterns, groups of entities."""
     shown: list[Any] = []
     if clauses := found.get("clauses"):
         implications = [clause for clause in clauses if "⇒" in clause["clause"]] or clauses

@@ -49,7 +49,7 @@ def update(model: Path, new_facts: tuple[str, ...], output: Path, known: tuple[s
     with bar("updating", at_most=True, note="computing the start, the first time also compiling") as progress:
         updated = continue_fit(factors, new, known=old, progress=progress)
     save_model(updated, output)
-    record, fit = updated.about["updates"][-1], updated.about["fit"]
-    added = {f"new_{name}": record[name] for name in ("facts", "entities", "relations")}
-    summary = {"model": str(output), **added, "steps": record["steps"], "seconds": fit["seconds"]}
+    done, fit = updated.about.updates[-1], updated.about.fit
+    added = {"new_facts": done.facts, "new_entities": done.entities, "new_relations": done.relations}
+    summary = {"model": str(output), **added, "steps": done.steps, "seconds": fit and fit.seconds}
     print_result(as_json, summary, lambda: [tables.values(str(output), tables.details(summary))])

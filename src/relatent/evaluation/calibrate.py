@@ -12,7 +12,7 @@ from ..model.factors import Factors
 from ..model.vocabulary import check_shared
 from ..progress import Progress
 from ..random_state import RandomState, to_seed
-from .stored_estimator import stored_estimator
+from .model_names import stored_estimator
 
 
 def calibrate(

@@ -1,24 +1,53 @@
-"""Every model by its short name, as used on the command line and in Table 1."""
+"""Every model by its short name, as used on the command line and in Table 1, and the estimator of a fitted model.
+
+Nothing is imported before it is used: `relatent fit --help` shows the names without waiting for the models.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from ..baselines.irm import IRM
-from ..baselines.mln import MarkovLogic
-from ..baselines.mrc import MRC
-from ..fit.estimators.als import RescalALS
-from ..fit.estimators.base import Estimator
-from ..fit.estimators.nonnegative import NonnegativeRescal
-from ..fit.estimators.rescal import Rescal
-from ..fit.estimators.rescal_logit import RescalLogit
+from ..errors import InputError
 
-MODELS: dict[str, Callable[..., Estimator]] = {
-    "als": RescalALS,
-    "logit": RescalLogit,
-    "rescal": Rescal,
-    "nonnegative": NonnegativeRescal,
-    "irm": IRM,
-    "mrc": MRC,
-    "mln": MarkovLogic,
+if TYPE_CHECKING:
+    from ..fit.estimators.base import Estimator
+    from ..model.factors import Factors
+
+MODEL_CLASSES = {  # as module:class
+    "als": "fit.estimators.als:RescalALS",
+    "logit": "fit.estimators.rescal_logit:RescalLogit",
+    "rescal": "fit.estimators.rescal:Rescal",
+    "nonnegative": "fit.estimators.nonnegative:NonnegativeRescal",
+    "irm": "baselines.irm:IRM",
+    "mrc": "baselines.mrc:MRC",
+    "mln": "baselines.mln:MarkovLogic",
 }
+
+
+def import_class(path: str) -> Any:
+    """The class at module:class."""
+    module, name = path.split(":")
+    return getattr(import_module(f"relatent.{module}"), name)
+
+
+@cache
+def estimators() -> dict[str, type[Estimator]]:
+    """The class of each model."""
+    return {name: import_class(path) for name, path in MODEL_CLASSES.items()}
+
+
+def stored_estimator(factors: Factors) -> Estimator:
+    """An estimator with the settings of the fit, those that it chose included; it starts anew, from no factors."""
+    from ..fit.settings import from_json
+
+    about = factors.about
+    kind = next((kind for kind in estimators().values() if kind.__name__ == about.model), None)
+    if kind is None or not about.settings:
+        raise InputError("the model does not say how it was fitted; fit it again")
+    known = kind().get_params(deep=False)
+    given = {name: value for name, value in about.settings.items() if name in known}
+    if isinstance(given.get("init"), dict):  # factors, which are not kept
+        del given["init"]
+    return kind(**from_json(given))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +11,8 @@ import numpy as np
 from ..arrays import Vector
 from ..data.heldout import HeldOut
 from ..data.names import Names
-from ..json_values import to_json, to_json_object
+from ..fit import settings
+from ..json_values import to_json_object
 from ..result_tables import Result, html_table
 from .metrics import Metrics, Predicted, measure, pooled
 from .reliability import ABOVE, Reliability, reliability
@@ -55,7 +55,7 @@ class Fold(Result):
     def to_dict(self) -> dict[str, Any]:
         """Everything except the single predictions, as JSON values."""
         fields = {name: getattr(self, name) for name in ("steps", "converged", "vanished", "seconds")}
-        return to_json_object({**self.metrics._asdict(), "settings": settings_to_json(self.settings), **fields})
+        return to_json_object({**self.metrics._asdict(), "settings": settings.to_json(self.settings), **fields})
 
     def __repr__(self) -> str:
         return f"Fold(auc_pr {self.auc_pr:.3f}, average_precision {self.average_precision:.3f}, {self.settings})"
@@ -210,12 +210,6 @@ class Report(Result):
         """The mean figures beside those of the baselines."""
         figures = {"model": {figure: self._mean(figure) for figure in FIGURES}, **self.baselines}
         return html_table(repr(self), [{"": name, **row} for name, row in figures.items()])
-
-
-def settings_to_json(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as JSON values; penalties, optimisers and factors by their repr."""
-    scalars = (bool, int, float, str, np.generic, type(None))
-    return {name: to_json(value) if isinstance(value, scalars) else repr(value) for name, value in settings.items()}
 
 
 def _nan_mean(values: list[float]) -> float:

@@ -27,7 +27,7 @@ from ..json_values import to_json, to_json_object
 from ..progress import Progress, reporting
 from .cross_validation import cross_validate
 from .metrics import Metrics, measure
-from .model_names import MODELS as ESTIMATORS
+from .model_names import estimators
 from .report import Report
 
 PAPER = {
@@ -87,10 +87,10 @@ class Experiment:
     def estimator(self) -> Estimator:
         """The estimator whose settings are searched."""
         if self.model == "categorical":
-            return ESTIMATORS["rescal"](loss="categorical")
+            return estimators()["rescal"](loss="categorical")
         if self.model == CALIBRATED:
-            return ESTIMATORS["logit"](rank=50)
-        return ESTIMATORS[self.model.removesuffix("+attributes")]()
+            return estimators()["logit"](rank=50)
+        return estimators()[self.model.removesuffix("+attributes")]()
 
 
 def _experiments() -> Iterator[Experiment]:

@@ -32,11 +32,11 @@ from ..fit.estimators.base import Estimator
 from ..model.factors import Factors
 from ..progress import Progress, reporting
 from ..random_state import RandomState, to_seed
+from .model_names import stored_estimator
 from .neighbours import Neighbour, kind_of
 from .parallel import n_processes, run_tasks, threads_for
 from .refinement import FITS_AT_ONCE, MIN_SCHEDULE_SHARE, JudgedNeighbour, LocalSearch, climb, n_refined
 from .search_space import candidates
-from .stored_estimator import stored_estimator
 from .trial_fit import FitTimer, TrialOutcome, TrialTask, compile_time, fit_in_time, has_schedule, run_trial
 from .tuning_arguments import default_metric, models_to_try
 from .tuning_judge import Judge

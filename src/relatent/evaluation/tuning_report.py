@@ -12,12 +12,12 @@ import numpy as np
 
 from ..data.facts import Facts
 from ..errors import InputError
+from ..fit import settings
 from ..fit.estimators.base import Estimator
 from ..json_values import to_json_object
 from ..model.factors import Factors
 from ..progress import Progress, reporting
 from ..result_tables import Result, html_table
-from .report import settings_to_json
 from .search_space import FOLD_IN_MODELS, Candidate
 
 METRICS = {"auc_pr": "AUC-PR", "log_loss": "log loss", "mrr": "filtered MRR"}
@@ -98,7 +98,7 @@ class Trial(Result):
         """The trial as JSON values."""
         found = {
             "model": self.candidate.model,
-            "settings": settings_to_json(self.candidate.settings),
+            "settings": settings.to_json(self.candidate.settings),
             "round": self.round,
             "folds": len(self.scores),
             "score": self.score,

@@ -24,8 +24,9 @@ from ..fit.optimisers import SAMPLED_ADAM, Adam
 from ..fit.warm_start import grown
 from ..model.factors import Factors
 from ..model.fold_in import warn_of_misspelt_names
+from ..model.provenance import UpdateRecord
 from ..progress import Progress
-from .stored_estimator import stored_estimator
+from .model_names import stored_estimator
 
 SCHEDULED_STEPS, OTHER_STEPS = 0.15, 0.08  # share of the steps of the fit: of Adam, whose rate falls; of others
 MIN_STEPS = 10
@@ -138,21 +139,21 @@ def _shorter(estimator: Estimator, factors: Factors) -> dict[str, Any]:
 
 def _first_steps(factors: Factors) -> int:
     """The steps of the fit that the model began with."""
-    updates = factors.about.get("updates", [])
-    return int(updates[0]["steps_of_fit"] if updates else factors.about.get("fit", {}).get("steps", 0))
+    updates, fit = factors.about.updates, factors.about.fit
+    return updates[0].steps_of_fit if updates else 0 if fit is None else fit.steps
 
 
 def _finished(before: Factors, after: Factors, old: Facts, facts: Facts) -> Factors:
     """The new factors with the calibration and the settings of the model before."""
-    record = {
-        "facts": len(facts) - len(old),
-        "entities": facts.n_entities - old.n_entities,
-        "relations": facts.n_relations - old.n_relations,
-        "steps": after.about["fit"]["steps"],
-        "steps_of_fit": _first_steps(before),
-    }
-    kept = {name: before.about[name] for name in ("settings", "chosen", "folded_in") if name in before.about}
-    about = {**after.about, **kept, "updates": [*before.about.get("updates", []), record]}
+    first = before.about
+    update = UpdateRecord(
+        facts=len(facts) - len(old),
+        entities=facts.n_entities - old.n_entities,
+        relations=facts.n_relations - old.n_relations,
+        steps=0 if after.about.fit is None else after.about.fit.steps,
+        steps_of_fit=_first_steps(before),
+    )
+    about = dataclasses.replace(first, fit=after.about.fit, data=after.about.data, updates=(*first.updates, update))
     found, is_weighed = None, before.patterns is not None and before.rank > 0
     if before.patterns is not None and is_weighed:
         after = dataclasses.replace(after, R=after.relation_matrices, patterns=before.patterns.over(facts))

@@ -129,15 +129,6 @@ class ChosenSettings:
         why = f"with {self.values['penalty']!r} all factors of a short fit shrank to zero"
         return replace(self, values={**self.values, "penalty": penalty}, reason=f"{self.reason}; {why}")
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
-        values = {name: value if _is_plain(value) else repr(value) for name, value in self.values.items()}
-        return {"settings": values, "reason": self.reason}
-
-
-def _is_plain(value: object) -> bool:
-    return value is None or isinstance(value, (bool, int, float, str))
-
 
 def for_likelihood(given: dict[str, Any], data: DataSummary, loss: ResolvedLoss) -> ChosenSettings:
     """The settings that `Rescal` was not given."""

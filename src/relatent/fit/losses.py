@@ -33,7 +33,7 @@ from ..data.shard import Shard
 from ..errors import InputError
 from ..model import links
 from ..model.objective_description import ObjectiveTerm
-from .estimators.base import check_count, check_penalty
+from ..parameter_checks import check_count, check_penalty
 from .loss_protocol import ExactOnly, Loss, ResolvedLoss
 
 

@@ -23,7 +23,7 @@ from ..data.facts import Facts
 from ..data.shard import Shard
 from ..errors import InputError
 from ..model.structure import COMPLEX, FULL, is_compact, parameter_shape
-from .estimators.base import check_penalty
+from ..parameter_checks import check_penalty
 
 # A, R, dA, dR → value, which may be a number that a GPU has not computed yet (`Backend.deferred_dot`)
 BoundPenalty = Callable[[Matrix, Slices, Matrix, Slices], Any]

@@ -22,8 +22,8 @@ from ..data.shard import Shard
 from ..errors import InputError
 from ..model.links import Link, RelationLinks
 from ..model.objective_description import PER_RELATION, ObjectiveTerm
+from ..parameter_checks import check_penalty
 from . import losses
-from .estimators.base import check_penalty
 from .loss_protocol import ExactOnly, Loss, ResolvedLoss
 
 LossGiven = str | Loss | Mapping[str, str | Loss]

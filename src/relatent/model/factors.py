@@ -9,7 +9,7 @@ that score to a probability.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,11 +24,10 @@ from ..data.facts_union import union
 from ..data.names import Names
 from ..data.read.annotations import AttributesSource, attribute_table
 from ..errors import InputError
-from ..json_values import to_json_object
+from ..json_values import record, to_json_object
 from ..result_tables import Result, html_table, import_pandas
 from . import fold_in as folding
 from . import model_file
-from .about import origin
 from .calibration import Calibration
 from .candidates import MARK, OMIT, ONLY, OPEN, Candidates, Judged
 from .entity_attributes import EntityAttributes
@@ -40,6 +39,7 @@ from .known_facts import KnownFacts
 from .links import Link, LogisticLink, RelationLinks
 from .objective_description import CATEGORICAL, ObjectiveTerm
 from .patterns import Patterns
+from .provenance import UNKNOWN, Provenance
 from .relation_matrices import RelationMatrices
 from .scores import cell_scores
 from .top import Top
@@ -71,7 +71,7 @@ class Factors(Result):
     entities: Names
     relations: Names
     link: Link = field(default_factory=LogisticLink)
-    about: Mapping[str, Any] = field(default_factory=dict)  # how it was made: settings, data, trace; as JSON values
+    about: Provenance = UNKNOWN  # how it was made: settings, data, trace
     exclusive: bool = False  # a pair has at most one relation; follows from the loss where one is given
     loss: ObjectiveTerm | None = None  # what the fit minimised; None if unknown
     penalty: ObjectiveTerm | None = None
@@ -129,15 +129,13 @@ class Factors(Result):
         """
         if self.calibration is not None:
             return self.calibration.base_rates
-        rates = self.about.get("data", {}).get("base_rates", ())
-        return np.asarray(rates, np.float64) if len(rates) == len(self.relations) else None
+        return None if self.about.data is None else np.asarray(self.about.data.base_rates, np.float64)
 
     @property
     def self_answers(self) -> Mask | None:
         """For each relation whether an entity may be related to itself by the training facts, (K,); None: not known."""
-        data = self.about.get("data", {})
-        n_self, rates = (np.asarray(data.get(name, ())) for name in ("self_facts", "base_rates"))
-        return (n_self > 0) | (rates == 0) if len(n_self) == len(rates) == len(self.relations) else None
+        data = self.about.data
+        return None if data is None else (np.asarray(data.self_facts) > 0) | (np.asarray(data.base_rates) == 0)
 
     @cached_property
     def candidates(self) -> Candidates:
@@ -208,13 +206,13 @@ class Factors(Result):
         """Sizes, objective and how the model was made, as JSON values; `save` writes the factors."""
         size = {"entities": len(self.entities), "relations": len(self.relations), "rank": self.rank}
         terms = {"link": self.link.name, "loss": self.loss, "penalty": self.penalty}
-        return to_json_object({**size, **terms, "about": self.about})
+        return to_json_object({**size, **terms, "about": record(self.about)})
 
     def _repr_html_(self) -> str:
         rows = {
             "loss": self.loss and str(self.loss),
             "penalty": self.penalty and str(self.penalty),
-            **origin(self.about),
+            **self.about.summary(),
         }
         return html_table(repr(self), [{"": name, "value": value} for name, value in rows.items() if value])
 
@@ -353,7 +351,7 @@ class Factors(Result):
         """
         table = None if attributes is None else attribute_table(attributes)
         A, names, folded = folding.fold_in(self, facts, entities, others, l2_entities, random_state, table)
-        about = {**self.about, "folded_in": [*self.about.get("folded_in", []), *folded]}
+        about = replace(self.about, folded_in=(*self.about.folded_in, *folded))
         types = None if self.types is None else self.types.extended(len(names))
         own = [] if self.facts is None else [self.facts]
         given = facts.over(names, self.relations).with_undirected(self.undirected)

@@ -23,26 +23,35 @@ from ..atomic_write import check_writable, replacing
 from ..data.facts import Facts
 from ..data.names import Names
 from ..errors import FitError, InputError, ModelFileError
-from ..json_values import parse_json
+from ..json_values import parse_json, record
 from ..tensor_file import (
     HEADER_LIMIT,
     NO_DIGEST,
     RefusedFileError,
     TensorFile,
+    checked,
     digest,
     n_not_finite,
     open_tensors,
     starts_like_tensors,
     write_tensors,
 )
-from . import stored_attributes, stored_calibration, stored_facts, stored_names, stored_patterns, stored_types
-from .about import readable_about
+from . import (
+    provenance,
+    stored_attributes,
+    stored_calibration,
+    stored_facts,
+    stored_names,
+    stored_patterns,
+    stored_types,
+)
 from .calibration import Calibration
 from .entity_attributes import EntityAttributes
 from .entity_types import EntityTypes
 from .links import LINKS, Link
 from .objective_description import CATEGORICAL, ObjectiveTerm
 from .patterns import Patterns
+from .provenance import Provenance
 from .relation_matrices import RelationMatrices
 from .structure import FULL, STORED, resolve
 
@@ -75,7 +84,7 @@ class ModelContents(NamedTuple):
     entities: Names
     relations: Names
     link: Link
-    about: Mapping[str, Any]
+    about: Provenance
     loss: ObjectiveTerm | None
     penalty: ObjectiveTerm | None
     types: EntityTypes | None
@@ -162,7 +171,7 @@ def _document_text(contents: ModelContents, arrays: Arrays) -> str:
         "relatent_version": __version__,
         "tensors": {name: {"dtype": a.dtype.name, "shape": list(a.shape)} for name, a in arrays.items()},
         "link": _link_document(contents.link),
-        "about": dict(contents.about),
+        "about": record(contents.about),
         "loss": _term_document(contents.loss),
         "penalty": _term_document(contents.penalty),
         "structure": None if structure == FULL else {"name": structure.name, "parameters": asdict(structure)},
@@ -200,7 +209,8 @@ def _term_document(term: ObjectiveTerm | None) -> dict[str, Any] | None:
 def read(path: str | Path, *, verify: bool = True) -> ModelContents:
     """Read a model file; `verify` also compares its checksum."""
     with _opened(path) as file, ThreadPoolExecutor(1) as executor:
-        arrays, rank, prefixes = file.arrays(), file.shape("A")[1], _prefixes(file.document)
+        arrays, rank = file.arrays(), file.shape("A")[1]
+        prefixes = checked(Mapping[str, str], file.document.get("prefixes", {}), "prefixes")
         hashed = executor.submit(digest, file.unsigned, arrays.values()) if verify else None  # releases the GIL
         entities = stored_names.from_tensors(arrays, "entity", file.shape("A")[0], prefixes)
         relations = stored_names.from_tensors(arrays, "relation", file.shape("bias")[0], prefixes)
@@ -214,7 +224,7 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
             entities,
             relations,
             _link(file.document),
-            readable_about(file.document["about"]),
+            provenance.read(file.document["about"], file.shape("bias")[0]),
             *_terms(file.document),
             types,
             stored_patterns.from_tensors(arrays, entities, relations, facts, undirected),
@@ -255,7 +265,7 @@ def inspect(path: str | Path, *, verify: bool = False) -> dict[str, Any]:
             "penalty": _term_document(penalty),
             "exclusive": loss is not None and loss.name == CATEGORICAL,
             **({"attributes": {c.name: c.kind for c in columns}} if columns else {}),
-            "about": readable_about(file.document["about"]),
+            "about": record(provenance.read(file.document["about"], file.shape("bias")[0])),
             **({"undirected": sorted(_undirected(file))} if _undirected(file) else {}),
             "holds_facts": "facts" in file.document["tensors"],
             "calibration": file.document.get("calibration"),
@@ -298,7 +308,7 @@ def _opened(path: str | Path) -> Iterator[_ModelFile]:
             yield file
     except RefusedFileError as refused:
         raise ModelFileError(f"{path} {refused}") from None
-    except (InputError, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
+    except (InputError, OSError, ValueError, TypeError, OverflowError, MemoryError, RecursionError) as error:
         raise ModelFileError(f"{path} cannot be read as a model: {error}") from None
 
 
@@ -367,13 +377,6 @@ def _structure(file: _ModelFile) -> Any:
         raise RefusedFileError(f"has a structure this relatent does not know: {given!r}; upgrade relatent") from error
 
 
-def _prefixes(document: Mapping[str, Any]) -> dict[str, str]:
-    found = document.get("prefixes", {})
-    if not isinstance(found, dict) or not all(isinstance(iri, str) for iri in found.values()):
-        raise RefusedFileError("is damaged: its prefixes are not texts; get a fresh copy")
-    return found
-
-
 def _allowed(name: str) -> tuple[str, ...]:
     if name.endswith(("_names", "_labels")) or name in _BYTES:
         return ("uint8",)
@@ -384,8 +387,8 @@ def _allowed(name: str) -> tuple[str, ...]:
 
 def _undirected(file: _ModelFile) -> frozenset[int]:
     """The ids of the undirected relations."""
-    found = file.document.get("undirected", [])
-    if not isinstance(found, list) or any(type(k) is not int or not 0 <= k < file.shape("bias")[0] for k in found):
+    found: tuple[int, ...] = checked(tuple[int, ...], file.document.get("undirected", []), "undirected")
+    if not all(0 <= k < file.shape("bias")[0] for k in found):
         raise RefusedFileError("is damaged: its undirected relations are no ids of relations; get a fresh copy")
     return frozenset(found)
 
@@ -402,14 +405,5 @@ def _link(document: Mapping[str, Any]) -> Link:
 
 def _terms(document: Mapping[str, Any]) -> tuple[ObjectiveTerm | None, ObjectiveTerm | None]:
     """The loss and the penalty."""
-    return _term(document, "loss"), _term(document, "penalty")
-
-
-def _term(document: Mapping[str, Any], what: str) -> ObjectiveTerm | None:
-    term = document.get(what, {})
-    if term is None:
-        return None
-    name, parameters = (term.get(key) if isinstance(term, dict) else None for key in ("name", "parameters"))
-    if not isinstance(name, str) or not isinstance(parameters, dict):
-        raise RefusedFileError(f"is damaged: its {what} has no name or no parameters; get a fresh copy")
-    return ObjectiveTerm(name, parameters)
+    loss, penalty = (checked(ObjectiveTerm | None, document.get(name), name) for name in ("loss", "penalty"))
+    return loss, penalty

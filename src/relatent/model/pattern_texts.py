@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from typing import Any
 
 from ..data.names import Names
 from .patterns import ALIKE, OF_SUBJECT, PATHS, Kind, Pattern, Patterns
+from .provenance import PatternSummary, WeightedPattern
 from .step_graph import Body
 
 NameOf = Callable[[int], str]  # of a relation
@@ -65,8 +65,8 @@ def text(
     return f"{x if kind in OF_SUBJECT else y} is {role} {number} {what} of {name(a // 2)}"
 
 
-def summary(patterns: Patterns, relations: Names) -> dict[str, Any]:
-    """How many patterns there are and the strongest, by log-odds per standard deviation; JSON values."""
+def summary(patterns: Patterns, relations: Names) -> PatternSummary:
+    """How many patterns there are and the strongest, by log-odds per standard deviation."""
     found: dict[tuple[str, str], float] = {}
     for k in range(len(relations)):
         deviations = patterns.usual(k).deviation.tolist()
@@ -74,8 +74,8 @@ def summary(patterns: Patterns, relations: Names) -> dict[str, Any]:
             key, value = (relations[k], general_text(relations.shown, merged(pattern))), weight * deviation
             found[key] = max(found.get(key, 0.0), value, key=abs)
     strongest = sorted(found.items(), key=lambda item: -abs(item[1]))[:N_STRONGEST]
-    rows = [{"relation": relation, "pattern": text, "weight": weight} for (relation, text), weight in strongest]
-    return {"count": len(patterns.codes) + len(patterns.pairs), "strongest": rows}
+    rows = tuple(WeightedPattern(relation, text, weight) for (relation, text), weight in strongest)
+    return PatternSummary(len(patterns.codes) + len(patterns.pairs), rows)
 
 
 def _alike(name: NameOf, pattern: Pattern, x: str, y: str, share: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.attribute_table import DATE, MAX_NUMBER, NUMBER, WORDS, AttributeColumns
-from ..tensor_file import RefusedFileError, n_not_finite
+from ..tensor_file import RefusedFileError, checked, n_not_finite
 from .entity_attributes import EntityAttributes, n_features
 
 Arrays = dict[str, NDArray[Any]]
@@ -30,23 +30,19 @@ def to_document(attributes: EntityAttributes) -> list[dict[str, Any]]:
 
 def columns_of(document: Mapping[str, Any]) -> tuple[AttributeColumns, ...]:
     """The columns of each attribute; none if the model has no attributes."""
-    try:
-        columns = tuple(AttributeColumns(**given) for given in document.get("attributes", ()))
-        kinds = {"name": str, "kind": str, "n_hashed": int, "edges": list, "words": list}
-        is_valid = all(isinstance(getattr(c, field), kind) for c in columns for field, kind in kinds.items())
-        if is_valid and all(map(_is_possible, columns)):
-            return columns
-    except TypeError:
-        pass
-    raise RefusedFileError("is damaged: its attributes cannot be read; get a fresh copy")
+    columns: tuple[AttributeColumns, ...] = checked(
+        tuple[AttributeColumns, ...], document.get("attributes", []), "attributes"
+    )
+    if not all(map(_is_possible, columns)):
+        raise RefusedFileError("is damaged: its attributes cannot be read; get a fresh copy")
+    return columns
 
 
 def _is_possible(column: AttributeColumns) -> bool:
     """Whether columns can hold values: bins between numbers, or distinct words."""
     return (
         column.kind in (NUMBER, DATE, WORDS)
-        and all(type(edge) in (int, float) and abs(edge) <= MAX_NUMBER for edge in column.edges)
-        and all(isinstance(word, str) for word in column.words)
+        and all(abs(edge) <= MAX_NUMBER for edge in column.edges)
         and _is_rising(column.edges)
         and _is_rising(column.words)
         and 0 < column.width < 2**31

@@ -52,9 +52,9 @@ def _axes(title: str, x: str, y: str, **options: Any) -> tuple[Figure, Axes]:
 
 def objective(factors: Factors, title: str = "") -> Figure:
     """The objective at each step of the fit."""
-    values = factors.about.get("fit", {}).get("objectives", [])
+    values = factors.about.fit and factors.about.fit.objectives
     if not values:
-        raise InputError("the model file holds no objective values; fit the model again with this version")
+        raise InputError("the model file holds no objective values; fit the model again")
     figure, axes = _axes(title, "step", "objective")
     axes.plot(range(1, len(values) + 1), values, color=COLOURS[0], linewidth=1.5)
     if min(values) > 0 and max(values) > 20 * min(values):

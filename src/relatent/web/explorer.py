@@ -213,10 +213,12 @@ class Explorer:
     def model(self) -> ModelInfo:
         """What the model is and how it was fitted."""
         f, about = self.factors, self.factors.about
-        fit = about.get("fit", {})
+        summary = FitSummary(None, None, None, "", [])
+        if fit := about.fit:
+            summary = FitSummary(fit.steps, fit.seconds, fit.converged, fit.verdict, list(fit.objectives))
         return ModelInfo(
             name=self.name,
-            kind=str(about.get("model", "Factors")),
+            kind=about.model or "Factors",
             link=f.link.name,
             calibrated=f.calibration is not None,
             has_probabilities=f.has_probabilities,
@@ -230,15 +232,9 @@ class Explorer:
                 bytes=self.file_bytes,
                 dtype=f.A.dtype.name,
             ),
-            settings=dict(about.get("settings", {})),
-            fit=FitSummary(
-                steps=fit.get("steps"),
-                seconds=fit.get("seconds"),
-                converged=fit.get("converged"),
-                verdict=str(fit.get("verdict", "")),
-                objectives=[float(value) for value in fit.get("objectives", [])],
-            ),
-            learned_from=about.get("data", {}).get("facts"),
+            settings=dict(about.settings),
+            fit=summary,
+            learned_from=None if about.data is None else about.data.facts,
             known=None if self.known is None else FactSource(self.known_name, len(self.known)),
             test=None if self.test is None else FactSource(self.test_name, len(self.test)),
             can_explain=self._can_explain,

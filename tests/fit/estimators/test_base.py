@@ -85,7 +85,7 @@ def test_a_generator_gives_the_seed_of_the_fit(model):
 def test_without_a_random_state_the_seed_is_drawn_and_stored(model):
     first, second = (clone(model).set_params(random_state=None).fit(FACTS) for _ in range(2))
     assert first.seed_ != second.seed_
-    assert first.factors_.about["settings"]["random_state"] == first.seed_
+    assert first.factors_.about.settings["random_state"] == first.seed_
 
 
 def test_a_generator_is_written_into_a_checkpoint_without_its_address(tmp_path):

@@ -194,10 +194,10 @@ def test_factors_that_shrink_to_nothing_are_warned_about_with_the_remedy(model):
 
 def test_auto_is_exact_if_that_is_affordable_and_the_model_says_so(monkeypatch):
     model = relatent.RescalLogit(rank=2, max_iter=20, tol=0.1)
-    assert model.fit(blocks()).method_ == model.factors_.about["fit"]["method"] == "exact"
+    assert model.fit(blocks()).method_ == model.factors_.about.fit.method == "exact"
     monkeypatch.setattr(automatic, "MAX_EXACT_CELLS", 1)
     monkeypatch.setattr(automatic, "SAMPLED_CELLS_PER_FACT", 0.1)
-    assert model.fit(blocks()).method_ == model.factors_.about["fit"]["method"] == "sampled"
+    assert model.fit(blocks()).method_ == model.factors_.about.fit.method == "sampled"
     other = relatent.Rescal(rank=2, loss="squared", max_iter=20, tol=0.1)
     assert other.fit(blocks()).method_ == "exact", "only the logistic loss is sampled"
 

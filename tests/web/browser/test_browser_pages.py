@@ -9,6 +9,7 @@ from browser_pages import TIMEOUT_MS, opened, running, section
 
 import relatent
 from relatent.data.names import Names
+from relatent.model.provenance import Provenance
 
 pytest.importorskip("starlette", reason="needs relatent[serve]")
 from relatent.web.app import create_app
@@ -169,7 +170,7 @@ def test_incomplete_facts_and_unknown_names_are_reported_in_the_form(page, url):
 
 
 def test_a_model_without_explanations_says_so_and_hides_unset_settings(chromium, explorer):
-    about = {"model": "Rescal", "settings": {"loss": "categorical", "optimiser": None, "rank": None, "max_iter": 5}}
+    about = Provenance("Rescal", {"loss": "categorical", "optimiser": {"type": "Adam", "lr": 0.1}, "rank": None})
     factors = dataclasses.replace(explorer.factors, about=about, loss=None, exclusive=True)
     with running(create_app(Explorer(factors))) as address, opened(chromium) as page:
         page.goto(f"{address}/entity?name=president+3")

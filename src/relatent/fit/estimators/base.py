@@ -31,10 +31,13 @@ from ...model.links import Link
 from ...model.objective_description import ObjectiveTerm
 from ...model.pattern_texts import summary
 from ...model.patterns import Patterns
+from ...model.provenance import Choice, DataRecord, FitRecord, LearnedRecord, Provenance
 from ...model.relation_matrices import RelationMatrices
+from ...parameter_checks import check_count, check_penalty
 from ...progress import Progress, noted, one_after_another, reporting
 from ...random_state import to_seed
-from .. import calibration, patterns
+from .. import calibration, patterns, settings
+from ..automatic_settings import ChosenSettings
 from ..checkpoint import Checkpoint, digest
 from ..loop import Trace
 
@@ -187,8 +190,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _with_probabilities(self, factors: Factors, facts: Facts, trials: Trials, *, is_listed: bool = True) -> Factors:
         """The model with the patterns of some trials, calibrated by them."""
         if trials.patterns is not None:
-            learned = {**factors.about.get("learned", {}), "patterns": summary(trials.patterns, facts.relations)}
-            about = {**factors.about, "learned": learned}
+            learned = dataclasses.replace(factors.about.learned, patterns=summary(trials.patterns, facts.relations))
+            about = dataclasses.replace(factors.about, learned=learned)
             factors = dataclasses.replace(factors, R=factors.relation_matrices, patterns=trials.patterns, about=about)
         found = self._calibrated(factors, facts, trials, is_listed=is_listed)
         return dataclasses.replace(factors, R=factors.relation_matrices, calibration=found)
@@ -298,14 +301,14 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         b: Vector,
         link: Link,
         trace: Trace,
-        learned: dict[str, Any] | None = None,
+        learned: LearnedRecord | None = None,
         *,
         loss: ObjectiveTerm,
         penalty: ObjectiveTerm | None = None,
         method: str | None = None,
         patterns: Patterns | None = None,
     ) -> None:
-        """Keep the result; `learned` are further JSON values for the model file.
+        """Keep the result; `learned` is what the model file says of it for a person to read.
 
         After Ctrl-C the result so far is kept and KeyboardInterrupt raised, so that loops around the fit stop as well.
         """
@@ -314,31 +317,29 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         R = dataclasses.replace(matrices, parameters=P)
         self.trace_ = trace
         self.n_iter_ = len(trace)
-        settings = {name: _to_json(value) for name, value in self.get_params(deep=False).items()}
-        about = {
-            "model": type(self).__name__,
-            "settings": {**settings, "random_state": self.seed_},
-            "data": {
-                "facts": shard.n_facts - shard.n_mirrors,
-                "unobserved": shard.n_unobserved,
-                "fingerprint": shard.fingerprint,
-                "base_rates": shard.base_rates.tolist(),
-                "self_facts": shard.self_facts.astype(int).tolist(),
-            },
-            "fit": {
-                "steps": len(trace),
-                "converged": trace.converged,
-                "verdict": trace.verdict,
-                "objective": trace[-1].objective,
-                "seconds": trace[-1].seconds,
-                "objectives": trace.objective.tolist(),
-                **({} if method is None else {"method": method}),
-            },
-        }
-        if hasattr(self, "settings_"):
-            about["chosen"] = self.settings_.to_dict()
-        if learned:
-            about["learned"] = learned
+        chosen: ChosenSettings | None = getattr(self, "settings_", None)
+        about = Provenance(
+            model=type(self).__name__,
+            settings=settings.to_json(self.get_params(deep=False) | {"random_state": self.seed_}),
+            data=DataRecord(
+                facts=shard.n_facts - shard.n_mirrors,
+                unobserved=shard.n_unobserved,
+                fingerprint=shard.fingerprint,
+                base_rates=tuple(shard.base_rates.tolist()),
+                self_facts=tuple(shard.self_facts.astype(int).tolist()),
+            ),
+            fit=FitRecord(
+                steps=len(trace),
+                converged=trace.converged,
+                verdict=trace.verdict,
+                objective=trace[-1].objective,
+                seconds=trace[-1].seconds,
+                objectives=tuple(trace.objective.tolist()),
+                method=method,
+            ),
+            chosen=Choice(settings.to_json(chosen.values), chosen.reason) if chosen and chosen.values else None,
+            learned=learned or LearnedRecord(),
+        )
         arrays = (A, R.astype(A.dtype), b.astype(A.dtype))
         types = None if shard.facts.types is None else EntityTypes.of(shard, shard.facts.types)
         facts = shard.gathered().facts if self.keep_facts else None
@@ -395,7 +396,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _settings(self) -> dict[str, Any]:
         """What the factors depend on."""
         given = self.get_params(deep=False).items()
-        return {name: _to_json(value) for name, value in sorted(given) if name not in NOT_OF_THE_FIT}
+        return {name: _without_address(value) for name, value in sorted(given) if name not in NOT_OF_THE_FIT}
 
     def _checkpoint(self, arguments: FitArguments) -> Checkpoint | None:
         """The checkpoint of this fit; InputError if it belongs to another fit or cannot be written."""
@@ -447,23 +448,8 @@ def held_out(validation: Facts | HeldOut, shard: Shard, seed: int) -> HeldOut:
     return HeldOut.of(validation, shard, seed)
 
 
-def check_count(name: str, value: object) -> None:
-    """Raise InputError unless the parameter is a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
-
-
-def check_penalty(name: str, value: object) -> None:
-    """Raise InputError unless the parameter is a finite number of at least 0."""
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or value < 0:  # type: ignore[operator, call-overload]
-        raise InputError(f"{name} must be a finite number of at least 0, got {value!r}")
-
-
-def _to_json(value: object) -> bool | int | float | str | None:
-    """A parameter as a JSON value."""
+def _without_address(value: object) -> object:
+    """A parameter whose text is the same whenever it is the same."""
     if isinstance(value, np.generic):
-        return value.item()  # type: ignore[no-any-return]
-    if isinstance(value, np.random.Generator):
-        return "Generator"  # its repr holds an address
-    return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
+        return value.item()
+    return "Generator" if isinstance(value, np.random.Generator) else value

@@ -40,6 +40,7 @@ from ...model.structure import (
     with_symmetric,
 )
 from ...model.structure import resolve as resolve_structure
+from ...parameter_checks import check_penalty
 from ...progress import silent
 from ...random_state import RandomState
 from .. import automatic_settings as automatic
@@ -56,7 +57,7 @@ from ..optimisers import SAMPLED_ADAM, Adam, Lbfgs, Optimiser
 from ..penalised_likelihood import ExpandedSum, Layout, PenalisedLikelihood
 from ..penalties import Penalty
 from .als import ALS_SWEEPS, least_squares_start
-from .base import FitArguments, Trials, check_penalty, held_out
+from .base import FitArguments, Trials, held_out
 from .rescal_base import RescalBase, blank
 
 VALIDATION_INTERVAL = 5  # steps

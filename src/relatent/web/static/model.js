@@ -36,8 +36,14 @@ function definitions(pairs) {
   return h("dl", { class: "facts" }, given.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 }
 
+function settingText(value) {
+  if (value === null || typeof value !== "object") return String(value);
+  const { type, ...fields } = value;
+  return `${type}(${Object.entries(fields).map(([name, field]) => `${name}=${settingText(field)}`).join(", ")})`;
+}
+
 function summaryCard({ kind, sizes, settings, known, test, learned_from, probabilities, exclusive }) {
-  const given = Object.entries(settings).filter(([, value]) => value !== null).map(([name, value]) => `${name} ${value}`).join(", ");
+  const given = Object.entries(settings).filter(([, value]) => value !== null).map(([name, value]) => `${name} ${settingText(value)}`).join(", ");
   return h("section", { class: "card" }, h("h2", {}, "Summary"), definitions([
     ["Model", kind],
     ["Entities", sizes.entities.toLocaleString("en")],
