@@ -89,7 +89,7 @@ def operations(values: Values, data: DataSummary) -> float:
 
 def is_open(usual: ChosenSettings, given: Values) -> bool:
     """Whether nothing was given that the settings to compare differ in."""
-    return all(name in usual.values or given[name] is None for name in NAMES)
+    return all(given[name] is None or name in usual.values for name in NAMES)
 
 
 def best(
@@ -115,10 +115,15 @@ def best(
     n_heldout = sum(map(len, heldout))
     ratio = float(np.exp((chosen.log_likelihood - other.log_likelihood) / n_heldout))
     reason = (
-        f"of {len(candidates)} compared by {n_heldout:,} held-out facts, which are {ratio:.3g} times as likely as with "
-        f"{other.settings.shown}"
+        f"of {len(candidates)} compared by {n_heldout:,} held-out facts, which are {ratio:.2f} times as likely as with "
+        f"{_brief(other.settings.values)}"
     )
     return replace(chosen.settings, reason=reason), chosen.made
+
+
+def _brief(values: Values) -> str:
+    penalty = values["penalty"] if values.get("penalty") else f"λ {values['l2_entities']:g}"
+    return f"structure {values['structure']}, rank {values['rank']}, {penalty}"
 
 
 def _in_order(compared: list[Compared[T]]) -> list[Compared[T]]:

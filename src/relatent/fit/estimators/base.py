@@ -170,7 +170,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             return chosen._with_probabilities(factors, facts, trials, is_listed=False)
         with reporting(progress, "learning probabilities", at_most=True) as report:
             chosen.factors_ = factors
-            chosen._learn_probabilities(FitArguments(Shard.of(facts), None, report, None))
+            chosen._learn_probabilities(FitArguments(Shard.of(facts), None, one_after_another(report), None))
         return chosen.factors_
 
     def calibration_of(
@@ -180,7 +180,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         chosen = self._with_chosen_settings(Shard.of(facts))
         chosen.seed_, chosen.n_iter_ = seed, 0
         with reporting(progress, "learning probabilities", at_most=True) as report:
-            fits = chosen._held_out_fits(facts, FitArguments(Shard.of(facts), None, report, None))
+            arguments = FitArguments(Shard.of(facts), None, one_after_another(report), None)
+            fits = chosen._held_out_fits(facts, arguments)
         without = None
         if factors.patterns is not None and factors.rank:
             observed = patterns.ObservedPatterns(factors.patterns, patterns.START_PRECISION)
