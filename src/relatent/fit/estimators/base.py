@@ -190,7 +190,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         for model, heldout in trials:
             assert isinstance(model, Factors)
             rest = facts.subset(~heldout.contains(facts.triples))
-            parts.append(patterns.PatternTrial(model, *patterns.learn_again(observed, rest, self.seed_), heldout))
+            parts.append(
+                patterns.PatternTrial(model, *patterns.learn_again(observed, rest, heldout, self.seed_), heldout)
+            )
         each = sum(len(part.heldout) for part in parts) / len(parts)
         labelled = calibration.labelled_share(facts, each, self.missing, is_listed=is_listed)
         found, *of_trials = patterns.weighed(observed.patterns, parts, labelled, self.seed_)
