@@ -29,7 +29,9 @@ from scipy.special import expit
 from ..arrays import Ids, Mask, Matrix, Vector
 from ..backend.blas_threads import one_blas_thread
 from ..data.facts import Facts
+from ..errors import InputError
 from ..model.factors import Factors
+from ..model.pattern_texts import body_of, rule_of
 from ..model.patterns import Kind, Pattern, Patterns, PatternValues, product_cells
 from ..model.step_graph import Body
 from .pooled_logistic import CoefficientPrior, pooled_logistic
@@ -82,6 +84,34 @@ CHOICES: dict[str, tuple[Kind, ...]] = {  # names of sets of patterns
 }
 
 
+class PatternChoice(NamedTuple):
+    """What is observed: whatever tells something of some kinds, or rules of one's own."""
+
+    kinds: tuple[Kind, ...]
+    rules: Sequence[list[Pattern]] | None = None  # of each relation
+
+    @classmethod
+    def of(cls, patterns: object, facts: Facts) -> PatternChoice:
+        """Read a setting: a name, or rules as `relatent.rules` finds them, or their texts."""
+        if isinstance(patterns, str) and patterns in CHOICES:
+            return cls(CHOICES[patterns])
+        texts = [getattr(rule, "text", rule) for rule in patterns] if isinstance(patterns, (list, tuple)) else []
+        if not texts or not all(isinstance(text, str) for text in texts):
+            names = ", ".join(map(repr, CHOICES))
+            raise InputError(f"patterns must be {names}, or a list of rules, got {patterns!r}")
+        rules: list[list[Pattern]] = [[] for _ in range(facts.n_relations)]
+        for text in dict.fromkeys(texts):
+            relation, pattern = rule_of(str(text), facts.relations, facts.undirected)
+            rules[relation].append(pattern)
+        return cls((), [list(dict.fromkeys(of_relation)) for of_relation in rules])
+
+    def __bool__(self) -> bool:
+        return bool(self.kinds or self.rules)
+
+
+EVERYTHING = PatternChoice(tuple(Kind))
+
+
 class ObservedPatterns(NamedTuple):
     """Patterns with weights, and what they were learned from."""
 
@@ -90,13 +120,16 @@ class ObservedPatterns(NamedTuple):
     zeros: Sequence[DrawnZeros] = ()  # of each relation
 
 
-def learn(facts: Facts, seed: int, kinds: Sequence[Kind] = tuple(Kind)) -> ObservedPatterns:
-    """The patterns of every relation, of some kinds, and their weights."""
+def learn(facts: Facts, seed: int, choice: PatternChoice = EVERYTHING) -> ObservedPatterns:
+    """The patterns of every relation and their weights."""
     values = PatternValues(facts)
-    rough = _of_each(lambda k: _choose(values, k, kinds, np.random.default_rng([seed, k])), facts)
+    rough = _of_each(lambda k: _choose(values, k, choice, np.random.default_rng([seed, k])), facts)
     precision = _WeightEvidence(*(sum(part) for part in zip(*(part.evidence for part in rough), strict=True))).precision
     found = _of_each(
-        lambda k: _learn_relation(values, k, rough[k], precision, np.random.default_rng([seed, k, 1])), facts
+        lambda k: _learn_relation(
+            values, k, rough[k], precision, np.random.default_rng([seed, k, 1]), are_given=choice.rules is not None
+        ),
+        facts,
     )
     parts, zeros = zip(*found, strict=True)
     return ObservedPatterns(_joined(values, parts), precision, zeros)
@@ -188,8 +221,17 @@ def _joined(values: PatternValues, parts: Sequence[_Learned]) -> Patterns:
 # --- one relation
 
 
-def _choose(values: PatternValues, k: int, kinds: Sequence[Kind], rng: np.random.Generator) -> _Learned:
+def _choose(values: PatternValues, k: int, choice: PatternChoice, rng: np.random.Generator) -> _Learned:
     """Patterns of a relation that tell something, paths among them, with rough weights."""
+    if choice.rules is not None:
+        given, bodies = choice.rules[k], [body_of(pattern) for pattern in choice.rules[k]]
+        rough = _sample(values, k, _drawn_zeros(values, k, bodies, _n_zeros(values, k), rng), rng)
+        design, groups = _Design.of(_matrix(values, k, given, rough), rough), _groups(given)
+        fit, evidence = _by_evidence(
+            design.X, rough, groups, START_PRECISION, _ridge(design.X, rough, np.ones(len(given)))
+        )
+        return _learned(given, [], design, fit.beta, evidence)
+    kinds = choice.kinds
     found = [pattern for pattern in _single_patterns(values, k) if pattern.kind in kinds]
     n_single, bodies = len(found), values.graph.candidates(k, rng)
     found += [Pattern(kind, *body) for body in bodies if len(body) == 2 for kind in PATHS if kind in kinds]
@@ -207,13 +249,15 @@ def _choose(values: PatternValues, k: int, kinds: Sequence[Kind], rng: np.random
 
 
 def _learn_relation(
-    values: PatternValues, k: int, rough: _Learned, precision: Vector, rng: np.random.Generator
+    values: PatternValues, k: int, rough: _Learned, precision: Vector, rng: np.random.Generator, *, are_given: bool
 ) -> tuple[_Learned, DrawnZeros]:
     """The weights of chosen patterns, and of products of two of them; and the zeros that they were learned from."""
     zeros = _likely_zeros(values, k, rough, rng)
     sample, design = _prepared(values, k, rough, zeros, rng)
     groups, start = rough.groups, design.start(rough)
     fit, evidence = _by_evidence(design.X, sample, groups, precision, start, EVIDENCE_STEPS)
+    if are_given:
+        return _learned(rough.patterns, [], design, fit.beta, evidence), zeros
     pairs = _worthwhile_pairs(design, sample, fit)
     if pairs:
         groups = np.append(groups, np.full(len(pairs), len(Kind)))

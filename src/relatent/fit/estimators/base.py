@@ -439,4 +439,6 @@ def _to_json(value: object) -> bool | int | float | str | None:
         return value.item()  # type: ignore[no-any-return]
     if isinstance(value, np.random.Generator):
         return "Generator"  # its repr holds an address
+    if isinstance(value, (list, tuple)):
+        return repr([getattr(item, "text", item) for item in value])  # rules
     return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)

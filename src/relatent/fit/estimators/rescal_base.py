@@ -14,7 +14,6 @@ from ...cells.cell_sum import Parameters
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
 from ...data.shard import Shard
-from ...errors import InputError
 from ...model.factors import Factors
 from ...model.links import SmoothLink
 from ...model.structure import FULL, parameter_shape
@@ -63,17 +62,16 @@ class RescalBase(Estimator):
         return chosen
 
     def _observed_patterns(self, facts: Facts) -> patterns.ObservedPatterns | None:
-        chosen = getattr(self, "patterns", "none")
-        if not (self.keep_facts and patterns.is_affordable(facts)):
-            return None
-        kinds = patterns.CHOICES[chosen]
-        return patterns.learn(facts, self.seed_, kinds) if kinds else None
+        choice = self._pattern_choice(facts)
+        is_possible = self.keep_facts and patterns.is_affordable(facts)
+        return patterns.learn(facts, self.seed_, choice) if choice and is_possible else None
+
+    def _pattern_choice(self, facts: Facts) -> patterns.PatternChoice:
+        return patterns.PatternChoice.of(getattr(self, "patterns", "none"), facts)
 
     def _check_settings(self, facts: Facts) -> None:
         super()._check_settings(facts)
-        chosen = getattr(self, "patterns", "none")
-        if chosen not in patterns.CHOICES:
-            raise InputError(f"patterns must be {', '.join(map(repr, patterns.CHOICES))}, got {chosen!r}")
+        self._pattern_choice(facts)
 
     def _choose(self, data: DataSummary) -> ChosenSettings | None:
         """Values for the settings that were not given; None if the model chooses nothing."""
