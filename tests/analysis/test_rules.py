@@ -1,5 +1,6 @@
 """Rules of one and two steps: planted ones are found, and counts are those of a plain count."""
 
+import collections
 import itertools
 
 import numpy as np
@@ -90,3 +91,16 @@ def test_explain_has_the_rules_that_predict_the_fact():
 def test_wrong_arguments_are_refused(films):
     with pytest.raises(InputError, match="k and min_support must be at least 1, got 0 and 5"):
         relatent.rules(films, k=0)
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+def test_bodies_are_counted_as_they_are_listed(undirected, monkeypatch):
+    monkeypatch.setattr(step_graph, "MAX_BODIES", 7)
+    s, k, o = np.nonzero(np.random.default_rng(0).random((9, 3, 9)) < 0.15)
+    facts = relatent.Facts.from_arrays(s, k, o).with_undirected([1] if undirected else [])
+    graph = StepGraph(facts)
+    for head in range(3):
+        cells = [cell for cell in facts.triples.tolist() if cell[1] == head and cell[0] != cell[2]]
+        counts = collections.Counter(body for s, _, o in cells for body in graph.bodies(s, head, o))
+        wanted = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:7]
+        assert graph.candidates(head, np.random.default_rng(0)) == [body for body, _ in wanted]

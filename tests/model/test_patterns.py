@@ -8,10 +8,18 @@ import pytest
 import relatent
 from relatent.data.names import Names
 from relatent.errors import InputError, ModelFileError
+from relatent.model import patterns as observed
 from relatent.model.patterns import ALIKE, PATHS, Kind, Pattern, Patterns, PatternValues
 
 N, K = 9, 3
 EVERYONE = np.arange(N)
+
+
+@pytest.fixture(autouse=True, params=["dense", "sparse"])
+def matrices(request, monkeypatch):
+    """Both kinds of matrices, which larger graphs choose by their size."""
+    if request.param == "sparse":
+        monkeypatch.setattr(observed, "DENSE_ENTITIES", 0)
 
 
 def world(seed: int = 0, share: float = 0.2) -> relatent.Facts:

@@ -37,6 +37,11 @@ class Rule(NamedTuple):
     support: int  # known facts of the head that it predicts
     confidence: float  # of the pairs of the body whose x has known facts of the head
 
+    @property
+    def text(self) -> str:
+        """Body and head, as `patterns` of an estimator reads them."""
+        return f"{self.body} ⇒ {self.head}"
+
 
 @result_record
 class RulePath(NamedTuple):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -127,6 +129,27 @@ def _named_object(context: click.Context, option: click.Parameter, text: str | N
         raise click.BadParameter(f"{name} takes a number, got {number!r}") from None
 
 
+PATTERN_NAMES = ("auto", "none", "mirror", "paths")
+
+
+def _patterns(context: click.Context, option: click.Parameter, text: str | None) -> str | list[str] | None:
+    """The name of a set of patterns, or the rules of a file: one per line, or a table such as `rules -o` writes."""
+    if text is None or text in PATTERN_NAMES:
+        return text
+    path = Path(text)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            if path.suffix.lower() not in (".csv", ".tsv"):
+                return [line.strip() for line in file if line.strip()]
+            rows = csv.DictReader(file, delimiter="," if path.suffix.lower() == ".csv" else "\t")
+            return [f"{row['body']} ⇒ {row['head']}" for row in rows]
+    except OSError as error:
+        names = ", ".join(PATTERN_NAMES)
+        raise click.BadParameter(f"must be {names} or a file of rules, got {text!r} ({error.strerror})") from None
+    except (KeyError, UnicodeDecodeError, csv.Error):
+        raise click.BadParameter(f"{text} must be UTF-8, with the columns body and head if it is a table") from None
+
+
 CHOSEN = "chosen from the data"
 
 
@@ -204,8 +227,10 @@ SETTINGS = (
     ),
     _setting(
         "--patterns",
-        type=click.Choice(["auto", "none", "mirror", "paths"]),
-        help="What the facts show of a pair, beside factors: all patterns, other steps between both, or also paths.",
+        callback=_patterns,
+        metavar="auto|none|mirror|paths|FILE",
+        help="What the facts show of a pair, beside factors: all patterns, other steps between both, or also paths; or "
+        "rules, one per line as `relatent rules` prints them, or a table that it wrote.",
     ),
     click.option(
         "--set",

@@ -354,7 +354,7 @@ def _figures(rule: RulePath | None) -> tuple[str, str]:
 
 def rules(found: Sequence[Rule]) -> Table:
     """Rules with support and confidence."""
-    rows = [(f"{rule.body} ⇒ {rule.head}", f"{rule.support:,}", f"{rule.confidence:.3f}") for rule in found]
+    rows = [(rule.text, f"{rule.support:,}", f"{rule.confidence:.3f}") for rule in found]
     return table("Rules", ("rule", *RULE_FIGURES), rows, numbers=(1, 2))
 
 

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 # candidates
 N3_WEIGHTS = (0.005, 0.02, 0.08)
-WIDE: Values = {"structure": "complex", "rank": 400, "optimiser": Adam(0.1), "init": "small", "max_iter": 30}
+WIDE: Values = {"structure": "complex", "rank": 200, "optimiser": Adam(0.1), "init": "small", "max_iter": 30}
 BLOCKS: Values = {"structure": Blocks(8), "rank": 64, "optimiser": Adam(0.1), "init": "small", "max_iter": 30}
 FEW: Values = {"structure": "full", "rank": 8, "l2_entities": 1.5, "l2_relations": 1.5, "init": "als", "max_iter": 500}
 # budgets

@@ -29,7 +29,9 @@ from scipy.special import expit
 from ..arrays import Ids, Mask, Matrix, Vector
 from ..backend.blas_threads import one_blas_thread
 from ..data.facts import Facts
+from ..errors import InputError
 from ..model.factors import Factors
+from ..model.pattern_texts import body_of, rule_of
 from ..model.patterns import Kind, Pattern, Patterns, PatternValues, product_cells
 from ..model.step_graph import Body
 from .pooled_logistic import CoefficientPrior, pooled_logistic
@@ -37,20 +39,21 @@ from .pooled_logistic import CoefficientPrior, pooled_logistic
 T = TypeVar("T")
 # Budgets, per relation
 MAX_STEPS = 24  # steps whose patterns are tried, those that most of its facts have
-MAX_FACTS, MAX_ZEROS, FIRST_ZEROS = 4000, 16_000, 10_000  # learned from; zeros of the rough regression
+MAX_FACTS, MAX_ZEROS, MIN_ZEROS, ZEROS_PER_FACT = 4000, 16_000, 1000, 4  # learned from
 ROW_CELLS, BLOCK_CELLS = 2_000_000, 1 << 18  # scored to choose likely zeros; at a time
 MAX_WAYS = 6  # steps by which those alike are found, when zeros are drawn
-MAX_SINGLE, MAX_PATHS, MAX_PAIRS = 64, 16, 20
+MAX_SINGLE, MAX_MORE, MAX_PAIRS = 64, 32, 20
 MAX_PRODUCT = 20_000_000  # multiplications for one matrix of shares
 MAX_CELLS = 3e9  # N² K: with more, asking for the best facts of the whole graph takes minutes
 # Priors
 PRECISION = 1.0  # of a weight per standard deviation, before the evidence
 PRECISION_LIMITS = (1e-3, 1e4)
 PRIOR_WEIGHTS = 5.0  # that the precision of a kind in all relations counts as, in one
-MIN_WEIGHT = 0.02  # log-odds per standard deviation: patterns of less are dropped
-NEWTON_STEPS, EVIDENCE_STEPS, HALVINGS = 25, 3, 20
+WEIGHT_COST = 0.5  # nats: what a weight gains by chance; one that explains less is left out
+NEWTON_STEPS, EVIDENCE_STEPS, HALVINGS = 50, 3, 20
 UNIFORM_SHARE = 0.2  # of the zeros, drawn whatever their probability
-TOLERANCE = 1e-4  # relative change of the objective, in a step whose next would be about its square
+FORESEEN = 0.25  # relative error of the gain of a step, by which a curvature is out of date
+TOLERANCE = 1e-5  # relative change of the objective that a step may still promise
 
 
 class _Sample(NamedTuple):
@@ -81,31 +84,81 @@ CHOICES: dict[str, tuple[Kind, ...]] = {  # names of sets of patterns
 }
 
 
+class PatternChoice(NamedTuple):
+    """What is observed: whatever tells something of some kinds, or rules of one's own."""
+
+    kinds: tuple[Kind, ...]
+    rules: Sequence[list[Pattern]] | None = None  # of each relation
+
+    @classmethod
+    def of(cls, patterns: object, facts: Facts) -> PatternChoice:
+        """Read a setting: a name, or rules as `relatent.rules` finds them, or their texts."""
+        if isinstance(patterns, str) and patterns in CHOICES:
+            return cls(CHOICES[patterns])
+        texts = [getattr(rule, "text", rule) for rule in patterns] if isinstance(patterns, (list, tuple)) else []
+        if not texts or not all(isinstance(text, str) for text in texts):
+            names = ", ".join(map(repr, CHOICES))
+            raise InputError(f"patterns must be {names}, or a list of rules, got {patterns!r}")
+        rules: list[list[Pattern]] = [[] for _ in range(facts.n_relations)]
+        for text in dict.fromkeys(texts):
+            relation, pattern = rule_of(str(text), facts.relations, facts.undirected)
+            rules[relation].append(pattern)
+        return cls((), [list(dict.fromkeys(of_relation)) for of_relation in rules])
+
+    def __bool__(self) -> bool:
+        return bool(self.kinds or self.rules)
+
+
+EVERYTHING = PatternChoice(tuple(Kind))
+
+
 class ObservedPatterns(NamedTuple):
-    """Patterns with weights, and the prior precision of the weights of each kind, which all relations share."""
+    """Patterns with weights, and what they were learned from."""
 
     patterns: Patterns  # the scale of factors is 0
-    precision: Vector  # (kinds + 1,)
+    precision: Vector  # (kinds + 1,) prior precision of the weights of each kind, which all relations share
+    zeros: Sequence[DrawnZeros] = ()  # of each relation
 
 
-def learn(facts: Facts, seed: int, kinds: Sequence[Kind] = tuple(Kind)) -> ObservedPatterns:
-    """The patterns of every relation, of some kinds, and their weights."""
+def learn(facts: Facts, seed: int, choice: PatternChoice = EVERYTHING) -> ObservedPatterns:
+    """The patterns of every relation and their weights."""
     values = PatternValues(facts)
-    rough = _of_each(lambda k: _learn_relation(values, k, kinds, seed), facts)
+    rough = _of_each(lambda k: _choose(values, k, choice, np.random.default_rng([seed, k])), facts)
     precision = _WeightEvidence(*(sum(part) for part in zip(*(part.evidence for part in rough), strict=True))).precision
-    parts = _of_each(lambda k: _learn_weights(values, k, rough[k], precision, seed, MIN_WEIGHT)[0], facts)
-    return ObservedPatterns(_joined(values, parts), precision)
+    found = _of_each(
+        lambda k: _learn_relation(
+            values, k, rough[k], precision, np.random.default_rng([seed, k, 1]), are_given=choice.rules is not None
+        ),
+        facts,
+    )
+    parts, zeros = zip(*found, strict=True)
+    return ObservedPatterns(_joined(values, parts), precision, zeros)
 
 
-def learn_again(observed: ObservedPatterns, facts: Facts, seed: int) -> tuple[Patterns, list[DrawnZeros]]:
-    """The same patterns with weights learned from other facts, and the zeros of each relation that they came from."""
+def learn_again(observed: ObservedPatterns, facts: Facts, heldout: Facts, seed: int) -> PatternsOfTrial:
+    """The same patterns with weights learned from facts that lack some, which are among the zeros."""
     values, before = PatternValues(facts), observed.patterns
 
     def learned(k: int) -> tuple[_Learned, DrawnZeros]:
-        return _learn_weights(values, k, _Learned.of(before, k), observed.precision, seed)
+        part, rng = _Learned.of(before, k), np.random.default_rng([seed, k, 2])
+        zeros = observed.zeros[k] if observed.zeros else _likely_zeros(before.values, k, part, rng)
+        zeros = zeros.at(~heldout.contains(np.stack([zeros.s, np.full(len(zeros.s), k), zeros.o], axis=1)))
+        s, _, o = heldout.triples[heldout.starts[k] : heldout.starts[k + 1]].T.astype(np.int64)
+        false = DrawnZeros(*map(np.concatenate, zip(zeros, (s, o, np.ones(len(s))), strict=True)))
+        sample, design = _prepared(values, k, part, false, rng)
+        start = design.start(part)
+        fit, _ = _by_evidence(design.with_pairs(part.pairs), sample, part.groups, observed.precision, start)
+        return _learned(part.patterns, part.pairs, design, fit.beta), zeros
 
     parts, zeros = zip(*_of_each(learned, facts), strict=True)
-    return _joined(values, parts), list(zeros)
+    return PatternsOfTrial(_joined(values, parts), list(zeros))
+
+
+class PatternsOfTrial(NamedTuple):
+    """Patterns of facts that lack some, and the zeros of each relation, without these."""
+
+    patterns: Patterns
+    zeros: Sequence[DrawnZeros]
 
 
 class PatternsWithout:
@@ -113,14 +166,14 @@ class PatternsWithout:
 
     def __init__(self, observed: ObservedPatterns, facts: Facts, seed: int):
         self.observed, self._facts, self._seed = observed, facts, seed
-        self._found: dict[str, tuple[Patterns, list[DrawnZeros]]] = {}
+        self._found: dict[str, PatternsOfTrial] = {}
 
-    def __getitem__(self, heldout: Facts) -> tuple[Patterns, list[DrawnZeros]]:
-        """The patterns without these facts, and the zeros of each relation that their weights came from."""
+    def __getitem__(self, heldout: Facts) -> PatternsOfTrial:
+        """The patterns without these facts."""
         key = heldout.fingerprint
         if key not in self._found:
             rest = self._facts.subset(~heldout.contains(self._facts.triples))
-            self._found[key] = learn_again(self.observed, rest, self._seed)
+            self._found[key] = learn_again(self.observed, rest, heldout, self._seed)
         return self._found[key]
 
 
@@ -139,6 +192,11 @@ class _Learned(NamedTuple):
     pair_weights: Vector
     bias: float
     evidence: _WeightEvidence
+
+    @property
+    def groups(self) -> Ids:
+        """The group of each weight: its kind, and a further one for products."""
+        return np.array([*(pattern.kind for pattern in self.patterns), *(len(Kind) for _ in self.pairs)], np.int64)
 
     @classmethod
     def of(cls, patterns: Patterns, k: int) -> _Learned:
@@ -179,40 +237,63 @@ def _joined(values: PatternValues, parts: Sequence[_Learned]) -> Patterns:
 # --- one relation
 
 
-def _learn_relation(values: PatternValues, k: int, kinds: Sequence[Kind], seed: int) -> _Learned:
-    """Choose patterns, then paths, then products, and learn their weights."""
-    rng = np.random.default_rng([seed, k])
-    chosen = [pattern for pattern in _single_patterns(values, k) if pattern.kind in kinds]
-    bodies = values.graph.candidates(k, rng)
-    rough = _sample(values, k, _drawn_zeros(values, k, bodies, FIRST_ZEROS, rng), rng)
-    F = _matrix(values, k, chosen, rough)
-    if len(chosen) > MAX_SINGLE:
-        telling = _most_telling(_Design.of(F, rough).Z, rough)
-        chosen, F = [chosen[i] for i in telling], F[telling]
-    fit = _ridge(_Design.of(F, rough).Z, rough, np.full(len(chosen), PRECISION))
-    paths = [Pattern(kind, *body) for body in bodies if len(body) == 2 for kind in PATHS if kind in kinds]
-    if paths:
-        more = _matrix(values, k, paths, rough)
-        telling = _worth(_Design.of(more, rough).Z, fit.residual(rough), 2 * MAX_PATHS)
-        chosen, F = [*chosen, *(paths[i] for i in telling)], np.concatenate([F, more[telling]])
-    found = _weights(chosen, _Design.of(F, rough), rough, [], START_PRECISION)
-    # Zeros that the model of before finds likely show where it is wrong: those of products, too.
-    sample = _sample(values, k, _likely_zeros(values, k, found, rng), rng)
-    design = _Design.of(_matrix(values, k, chosen, sample), sample)
-    fit, _ = _by_evidence(design.Z, sample, _groups(chosen), START_PRECISION)
-    return _weights(chosen, design, sample, _worthwhile_pairs(design, sample, fit), START_PRECISION)
+def _choose(values: PatternValues, k: int, choice: PatternChoice, rng: np.random.Generator) -> _Learned:
+    """Patterns of a relation that tell something, paths among them, with rough weights."""
+    if choice.rules is not None:
+        given, bodies = choice.rules[k], [body_of(pattern) for pattern in choice.rules[k]]
+        rough = _sample(values, k, _drawn_zeros(values, k, bodies, _n_zeros(values, k), rng), rng)
+        design, groups = _Design.of(_matrix(values, k, given, rough), rough), _groups(given)
+        fit, evidence = _by_evidence(
+            design.X, rough, groups, START_PRECISION, _ridge(design.X, rough, np.ones(len(given)))
+        )
+        return _learned(given, [], design, fit.beta, evidence)
+    kinds = choice.kinds
+    found = [pattern for pattern in _single_patterns(values, k) if pattern.kind in kinds]
+    n_single, bodies = len(found), values.graph.candidates(k, rng)
+    found += [Pattern(kind, *body) for body in bodies if len(body) == 2 for kind in PATHS if kind in kinds]
+    rough = _sample(values, k, _drawn_zeros(values, k, bodies, _n_zeros(values, k), rng), rng)
+    everything = _Design.of(_matrix(values, k, found, rough), rough)
+    chosen = _most_telling(everything.X[1 : 1 + n_single], rough)
+    design = everything.take(chosen)
+    fit = _ridge(design.X, rough, START_PRECISION[_groups([found[i] for i in chosen])])
+    others = sorted({*range(len(found))} - {*chosen})
+    telling = [others[i] for i in _worth(everything.X[1:][others], fit.residual(rough), MAX_MORE)]
+    design, patterns = design.joined(everything.take(telling)), [found[i] for i in (*chosen, *telling)]
+    fit = _Fit(np.append(fit.beta, np.zeros(len(telling))), fit.theta)
+    fit, evidence = _by_evidence(design.X, rough, _groups(patterns), START_PRECISION, fit)
+    return _learned(patterns, [], design, fit.beta, evidence)
 
 
-def _learn_weights(
-    values: PatternValues, k: int, before: _Learned, precision: Vector, seed: int, least: float = 0.0
+def _learn_relation(
+    values: PatternValues, k: int, rough: _Learned, precision: Vector, rng: np.random.Generator, *, are_given: bool
 ) -> tuple[_Learned, DrawnZeros]:
-    """The weights of the patterns of another model, which says what zeros are likely; and these zeros."""
-    rng = np.random.default_rng([seed, k, 1])
-    zeros = _likely_zeros(values, k, before, rng)
+    """The weights of chosen patterns, and of products of two of them; and the zeros that they were learned from."""
+    zeros = _likely_zeros(values, k, rough, rng)
+    sample, design = _prepared(values, k, rough, zeros, rng)
+    groups, start = rough.groups, design.start(rough)
+    fit, evidence = _by_evidence(design.X, sample, groups, precision, start, EVIDENCE_STEPS)
+    if are_given:
+        return _learned(rough.patterns, [], design, fit.beta, evidence), zeros
+    pairs = _worthwhile_pairs(design, sample, fit)
+    if pairs:
+        groups = np.append(groups, np.full(len(pairs), len(Kind)))
+        fit = _Fit(np.append(fit.beta, np.zeros(len(pairs))), fit.theta)
+        fit, _ = _by_evidence(design.with_pairs(pairs), sample, groups, precision, fit)
+        found = _learned(rough.patterns, pairs, design, fit.beta)
+        # Zeros that the model of before finds likely show where it is wrong: those of products, too.
+        zeros = _likely_zeros(values, k, found, rng)
+        sample, design = _prepared(values, k, found, zeros, rng)
+        start = design.start(found)
+        fit, evidence = _by_evidence(design.with_pairs(pairs), sample, groups, precision, start, EVIDENCE_STEPS)
+    return _without_idle(rough.patterns, pairs, design, fit, evidence), zeros
+
+
+def _prepared(
+    values: PatternValues, k: int, model: _Learned, zeros: DrawnZeros, rng: np.random.Generator
+) -> tuple[_Sample, _Design]:
+    """Facts and zeros of a relation, and what the patterns of a model give for them."""
     sample = _sample(values, k, zeros, rng)
-    design = _Design.of(_matrix(values, k, before.patterns, sample), sample)
-    steps = EVIDENCE_STEPS if least else 1  # other facts say nearly the same of precisions
-    return _weights(before.patterns, design, sample, before.pairs, precision, least, steps), zeros
+    return sample, _Design.of(_matrix(values, k, model.patterns, sample), sample)
 
 
 def _single_patterns(values: PatternValues, k: int) -> list[Pattern]:
@@ -241,8 +322,7 @@ def _groups(patterns: Sequence[Pattern]) -> Ids:
 
 def _matrix(values: PatternValues, k: int, patterns: Sequence[Pattern], sample: _Sample) -> Matrix:
     """The values of patterns at cells, (P, n)."""
-    at = values.at(k, sample.s, sample.o, alone=sample.alone)
-    return np.array([at(pattern) for pattern in patterns]).reshape(len(patterns), len(sample.s))
+    return values.at(k, sample.s, sample.o, alone=sample.alone).matrix(patterns)
 
 
 # --- which cells are learned from
@@ -284,13 +364,12 @@ def _likely_zeros(
     k: int,
     model: _Learned,
     rng: np.random.Generator,
-    count: int = MAX_ZEROS,
 ) -> DrawnZeros:
     """Zeros of a relation, those that a model finds likely more often: about in proportion to their probability.
 
     They are drawn of all subjects, or of a sample of those that have the relation and of a sample of the others.
     """
-    n, degree = values.n, values.degree(2 * k)
+    n, degree, count = values.n, values.degree(2 * k), _n_zeros(values, k)
     if n * n <= count:
         return _all_zeros(values, k)
     parts, rows = [], min(n, max(2, ROW_CELLS // n))
@@ -311,10 +390,18 @@ def _likely_zeros(
     return DrawnZeros(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-def _all_zeros(values: PatternValues, k: int) -> DrawnZeros:
-    s, o = (ids.ravel() for ids in np.divmod(np.arange(values.n**2), values.n))
+def _n_zeros(values: PatternValues, k: int) -> int:
+    """How many zeros a relation is learned from."""
+    return int(min(MAX_ZEROS, MIN_ZEROS + ZEROS_PER_FACT * values.degree(2 * k).sum()))
+
+
+def _all_zeros(values: PatternValues, k: int, rng: np.random.Generator | None = None, count: int = 0) -> DrawnZeros:
+    """All zeros of a relation, or so many of all cells, drawn alike."""
+    cells = np.arange(values.n**2)
+    chosen = cells if rng is None else rng.choice(cells, count, replace=False)
+    s, o = np.divmod(chosen, values.n)
     kept = _is_zero(values.facts, k, s, o)
-    return DrawnZeros(s[kept], o[kept], np.ones(np.count_nonzero(kept)))
+    return DrawnZeros(s[kept], o[kept], np.full(np.count_nonzero(kept), len(cells) / max(len(chosen), 1)))
 
 
 def _drawn_zeros(
@@ -327,6 +414,8 @@ def _drawn_zeros(
     """
     if values.n**2 <= count:
         return _all_zeros(values, k)
+    if values.is_dense:
+        return _all_zeros(values, k, rng, count)
     ways = _ways(values, k, bodies)
     total = sum(way.share for way in ways)
     numbers = [max(1, round(count * way.share / total)) for way in ways]
@@ -460,9 +549,9 @@ def _random_ends(X: sp.csr_matrix, rows: Ids, rng: np.random.Generator) -> tuple
 
 
 class _Design(NamedTuple):
-    """Standardised patterns, facts and zeros having the same weight in mean and deviation."""
+    """Standardised patterns, facts and zeros having the same weight in mean and deviation; the first row is 1."""
 
-    Z: Matrix  # (P, n)
+    X: Matrix  # (1 + P, n), float32
     mean: Vector  # (P,)
     deviation: Vector  # (P,)
 
@@ -470,73 +559,114 @@ class _Design(NamedTuple):
     def of(cls, F: Matrix, sample: _Sample) -> _Design:
         true, false = sample.c * sample.x, sample.c * (1 - sample.x)
         q = true / max(true.sum(), 1e-300) + false / max(false.sum(), 1e-300)
-        q /= max(q.sum(), 1e-300)
+        q = (q / max(q.sum(), 1e-300)).astype(F.dtype)
+        X = np.ones((1 + len(F), F.shape[1]), F.dtype)
         mean = F @ q
-        deviation = np.sqrt(np.maximum(((F - mean[:, None]) ** 2) @ q, 0.0))
+        Z = np.subtract(F, mean[:, None], out=X[1:])
+        deviation = np.sqrt((Z * Z) @ q)
         deviation[deviation < 1e-6] = np.inf  # the same for all
-        return cls((F - mean[:, None]) / deviation[:, None], mean, deviation)
+        Z /= deviation[:, None]
+        return cls(X, mean.astype(np.float64), deviation.astype(np.float64))
+
+    def take(self, chosen: list[int]) -> _Design:
+        """Some of the patterns."""
+        return _Design(self.X[[0, *(1 + i for i in chosen)]], self.mean[chosen], self.deviation[chosen])
+
+    def joined(self, other: _Design) -> _Design:
+        """These patterns and others of the same cells."""
+        parts = ((self.X, other.X[1:]), (self.mean, other.mean), (self.deviation, other.deviation))
+        return _Design(*map(np.concatenate, parts))
 
     def with_pairs(self, pairs: Sequence[tuple[int, int]]) -> Matrix:
         """Patterns, and products of standardised patterns."""
-        return np.concatenate([self.Z, *(self.Z[i : i + 1] * self.Z[j] for i, j in pairs)])
+        return np.concatenate([self.X, *(self.X[1 + i : 2 + i] * self.X[1 + j] for i, j in pairs)]) if pairs else self.X
 
-    def raw(self, beta: Vector) -> tuple[Vector, float]:
-        """The weights of the values as they are, and the bias; beta begins with that of 1."""
-        weights = beta[1 : 1 + len(self.mean)] / self.deviation
-        return weights, float(beta[0] - weights @ self.mean)
+    def start(self, model: _Learned) -> _Fit:
+        """The weights of a model as those of standardised patterns."""
+        scale = np.where(np.isfinite(self.deviation), self.deviation, 0.0)
+        weights, bias, products = model.weights.copy(), model.bias + model.weights @ self.mean, []
+        for (i, j), v in zip(model.pairs, model.pair_weights.tolist(), strict=True):
+            weights[i] += v * self.mean[j]
+            weights[j] += v * self.mean[i]
+            bias += v * self.mean[i] * self.mean[j]
+            products.append(v * scale[i] * scale[j])
+        return _Fit(np.concatenate([[bias], weights * scale, products]))
 
 
 class _Fit(NamedTuple):
     """A regression; the first coefficient is that of 1."""
 
     beta: Vector  # (1 + P,)
-    theta: Vector  # (n,)
-    variances: Vector  # (1 + P,) of the coefficients, by the curvature
+    theta: Vector | None = None  # (n,) float32
+    gram: Matrix | None = None  # (1 + P, 1 + P) curvature of the likelihood, about
+    penalty: Vector | None = None  # (1 + P,)
 
     def residual(self, sample: _Sample) -> Vector:
         """Truth minus probability, by weight."""
-        found: Vector = sample.c * (sample.x - expit(self.theta))
+        found: Vector = (sample.c * (sample.x - expit(self.theta))).astype(np.float32)
+        return found
+
+    def covariance(self) -> Matrix:
+        """That of the coefficients, by the curvature."""
+        assert self.gram is not None
+        assert self.penalty is not None
+        found: Matrix = cho_solve(_factor(self.gram, self.penalty), np.eye(len(self.beta)), check_finite=False)
         return found
 
 
-def _ridge(Z: Matrix, sample: _Sample, precision: Vector, start: Vector | None = None) -> _Fit:
-    """Newton's method, with steps that are halved until the objective falls."""
-    X = np.concatenate([np.ones((1, Z.shape[1])), Z])
-    halves = X.astype(np.float32)  # for the curvature, which only chooses the step
-    penalty = np.append(1e-6, precision)
-    rate = (sample.c @ sample.x + 0.5) / (sample.c.sum() + 1.0)
-    beta = np.append(np.log(rate / (1 - rate)), np.zeros(len(Z))) if start is None else start
+def _factor(gram: Matrix, penalty: Vector) -> tuple[Matrix, bool]:
+    """The Cholesky factor of the curvature with the penalty."""
+    H = gram.copy()
+    H[np.diag_indices_from(H)] += penalty
+    found: tuple[Matrix, bool] = cho_factor(H, overwrite_a=True, check_finite=False)
+    return found
 
-    def objective(beta: Vector) -> tuple[float, Vector]:
-        theta = beta @ X
-        loss = sample.c @ (np.logaddexp(0, theta) - sample.x * theta)
-        return float(loss + penalty @ beta**2 / 2), theta
 
-    value, theta = objective(beta)
+def _ridge(X: Matrix, sample: _Sample, precision: Vector, start: _Fit | None = None) -> _Fit:
+    """Newton's method, with steps that are halved until the objective falls.
+
+    A curvature serves for several steps, as long as it foresees what they gain.
+    """
+    c, x, penalty = sample.c.astype(X.dtype), sample.x.astype(X.dtype), np.append(1e-6, precision)
+    if start is None:
+        rate = (sample.c @ sample.x + 0.5) / (sample.c.sum() + 1.0)
+        start = _Fit(np.append(np.log(rate / (1 - rate)), np.zeros(len(precision))))
+    beta, gram, factor = start.beta, start.gram, None
+
+    def objective(beta: Vector) -> tuple[float, Vector, Vector]:
+        theta = beta.astype(X.dtype) @ X
+        e = np.exp(-np.abs(theta))
+        loss = float(c @ (np.maximum(theta, 0) + np.log1p(e) - x * theta)) + float(penalty @ beta**2) / 2
+        return loss, theta, np.where(theta < 0, e, 1) / (1 + e)
+
+    value, theta, p = objective(beta)
     for _ in range(NEWTON_STEPS):
-        p = expit(theta)
-        gradient = X @ (sample.c * (p - sample.x)) + penalty * beta
-        step = cho_solve(cho_factor(_curvature(halves, sample.c * p * (1 - p), penalty)), gradient)
+        gradient = X @ (c * (p - x)) + penalty * beta
+        if gram is None:
+            gram, factor = _curvature(X, c * p * (1 - p)), None
+        if factor is None:
+            factor = _factor(gram, penalty)
+        step = cho_solve(factor, gradient, check_finite=False)
+        foreseen = float(gradient @ step) / 2
+        if foreseen <= TOLERANCE * abs(value):
+            break
         for _ in range(HALVINGS):
-            after, theta_after = objective(beta - step)
+            after, *rest = objective(beta - step)
             if after <= value:
                 break
             step /= 2
         else:
             break
-        gained = value - after
-        beta, value, theta = beta - step, after, theta_after
-        if gained <= TOLERANCE * abs(value):
-            break
-    p = expit(theta)
-    H = _curvature(halves, sample.c * p * (1 - p), penalty)
-    return _Fit(beta, theta, np.diag(cho_solve(cho_factor(H), np.eye(len(H)))))
+        gained, value, beta, (theta, p) = value - after, after, beta - step, rest
+        if abs(gained - foreseen) > FORESEEN * foreseen:
+            gram = None
+    return _Fit(beta, theta, _curvature(X, c * p * (1 - p)) if gram is None else gram, penalty)
 
 
-def _curvature(X: Matrix, variance: Vector, penalty: Vector) -> Matrix:
-    half = X * np.sqrt(variance).astype(X.dtype)
+def _curvature(X: Matrix, variance: Vector) -> Matrix:
+    half = X * np.sqrt(variance)
     H = (half @ half.T).astype(np.float64)
-    H[np.diag_indices_from(H)] += penalty + 1e-6 * max(float(H.max()), 1e-6)  # beyond the rounding of the product
+    H[np.diag_indices_from(H)] += 1e-6 * max(float(H.max()), 1e-6)  # beyond the rounding of the product
     return H
 
 
@@ -559,21 +689,21 @@ START_PRECISION = np.full(N_GROUPS, PRECISION)
 
 
 def _by_evidence(
-    Z: Matrix, sample: _Sample, groups: Ids, prior: Vector, steps: int = 1
+    X: Matrix, sample: _Sample, groups: Ids, prior: Vector, start: _Fit, steps: int = 1
 ) -> tuple[_Fit, _WeightEvidence]:
     """The regression whose precisions maximise the evidence: λ_g = effective number of weights / Σ w².
 
     `prior`: the precision of each kind in all relations, which counts as much as `PRIOR_WEIGHTS` weights.
     """
-    precision, fit, found = prior[groups], None, NO_EVIDENCE
+    precision, fit, found = prior[groups], start, NO_EVIDENCE
     for _ in range(steps):
-        fit = _ridge(Z, sample, precision, None if fit is None else fit.beta)
-        w, v = fit.beta[1:], fit.variances[1:]
+        fit = _ridge(X, sample, precision, fit)
+        w, v = fit.beta[1:], fit.covariance().diagonal()[1:]
         known = np.bincount(groups, np.clip(1 - precision * v, 0, 1), N_GROUPS)
         found = _WeightEvidence(known.astype(np.float64), np.bincount(groups, w * w, N_GROUPS).astype(np.float64))
         of_group = (found.effective + PRIOR_WEIGHTS) / (found.squares + PRIOR_WEIGHTS / prior)
         precision = np.clip(of_group, *PRECISION_LIMITS)[groups]
-    return _ridge(Z, sample, precision, None if fit is None else fit.beta), found
+    return _ridge(X, sample, precision, fit), found
 
 
 def _most_telling(Z: Matrix, sample: _Sample) -> list[int]:
@@ -603,7 +733,7 @@ def _affordable(gain: Vector, most: int) -> list[int]:
 
 def _worthwhile_pairs(design: _Design, sample: _Sample, fit: _Fit) -> list[tuple[int, int]]:
     """Products of patterns of which the same test says that."""
-    Z, r = design.Z, fit.residual(sample)
+    Z, r = design.X[1:], fit.residual(sample)
     squared = Z * Z
     G, V = (Z * r) @ Z.T, (squared * (r * r)) @ squared.T
     i, j = np.triu_indices(len(Z))
@@ -611,42 +741,51 @@ def _worthwhile_pairs(design: _Design, sample: _Sample, fit: _Fit) -> list[tuple
     return [(int(i[q]), int(j[q])) for q in chosen]
 
 
-def _weights(
-    patterns: list[Pattern],
-    design: _Design,
-    sample: _Sample,
-    pairs: list[tuple[int, int]],
-    precision: Vector,
-    least: float = 0.0,
-    steps: int = 1,
+def _without_idle(
+    patterns: list[Pattern], pairs: list[tuple[int, int]], design: _Design, fit: _Fit, evidence: _WeightEvidence
 ) -> _Learned:
-    """The regression by evidence with products, for raw values; without patterns of less than the `least` weight."""
-    groups = np.append(_groups(patterns), np.full(len(pairs), len(Kind)))
-    fit, evidence = _by_evidence(design.with_pairs(pairs), sample, groups, precision, steps)
+    """Leave out one weight after the other, as long as what the others cannot explain in its place is worth less than
+    a weight costs.
+    """
+    V, beta = fit.covariance(), fit.beta.copy()
+    while True:
+        v = V.diagonal()
+        lost = np.divide(beta * beta, 2 * v, out=np.full(len(v), np.inf), where=v > 0)
+        idle = int(np.argmin(lost[1:])) + 1 if len(v) > 1 else 0
+        if not idle or lost[idle] >= WEIGHT_COST:
+            break
+        column = V[:, idle] / v[idle]
+        beta -= beta[idle] * column
+        V -= np.outer(column, V[idle])
+        V[idle], V[:, idle], beta[idle] = 0.0, 0.0, 0.0
     P = len(patterns)
-    beta, products = fit.beta[: 1 + P].copy(), fit.beta[1 + P :]
-    beta[1:][np.abs(beta[1:]) < least] = 0.0
-    weights, bias = design.raw(beta)
-    kept_pairs = [q for q, value in enumerate(products.tolist()) if abs(value) >= max(least, 1e-12)]
-    pair_weights = []
-    for q in kept_pairs:
-        i, j = pairs[q]
-        w = products[q] / (design.deviation[i] * design.deviation[j])
+    kept_pairs = [pairs[q] for q in np.flatnonzero(beta[1 + P :]).tolist()]
+    multiplied = {place for pair in kept_pairs for place in pair}
+    kept = [place for place in range(P) if beta[1 + place] or place in multiplied]
+    at = {place: new for new, place in enumerate(kept)}
+    coefficients = np.concatenate([beta[[0, *(1 + i for i in kept)]], beta[1 + P :][beta[1 + P :] != 0]])
+    kept_pairs = [(at[i], at[j]) for i, j in kept_pairs]
+    return _learned([patterns[i] for i in kept], kept_pairs, design.take(kept), coefficients, evidence)
+
+
+def _learned(
+    patterns: list[Pattern],
+    pairs: list[tuple[int, int]],
+    design: _Design,
+    beta: Vector,
+    evidence: _WeightEvidence = NO_EVIDENCE,
+) -> _Learned:
+    """The weights of raw patterns, given those of standardised ones."""
+    P = len(patterns)
+    weights, products = beta[1 : 1 + P] / design.deviation, []
+    bias = float(beta[0] - weights @ design.mean)
+    for (i, j), value in zip(pairs, beta[1 + P :].tolist(), strict=True):
+        w = value / (design.deviation[i] * design.deviation[j])
         weights[i] -= w * design.mean[j]
         weights[j] -= w * design.mean[i]
         bias += w * design.mean[i] * design.mean[j]
-        pair_weights.append(w)
-    used = {place for q in kept_pairs for place in pairs[q]}
-    kept = [place for place in range(P) if weights[place] or place in used or not least]
-    at = {place: new for new, place in enumerate(kept)}
-    return _Learned(
-        [patterns[place] for place in kept],
-        weights[kept],
-        [(at[pairs[q][0]], at[pairs[q][1]]) for q in kept_pairs],
-        np.array(pair_weights),
-        bias,
-        evidence,
-    )
+        products.append(w)
+    return _Learned(patterns, weights, pairs, np.array(products, np.float64), bias, evidence)
 
 
 # --- beside factors
@@ -672,7 +811,6 @@ def _scale_prior() -> CoefficientPrior:
 
 
 SCALE_PRIOR = _scale_prior()
-SCALE_ZEROS = 3000  # per relation and trial
 
 
 def weighed(patterns: Patterns, trials: Sequence[PatternTrial], labelled: float, seed: int) -> list[Patterns]:
@@ -716,12 +854,10 @@ def _scored(trial: PatternTrial, seed: int) -> tuple[Ids, Vector, Vector, Vector
     for k in range(len(patterns.bias)):
         cells = heldout.triples[heldout.starts[k] : heldout.starts[k + 1]]
         s, _, o = cells.T.astype(np.int64)
-        zeros = of_relation[k]
-        if len(zeros.s) > SCALE_ZEROS:
-            zeros = zeros.at(rng.choice(len(zeros.s), SCALE_ZEROS, replace=False))
-            zeros = zeros._replace(weights=zeros.weights * (len(of_relation[k].s) / SCALE_ZEROS))
-        is_true = heldout.contains(np.stack([zeros.s, np.full(len(zeros.s), k), zeros.o], axis=1))
-        zeros = zeros.at(~is_true)
+        zeros, count = of_relation[k], MIN_ZEROS + ZEROS_PER_FACT * len(s)
+        if len(zeros.s) > count:
+            zeros = zeros.at(rng.choice(len(zeros.s), count, replace=False))
+            zeros = zeros._replace(weights=zeros.weights * (len(of_relation[k].s) / count))
         for ends, true, false in (
             ((s, o), np.ones(len(s)), np.zeros(len(s))),
             ((zeros.s, zeros.o), np.zeros(len(zeros.s)), zeros.weights),

@@ -41,6 +41,8 @@ def _to_json(value: object) -> Any:
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, (list, tuple)):
+        return [_to_json(getattr(part, "text", part)) for part in value]  # rules
     if isinstance(value, Mapping):
         return {"type": BY_RELATION, "values": {str(name): _to_json(part) for name, part in value.items()}}
     kind = type(value)

@@ -2,21 +2,59 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container
+from itertools import pairwise
 
 from ..data.names import Names
+from ..errors import InputError
 from .patterns import ALIKE, OF_SUBJECT, PATHS, Kind, Pattern, Patterns
 from .provenance import PatternSummary, WeightedPattern
 from .step_graph import Body
 
 NameOf = Callable[[int], str]  # of a relation
 N_STRONGEST = 10  # listed of a model
+FIGURES = r"(?:\s+[-+]?[\d.,]+)*"  # support and confidence, or a weight, behind a rule that was printed
+ATOM, HEAD = re.compile(r"(.+)\((\w+), ?(\w+)\)"), re.compile(rf"(.+)\(x, ?y\){FIGURES}")
 
 
 def body_text(name: NameOf, body: Body) -> str:
     """Steps from x to y: has_parent(x,z) ∧ has_parent(z,y)."""
     ends = ("x", "y") if len(body) == 1 else ("x", "z", "y")
     return " ∧ ".join(_atom(name, step, ends[i], ends[i + 1]) for i, step in enumerate(body))
+
+
+def rule_of(text: str, relations: Names, undirected: Container[int]) -> tuple[int, Pattern]:
+    """The head of a rule, and the pattern that is its body: the inverse of `body_text`; & and => will do."""
+    *body, head = re.split(r"\s*(?:⇒|=>)\s*", text.strip())
+    found = HEAD.fullmatch(head)
+    atoms = [ATOM.fullmatch(atom) for atom in re.split(r"(?<=\))\s*[∧&]\s*", body[0])] if len(body) == 1 else []
+    steps: Body = ()
+    if found is not None and all(atoms) and len(atoms) in (1, 2):
+        names, ends = zip(*((atom[1], (atom[2], atom[3])) for atom in atoms if atom is not None), strict=True)
+        steps = _steps(relations.ids(list(names)).tolist(), ends, undirected)
+    if found is None or not steps:
+        example = "born_in(x,z) ∧ located_in(z,y) ⇒ citizen_of(x,y)"
+        raise InputError(f"a rule has one or two steps between x and y, as in {example!r}, got {text!r}")
+    relation = int(relations.ids([found[1]])[0])
+    if steps == (2 * relation,):
+        raise InputError(f"a rule must say more than its head, got {text!r}")
+    return relation, Pattern(Kind.STEP if len(steps) == 1 else Kind.ANY_PATH, *steps)
+
+
+def _steps(relations: list[int], ends: tuple[tuple[str, str], ...], undirected: Container[int]) -> Body:
+    """The steps from x to y that atoms are, in either order; () if they do not lead there."""
+    between = sorted({end for pair in ends for end in pair} - {"x", "y"})
+    found = [
+        [
+            2 * k + (pair[0] != start) * (k not in undirected)
+            for k, pair in zip(relations, ends, strict=True)
+            if {*pair} == {start, end}
+        ]
+        for start, end in pairwise(["x", *between, "y"])
+    ]
+    is_path = len(found) == len(ends) and all(len(steps) == 1 for steps in found)
+    return tuple(steps[0] for steps in found) if is_path else ()
 
 
 def body_of(pattern: Pattern) -> Body:

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
-from ..arrays import Ids, Mask, Matrix, Vector
+from ..arrays import Ids, Mask, Matrix, Slices, Vector
 from ..data.facts import Facts
 from ..errors import InputError
 from .step_graph import Body, StepGraph
@@ -62,6 +62,7 @@ AS_IT_IS, LOGARITHM, ROOT, INDICATOR = range(4)  # transforms of a product
 TRANSFORMS = {Kind.LOG_PATHS: LOGARITHM, Kind.WALK: ROOT, Kind.ANY_PATH: INDICATOR}
 CELLS_PER_BLOCK = 1 << 20  # whose patterns are held at a time
 USUAL_PAIRS = 2000  # of a relation, over which the mean value of a pattern is taken
+DENSE_ENTITIES, DENSE_NUMBERS = 128, 1 << 23  # up to which the matrices of all steps are dense
 
 
 class Pattern(NamedTuple):
@@ -330,6 +331,15 @@ def _transform(kind: Kind) -> int:
     return ROOT if kind in ALIKE else TRANSFORMS.get(kind, AS_IT_IS)
 
 
+def _transformed(kind: Kind, product: Any) -> Any:
+    transform = _transform(kind)
+    if transform == LOGARITHM:
+        return np.log1p(product)
+    if transform == ROOT:
+        return np.sqrt(np.sqrt(product))
+    return (product > 0).astype(np.float64) if transform == INDICATOR else product
+
+
 def _product_key(pattern: Pattern, relation: int) -> tuple[Any, ...]:
     """What the product of a pattern depends on."""
     kind, a, b = pattern
@@ -341,12 +351,12 @@ def _pattern(code: Ids) -> Pattern:
 
 
 class _Product(NamedTuple):
-    """left @ right of two sparse matrices, and their transposes."""
+    """left @ right of two matrices, both sparse or both dense, and their transposes."""
 
-    left: sp.csr_matrix
-    right: sp.csr_matrix
-    right_turned: sp.csr_matrix
-    left_turned: sp.csr_matrix
+    left: Any
+    right: Any
+    right_turned: Any
+    left_turned: Any
 
 
 class PatternValues:
@@ -355,6 +365,7 @@ class PatternValues:
     def __init__(self, facts: Facts):
         self.facts, self.n = facts, facts.n_entities
         self.graph = StepGraph(facts if facts.weights is None else facts.subset(facts.weights > 0))
+        self.is_dense = self.n <= DENSE_ENTITIES and 2 * facts.n_relations * self.n**2 <= DENSE_NUMBERS
         self._products: dict[tuple[Any, ...], _Product] = {}
         self._degrees: dict[int, Vector] = {}
         self._itself: dict[int, Vector] = {}
@@ -372,8 +383,25 @@ class PatternValues:
     def degree(self, step: int) -> Vector:
         """The number of steps from each entity, (N,)."""
         if step not in self._degrees:
-            self._degrees[step] = np.diff(self.graph.matrix(step).indptr).astype(np.float64)
+            X = self._steps[step].sum(axis=1) if self.is_dense else np.diff(self.graph.matrix(step).indptr)
+            self._degrees[step] = np.asarray(X, np.float64)
         return self._degrees[step]
+
+    @cached_property
+    def _steps(self) -> Slices:
+        """The matrices of all steps of a small graph, (2K, N, N)."""
+        facts = self.graph.facts
+        s, k, o = facts.triples[facts.subjects != facts.objects].T
+        X = np.zeros((2 * facts.n_relations, self.n, self.n))
+        X[2 * k, s, o] = X[2 * k + 1, o, s] = 1.0
+        return X
+
+    @cached_property
+    def _alike(self) -> Slices:
+        """How much weight y has among those who share a step with x, in a small graph, (2K, N, N)."""
+        share = self._steps / np.maximum(self._steps.sum(axis=2, keepdims=True), 1.0)
+        back = share.reshape(-1, 2, self.n, self.n)[:, ::-1].reshape(share.shape)
+        return np.asarray(np.matmul(share, back))
 
     def share(self, step: int) -> sp.csr_matrix:
         """1 / the number of steps from x, for each end of such a step."""
@@ -382,10 +410,24 @@ class PatternValues:
 
     def product(self, pattern: Pattern, relation: int) -> _Product:
         """The matrices whose product a pattern is, before its transform."""
+        if self.is_dense:
+            return self._dense_product(pattern, relation)
         key = _product_key(pattern, relation)
         if key not in self._products:
             self._products[key] = self._made(pattern, relation)
         return self._products[key]
+
+    def _dense_product(self, pattern: Pattern, relation: int) -> _Product:
+        kind, a, b = pattern
+        if kind == Kind.ALIKE_SUBJECTS:
+            left, right = self._alike[a], self._steps[2 * relation]
+        elif kind == Kind.ALIKE_OBJECTS:
+            left, right = self._steps[2 * relation], self._alike[a].T
+        else:
+            left, right = self._steps[a], self._steps[b]
+            if kind == Kind.WALK:
+                left = left / np.maximum(self.degree(b), 1)
+        return _Product(left, right, right.T, left.T)
 
     def _made(self, pattern: Pattern, relation: int) -> _Product:
         kind, a, b = pattern
@@ -406,7 +448,7 @@ class PatternValues:
 
     # --- rows
 
-    def _of_ends(self, pattern: Pattern) -> Vector:
+    def of_ends(self, pattern: Pattern) -> Vector:
         """The values of a pattern of one end, (N,)."""
         number = self.degree(pattern.a)
         is_degree = pattern.kind in (Kind.SUBJECT_DEGREE, Kind.OBJECT_DEGREE)
@@ -419,6 +461,8 @@ class PatternValues:
         kind, a, _ = pattern
         if kind == Kind.SAME:
             theta[np.arange(len(entities)), entities] += weight
+        elif kind == Kind.STEP and self.is_dense:
+            theta += weight * self._steps[a ^ 1 if of_objects else a][entities]
         elif kind == Kind.STEP:
             X = self.graph.matrix(a ^ 1 if of_objects else a)[entities]
             theta[np.repeat(np.arange(len(entities)), np.diff(X.indptr)), X.indices] += weight
@@ -426,6 +470,12 @@ class PatternValues:
             L, R, R_turned, L_turned = self.product(pattern, relation)
             L, R = (R_turned, L_turned) if of_objects else (L, R)
             is_path = kind in PATHS  # x is not its own y
+            if self.is_dense:
+                found = L[entities] @ R
+                if is_path:
+                    found[np.arange(len(entities)), entities] = 0.0
+                theta += weight * _transformed(kind, found)
+                return
             _add_product_rows(entities, _parts(L), _parts(R), _transform(kind), is_path, weight, theta)
 
     def weighted_rows(
@@ -443,7 +493,7 @@ class PatternValues:
         of_given, of_other, kept = np.full((len(entities), 1), bias), np.zeros((1, self.n)), {}
         for place, (pattern, weight) in enumerate(patterns):
             if pattern.kind in OF_SUBJECT or pattern.kind in OF_OBJECT:
-                is_given, values = (pattern.kind in OF_OBJECT) == of_objects, self._of_ends(pattern)
+                is_given, values = (pattern.kind in OF_OBJECT) == of_objects, self.of_ends(pattern)
                 found = values[entities][:, None] if is_given else values[None, :]
                 if is_given:
                     of_given += weight * found
@@ -480,16 +530,25 @@ class PatternValues:
             alone = alone & self.graph.facts.contains(cells[:, ::-1])
         return _Cells(self, relation, s, o, listed, np.zeros(len(s), bool) if alone is None else alone)
 
+    def step_at(self, step: int, s: Ids, o: Ids) -> Vector:
+        """Whether a step connects the two ends of each cell, 1 or 0."""
+        if self.is_dense:
+            return np.asarray(self._steps[step][s, o])
+        return np.asarray(self.graph.n_paths((step,), s, o), np.float64)
+
     def product_at(self, pattern: Pattern, relation: int, s: Ids, o: Ids) -> Vector:
         """left @ right at some cells, before the transform."""
-        L, _, R_turned, _ = self.product(pattern, relation)
-        return product_cells(L, R_turned, s, o)
+        L, R, R_turned, _ = self.product(pattern, relation)
+        if not self.is_dense:
+            return product_cells(L, R_turned, s, o)
+        found: Vector = np.einsum("ij,ij->i", L[s], R_turned[o]) if len(s) < self.n else (L @ R)[s, o]
+        return found
 
     def itself(self, step: int) -> Vector:
         """With which weight each entity is among those who share a step with it, (N,)."""
         if step not in self._itself:
             back = 1 / np.maximum(self.degree(step ^ 1), 1)
-            self._itself[step] = np.asarray(self.share(step) @ back)
+            self._itself[step] = self._alike[step].diagonal() if self.is_dense else np.asarray(self.share(step) @ back)
         return self._itself[step]
 
     def through(self, step: int, asked: int) -> Vector:
@@ -505,59 +564,65 @@ class _Cells:
     """The values of patterns at some cells; those of facts are what they would be without the fact."""
 
     def __init__(self, values: PatternValues, relation: int, s: Ids, o: Ids, listed: Mask, alone: Mask):
-        self.values, self.relation, self.s, self.o, self.listed, self.alone = values, relation, s, o, listed, alone
+        self.values, self.relation, self.s, self.o = values, relation, s, o
+        self.listed, self.alone = np.flatnonzero(listed), np.flatnonzero(alone)
+        self.itself = np.flatnonzero(s == o)
 
     def __call__(self, pattern: Pattern) -> Vector:
         kind, a, _ = pattern
         if kind == Kind.SAME:
             return np.asarray(self.s == self.o, np.float64)
         if kind == Kind.STEP:
-            found = self.values.graph.n_paths((a,), self.s, self.o).astype(np.float64)
-            found[self._left_out(a, of_object=False)] = 0.0
-            return np.asarray(found)
+            step = self.values.step_at(a, self.s, self.o)
+            step[self._left_out(a, of_object=False)] = 0.0
+            return step
         if kind in OF_SUBJECT or kind in OF_OBJECT:
-            return self._of_end(kind, a)
+            return self._of_end(pattern)
         product = self.values.product_at(pattern, self.relation, self.s, self.o)
         if kind in ALIKE:
-            product = self._without_fact(product, a, of_object=kind == Kind.ALIKE_OBJECTS)
+            self._leave_out(product, a, of_object=kind == Kind.ALIKE_OBJECTS)
         else:
-            product[self.s == self.o] = 0.0
-        transform = _transform(kind)
-        if transform == LOGARITHM:
-            return np.log1p(product)
-        if transform == ROOT:
-            return np.sqrt(np.sqrt(product))
-        return (product > 0).astype(np.float64) if transform == INDICATOR else product
+            product[self.itself] = 0.0
+        return np.asarray(_transformed(kind, product))
 
-    def _of_end(self, kind: Kind, step: int) -> Vector:
-        of_object = kind in OF_OBJECT
-        number = self.values.degree(step)[self.o if of_object else self.s] - self._left_out(step, of_object=of_object)
-        found: Vector = np.log1p(number) if kind in (Kind.SUBJECT_DEGREE, Kind.OBJECT_DEGREE) else (number > 0) * 1.0
+    def matrix(self, patterns: Sequence[Pattern]) -> Matrix:
+        """The values of several patterns, (P, n)."""
+        found = np.empty((len(patterns), len(self.s)), np.float32)
+        for row, pattern in zip(found, patterns, strict=True):
+            row[:] = self(pattern)
         return found
 
-    def _without_fact(self, share: Vector, step: int, *, of_object: bool) -> Vector:
-        """The share of those alike that have the other end, the fact itself left out.
+    def _of_end(self, pattern: Pattern) -> Vector:
+        kind, step, _ = pattern
+        of_object = kind in OF_OBJECT
+        ends = self.o if of_object else self.s
+        found, gone = self.values.of_ends(pattern)[ends], self._left_out(step, of_object=of_object)
+        number = self.values.degree(step)[ends[gone]] - 1
+        found[gone] = np.log1p(number) if kind in (Kind.SUBJECT_DEGREE, Kind.OBJECT_DEGREE) else number > 0
+        return found
+
+    def _leave_out(self, share: Vector, step: int, *, of_object: bool) -> None:
+        """Leave the fact itself out of the share of those alike that have the other end.
 
         x has y, and is alike to itself: it is taken out. If being alike means sharing an answer of the relation asked
         for, y is no such answer either: all those found through y have it.
         """
         x, y = (self.o, self.s) if of_object else (self.s, self.o)
-        itself = np.where(self.listed, self.values.itself(step)[x], 0.0)
-        found = share - itself
-        gone = np.flatnonzero(self._left_out(step, of_object=of_object))
+        share[self.listed] -= self.values.itself(step)[x[self.listed]]
+        gone = self._left_out(step, of_object=of_object)
         if len(gone):
             n, y = self.values.degree(step)[x[gone]], y[gone]
             back = 1 / np.maximum(self.values.degree(step ^ 1)[y], 1)
             through_y = self.values.through(step, 2 * self.relation + of_object)[y]
-            others = (share[gone] - itself[gone]) * n - through_y + back * self.listed[gone]
-            found[gone] = np.where(n > 1, others / np.maximum(n - 1.0, 1.0), 0.0)
-        found[self.listed & (found < ROUNDING)] = 0.0
-        return found
+            others = share[gone] * n - through_y + back * np.isin(gone, self.listed, assume_unique=True)
+            share[gone] = np.where(n > 1, others / np.maximum(n - 1.0, 1.0), 0.0)
+        rest = share[self.listed]
+        share[self.listed] = np.where(rest < ROUNDING, 0.0, rest)
 
-    def _left_out(self, step: int, *, of_object: bool) -> Mask:
+    def _left_out(self, step: int, *, of_object: bool) -> Ids:
         """Where a step from one end of the cell to the other is the fact that is left out, or its mirror."""
         own = 2 * self.relation + of_object
-        return self.listed if step == own else self.alone if step == own ^ 1 else np.zeros(len(self.s), bool)
+        return self.listed if step == own else self.alone if step == own ^ 1 else self.listed[:0]
 
 
 ROUNDING = 1e-12  # a difference of shares below is 0

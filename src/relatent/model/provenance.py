@@ -136,7 +136,7 @@ def read(document: Any, n_relations: int) -> Provenance:
 def _is_setting(value: Any, depth: int = SETTING_DEPTH) -> bool:
     if isinstance(value, Mapping):
         return depth > 0 and all(_is_setting(part, depth - 1) for part in value.values())
-    return not isinstance(value, list)
+    return not isinstance(value, list) or all(isinstance(part, str) for part in value)  # rules
 
 
 def shown_setting(value: Any) -> str:

@@ -7,7 +7,6 @@ entity with itself are no steps, and no body connects an entity with itself.
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +21,7 @@ MAX_SUBJECTS = 2000  # of a head, for which the body of a rule is counted
 SAMPLED_FACTS = 100  # of a head, from which bodies are found
 MAX_BODIES = 40  # counted per head
 MAX_EDGES = 1000  # of an entity that are followed; of more, the first
+MAX_STEPS = 4096  # whose paths are counted; of more, the most frequent
 Body = tuple[int, ...]
 
 
@@ -38,8 +38,9 @@ class StepGraph:
         s, k, o = self.facts.triples[self.facts.subjects != self.facts.objects].T
         back = ~has_relation(self.facts.undirected, k)  # other facts are there in both directions
         sources = np.concatenate([s, o[back]])
-        order = np.argsort(sources, kind="stable")
-        steps, ends = np.concatenate([2 * k, 2 * k[back] + 1])[order], np.concatenate([o, s[back]])[order]
+        steps, ends = np.concatenate([2 * k, 2 * k[back] + 1]), np.concatenate([o, s[back]])
+        order = np.lexsort((ends, sources))
+        steps, ends = steps[order], ends[order]
         return np.searchsorted(sources[order], np.arange(self.n + 1)), steps, ends
 
     def edges(self, entity: int) -> tuple[Ids, Ids]:
@@ -80,8 +81,27 @@ class StepGraph:
         cells = cells[cells[:, 0] != cells[:, 2]]
         if len(cells) > SAMPLED_FACTS:
             cells = cells[rng.choice(len(cells), SAMPLED_FACTS, replace=False)]
-        counts = Counter(body for s, _, o in cells.tolist() for body in self.bodies(s, head, o))
-        return [body for body, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MAX_BODIES]]
+        place, back = self._places
+        frequent = np.flatnonzero(place >= 0)
+        s, _, o = np.ascontiguousarray(cells.T)
+        direct, paths = _count_bodies(*self._edges, s, o, 2 * head, place, back, len(frequent), MAX_EDGES)
+        counts = np.concatenate([direct, paths.ravel()])
+        found, steps, n = np.flatnonzero(counts), frequent.tolist(), len(frequent)
+        if len(found) > MAX_BODIES:
+            found = found[counts[found] >= np.partition(counts[found], -MAX_BODIES)[-MAX_BODIES]]
+        bodies = [(steps[i],) if i < n else (steps[i // n - 1], steps[i % n]) for i in found.tolist()]
+        ranked = sorted(zip(-counts[found], bodies, strict=True))
+        return [body for _, body in ranked[:MAX_BODIES]]
+
+    @cached_property
+    def _places(self) -> tuple[Ids, Ids]:
+        """The place of each step among those whose paths are counted, −1 if it has none; the step back of each step."""
+        number = np.bincount(self._edges[1], minlength=2 * self.facts.n_relations)
+        frequent = np.argsort(-number, kind="stable")[:MAX_STEPS]
+        place = np.full(len(number), -1)
+        place[np.sort(frequent[number[frequent] > 0])] = np.arange(np.count_nonzero(number[frequent]))
+        steps = np.arange(len(number))
+        return place, np.where(has_relation(self.facts.undirected, steps // 2), steps, steps ^ 1)
 
     def count(self, body: Body, head: int, rng: np.random.Generator) -> tuple[float, float]:
         """How many facts of the head a body predicts, and how many pairs it has whose x has facts of the head."""
@@ -130,3 +150,34 @@ def _count_paths(starts, ends, back_starts, back_ends, s, o, direct):  # type: i
             place = np.searchsorted(there, z)
             counts[i] += place < len(there) and there[place] == z
     return counts
+
+
+@njit(cache=True, nogil=True)
+def _count_bodies(starts, steps, ends, s, o, own, place, back, n, most):  # type: ignore[no-untyped-def]
+    """For how many pairs each step (n,) and each path (n, n) holds; edges are sorted by their ends."""
+    direct, paths = np.zeros(n, np.int64), np.zeros((n, n), np.int64)
+    seen, at = np.full((n, n), -1), np.zeros(most, np.int64)
+    for i in range(len(s)):
+        p, last = starts[s[i]], min(starts[s[i] + 1], starts[s[i]] + most)
+        q, back_last = starts[o[i]], min(starts[o[i] + 1], starts[o[i]] + most)
+        while p < last:
+            z, first = ends[p], p
+            while p < last and ends[p] == z:
+                a = place[steps[p]]
+                if z == o[i] and a >= 0 and steps[p] != own:
+                    direct[a] += 1
+                p += 1
+            while q < back_last and ends[q] < z:
+                q += 1
+            m = 0
+            while q < back_last and ends[q] == z:
+                at[m] = place[back[steps[q]]]
+                m += 1
+                q += 1
+            for r in range(first, p if m else first):
+                a = place[steps[r]]
+                for b in at[:m]:
+                    if a >= 0 and b >= 0 and seen[a, b] != i:
+                        seen[a, b] = i
+                        paths[a, b] += 1
+    return direct, paths

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -58,8 +59,9 @@ class RescalALS(RescalBase):
     device : "cpu", or "cuda" (needs `pip install 'relatent[gpu]'`, float32 only); the factors are NumPy arrays
     patterns : what the facts show of a pair, beside the factors: "auto", whatever held-out facts say helps (both ends,
         other relations between them, paths, what those alike have); "mirror", other relations of the pair, also the
-        other way round; "paths", these and paths of two steps; "none". Only of calibrated fits that keep their facts,
-        of at most 3·10⁹ cells
+        other way round; "paths", these and paths of two steps; "none"; or a list of rules as `rules` finds them, or of
+        their texts, of which the weights are learned. Only of calibrated fits that keep their facts, of at most 3·10⁹
+        cells
     random_state : int, NumPy Generator or None; seeds the start
 
     >>> import relatent
@@ -81,7 +83,7 @@ class RescalALS(RescalBase):
     l2_attributes: float = 10.0
     patience: int = 10
     device: str = "cpu"
-    patterns: str = "auto"
+    patterns: str | Sequence[object] = "auto"
 
     def _choose(self, data: DataSummary) -> ChosenSettings:
         return automatic.for_least_squares(self.get_params(deep=False), data)

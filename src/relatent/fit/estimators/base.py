@@ -453,4 +453,6 @@ def _without_address(value: object) -> object:
     """A parameter whose text is the same whenever it is the same."""
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, (list, tuple)):
+        return [getattr(item, "text", item) for item in value]  # rules
     return "Generator" if isinstance(value, np.random.Generator) else value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -109,7 +109,7 @@ class Rescal(RescalBase):
     structure: str | Structure = None  # type: ignore[assignment]
     relation_weights: Mapping[str, float] | None = None
     attribute_weight: float = 0.7
-    patterns: str = "auto"
+    patterns: str | Sequence[object] = "auto"
 
     def _choose(self, data: DataSummary) -> ChosenSettings:
         return automatic.for_likelihood(self.get_params(deep=False), data, self._resolved_loss())

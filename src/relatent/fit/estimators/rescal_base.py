@@ -14,7 +14,6 @@ from ...cells.cell_sum import Parameters
 from ...data.facts import Facts
 from ...data.heldout import HeldOut
 from ...data.shard import Shard
-from ...errors import InputError
 from ...model.factors import Factors
 from ...model.links import SmoothLink
 from ...model.structure import FULL, parameter_shape
@@ -64,17 +63,18 @@ class RescalBase(Estimator):
         return chosen
 
     def _patterns_without(self, facts: Facts) -> patterns.PatternsWithout | None:
-        kinds = patterns.CHOICES[getattr(self, "patterns", "none")]
+        choice = self._pattern_choice(facts)
         enough = len(facts) >= calibration.MIN_FACTS
-        if not (kinds and enough and self.keep_facts and patterns.is_affordable(facts)):
+        if not (choice and enough and self.keep_facts and patterns.is_affordable(facts)):
             return None
-        return patterns.PatternsWithout(patterns.learn(facts, self.seed_, kinds), facts, self.seed_)
+        return patterns.PatternsWithout(patterns.learn(facts, self.seed_, choice), facts, self.seed_)
+
+    def _pattern_choice(self, facts: Facts) -> patterns.PatternChoice:
+        return patterns.PatternChoice.of(getattr(self, "patterns", "none"), facts)
 
     def _check_settings(self, facts: Facts) -> None:
         super()._check_settings(facts)
-        chosen = getattr(self, "patterns", "none")
-        if chosen not in patterns.CHOICES:
-            raise InputError(f"patterns must be {', '.join(map(repr, patterns.CHOICES))}, got {chosen!r}")
+        self._pattern_choice(facts)
 
     def _choose(self, data: DataSummary) -> ChosenSettings | None:
         """Values for the settings that were not given; None if the model chooses nothing."""

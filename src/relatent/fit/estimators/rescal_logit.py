@@ -42,8 +42,9 @@ class RescalLogit(Rescal):
         have attributes; 0: they are not used
     patterns : what the facts show of a pair, beside the factors: "auto", whatever held-out facts say helps (both ends,
         other relations between them, paths, what those alike have); "mirror", other relations of the pair, also the
-        other way round; "paths", these and paths of two steps; "none". Only of calibrated fits that keep their facts,
-        of at most 3·10⁹ cells
+        other way round; "paths", these and paths of two steps; "none"; or a list of rules as `rules` finds them, or of
+        their texts, of which the weights are learned. Only of calibrated fits that keep their facts, of at most 3·10⁹
+        cells
     random_state : seed of the start and of the sample
 
     >>> import relatent
