@@ -32,8 +32,8 @@ from ..data.facts import Facts
 from ..errors import InputError
 from ..model.factors import Factors
 from ..model.pattern_texts import body_of, rule_of
-from ..model.patterns import Kind, Pattern, Patterns, PatternValues, product_cells
-from ..model.step_graph import Body
+from ..model.patterns import Kind, Pattern, Patterns, PatternValues
+from ..model.step_graph import Body, product_cells
 from .pooled_logistic import CoefficientPrior, pooled_logistic
 
 T = TypeVar("T")

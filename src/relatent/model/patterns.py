@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ..arrays import Ids, Mask, Matrix, Slices, Vector
 from ..data.facts import Facts
 from ..errors import InputError
-from .step_graph import Body, StepGraph
+from .step_graph import Body, StepGraph, parts, product_cells
 
 
 class Kind(IntEnum):
@@ -476,7 +476,7 @@ class PatternValues:
                     found[np.arange(len(entities)), entities] = 0.0
                 theta += weight * _transformed(kind, found)
                 return
-            _add_product_rows(entities, _parts(L), _parts(R), _transform(kind), is_path, weight, theta)
+            _add_product_rows(entities, parts(L), parts(R), _transform(kind), is_path, weight, theta)
 
     def weighted_rows(
         self,
@@ -628,16 +628,6 @@ class _Cells:
 ROUNDING = 1e-12  # a difference of shares below is 0
 
 
-def product_cells(left: sp.csr_matrix, right_turned: sp.csr_matrix, s: Ids, o: Ids) -> Vector:
-    """left @ right at some cells, of float64 matrices with sorted indices."""
-    s, o = (np.ascontiguousarray(ids, np.int64) for ids in (s, o))
-    return _product_cells(s, o, _parts(left), _parts(right_turned))  # type: ignore[no-any-return]
-
-
-def _parts(M: sp.csr_matrix) -> tuple[Ids, Ids, Vector]:
-    return M.indptr, M.indices, M.data
-
-
 @njit(cache=True, nogil=True)
 def _add_product_rows(rows, left, right, transform, without_own, weight, out):  # type: ignore[no-untyped-def]
     """out[r] += weight · transform(left[rows[r]] @ right)."""
@@ -664,27 +654,3 @@ def _add_product_rows(rows, left, right, transform, without_own, weight, out):  
             if value != 0.0:
                 line[j] = 0.0
                 into[j] += weight * (np.log1p(value) if transform == 1 else 1.0 if transform == 3 else value)
-
-
-@njit(cache=True, nogil=True)
-def _product_cells(s, o, left, right_turned):  # type: ignore[no-untyped-def]
-    """left[s] · right[:, o] for each cell, the rows of both sorted; the shorter one is searched for in the longer."""
-    starts, ends, values = left
-    back_starts, back_ends, back_values = right_turned
-    found = np.zeros(len(s))
-    for i in range(len(s)):
-        low, high = starts[s[i]], starts[s[i] + 1]
-        back_low, back_high = back_starts[o[i]], back_starts[o[i] + 1]
-        if high - low <= back_high - back_low:
-            there = back_ends[back_low:back_high]
-            for p in range(low, high):
-                at = np.searchsorted(there, ends[p])
-                if at < len(there) and there[at] == ends[p]:
-                    found[i] += values[p] * back_values[back_low + at]
-        else:
-            here = ends[low:high]
-            for p in range(back_low, back_high):
-                at = np.searchsorted(here, back_ends[p])
-                if at < len(here) and here[at] == back_ends[p]:
-                    found[i] += values[low + at] * back_values[p]
-    return found

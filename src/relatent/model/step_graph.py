@@ -52,7 +52,7 @@ class StepGraph:
     def matrix(self, step: int) -> sp.csr_matrix:
         """Which entities a step connects."""
         if step not in self._matrices:
-            X = self.facts.matrix(step // 2, np.float32)
+            X = self.facts.matrix(step // 2)
             X = X - sp.diags(X.diagonal())
             X = sp.csr_matrix(X if step % 2 == 0 else X.T)
             X.eliminate_zeros()
@@ -125,31 +125,25 @@ class StepGraph:
 
     def n_paths(self, body: Body, s: Ids, o: Ids) -> Vector:
         """How many paths lead from s[i] to o[i], (n,)."""
-        first, last = self.matrix(body[0]), self.matrix(body[-1] ^ 1)
-        ends = (first.indptr, first.indices, last.indptr, last.indices)
-        pairs = np.ascontiguousarray(s), np.ascontiguousarray(o)
-        return _count_paths(*ends, *pairs, len(body) == 1)  # type: ignore[no-any-return]
+        if len(body) == 2:
+            found = product_cells(self.matrix(body[0]), self.matrix(body[1] ^ 1), s, o)
+        else:
+            ends = (o, s) if body[0] % 2 else (s, o)
+            cells = np.stack([ends[0], np.full(len(s), body[0] // 2), ends[1]], axis=1)
+            found = self.facts.contains(cells).astype(np.float64)
+        found[s == o] = 0.0
+        return found
 
 
-@njit(cache=True, nogil=True)
-def _count_paths(starts, ends, back_starts, back_ends, s, o, direct):  # type: ignore[no-untyped-def]
-    """The entities that are an end of a first step from s[i] and of a last step back from o[i]; or the step itself."""
-    counts = np.zeros(len(s), np.float32)
-    for i in range(len(s)):
-        here = ends[starts[s[i]] : starts[s[i] + 1]]
-        if direct:
-            place = np.searchsorted(here, o[i])
-            counts[i] = place < len(here) and here[place] == o[i]
-            continue
-        if s[i] == o[i]:
-            continue
-        there = back_ends[back_starts[o[i]] : back_starts[o[i] + 1]]
-        if len(there) < len(here):
-            here, there = there, here
-        for z in here:  # the shorter list
-            place = np.searchsorted(there, z)
-            counts[i] += place < len(there) and there[place] == z
-    return counts
+def product_cells(left: sp.csr_matrix, right_turned: sp.csr_matrix, s: Ids, o: Ids) -> Vector:
+    """left @ right at some cells, of float64 matrices with sorted indices."""
+    s, o = (np.ascontiguousarray(ids, np.int64) for ids in (s, o))
+    return _product_cells(s, o, parts(left), parts(right_turned))  # type: ignore[no-any-return]
+
+
+def parts(M: sp.csr_matrix) -> tuple[Ids, Ids, Vector]:
+    """A sparse matrix as compiled loops read it."""
+    return M.indptr, M.indices, M.data
 
 
 @njit(cache=True, nogil=True)
@@ -181,3 +175,27 @@ def _count_bodies(starts, steps, ends, s, o, own, place, back, n, most):  # type
                         seen[a, b] = i
                         paths[a, b] += 1
     return direct, paths
+
+
+@njit(cache=True, nogil=True)
+def _product_cells(s, o, left, right_turned):  # type: ignore[no-untyped-def]
+    """left[s] · right[:, o] for each cell, the rows of both sorted; the shorter one is searched for in the longer."""
+    starts, ends, values = left
+    back_starts, back_ends, back_values = right_turned
+    found = np.zeros(len(s))
+    for i in range(len(s)):
+        low, high = starts[s[i]], starts[s[i] + 1]
+        back_low, back_high = back_starts[o[i]], back_starts[o[i] + 1]
+        if high - low <= back_high - back_low:
+            there = back_ends[back_low:back_high]
+            for p in range(low, high):
+                at = np.searchsorted(there, ends[p])
+                if at < len(there) and there[at] == ends[p]:
+                    found[i] += values[p] * back_values[back_low + at]
+        else:
+            here = ends[low:high]
+            for p in range(back_low, back_high):
+                at = np.searchsorted(here, back_ends[p])
+                if at < len(here) and here[at] == back_ends[p]:
+                    found[i] += values[low + at] * back_values[p]
+    return found
