@@ -42,6 +42,7 @@ from .objective_description import CATEGORICAL, ObjectiveTerm
 from .patterns import Patterns
 from .relation_matrices import RelationMatrices
 from .scores import cell_scores
+from .summand import Summand, attributes_of
 from .top import Top
 from .vocabulary import check_shared
 
@@ -81,6 +82,7 @@ class Factors(Result):
     facts: Facts | None = None  # the training facts, and those of entities folded in; None if they were left out
     calibration: Calibration | None = None  # what held-out facts say about probabilities; None: those of the loss
     undirected: frozenset[int] = frozenset()  # ids of the relations whose facts are pairs without a direction
+    summands: tuple[Summand, ...] = ()  # the parts of a sum of models, whose R is a direct sum; of others, none
 
     def __post_init__(self) -> None:
         for what in ("entities", "relations"):
@@ -103,6 +105,9 @@ class Factors(Result):
             object.__setattr__(self, "facts", facts)
         if self.patterns is not None and self.facts is not None:
             object.__setattr__(self, "patterns", self.patterns.over(self.facts))
+        n_parts, biases = len(self.relation_matrices.blocks), [part.bias.shape for part in self.summands]
+        if self.summands and biases != [(k,)] * n_parts:
+            raise InputError(f"there must be a bias of {k} relations for each of {n_parts} parts, got {biases}")
         if isinstance(self.link, RelationLinks) and len(self.link.links) != k:
             raise InputError(f"there must be links for {k} relations, got {len(self.link.links)}")
 
@@ -115,6 +120,30 @@ class Factors(Result):
     def rank(self) -> int:
         """The number of latent components."""
         return int(self.A.shape[1])
+
+    @cached_property
+    def parts(self) -> list[Factors]:
+        """The models of a sum as they were before, without patterns and probabilities; of another model, itself."""
+        if not self.summands:
+            return [self]
+        found, K = [], len(self.relations)
+        for part, (components, R) in zip(self.summands, self.relation_matrices.blocks, strict=True):
+            of_fit = {"loss": part.loss, "penalty": part.penalty, "undirected": self.undirected, "facts": self.facts}
+            found.append(
+                Factors(
+                    self.A[:, components],
+                    R.scaled(np.full(K, 1 / part.weight)).astype(R.dtype),
+                    part.bias,
+                    self.entities,
+                    self.relations,
+                    part.link,
+                    part.about,
+                    types=self.types,
+                    attributes=attributes_of(self.attributes, components),
+                    **of_fit,
+                )
+            )
+        return found
 
     @property
     def has_probabilities(self) -> bool:
