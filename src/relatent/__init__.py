@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     )
     from .evaluation.calibrate import calibrate
     from .evaluation.cell_classifier import CellClassifier
+    from .evaluation.combine import combine
     from .evaluation.cross_validation import cross_validate
     from .evaluation.metrics import Metrics
     from .evaluation.rank_summary import RankSummary
@@ -92,7 +93,7 @@ __all__ = [
     "Tuned", "Trial", "Candidate", "load_negatives", "truth_test", "TruthTest", "TruthFigures", "Answers", "Answer",
     "Blocks", "Shared", "ResultList", "NamedFact", "RelationCounts", "Dataset", "missing", "MissingFacts",
     "MissingFact", "update", "doubt", "DoubtfulFacts", "DoubtfulFact", "calibrate", "rules",
-    "Rule", "RulePath", "PatternReason",
+    "Rule", "RulePath", "PatternReason", "combine",
 ]
 # fmt: on
 
@@ -133,6 +134,7 @@ _EXPORTS = {  # module: its public names
     ".plots.figures": "plot_reliability",
     ".evaluation.tuning": "tune",
     ".evaluation.update": "update",
+    ".evaluation.combine": "combine",
     ".evaluation.cell_classifier": "CellClassifier",
     ".evaluation.calibrate": "calibrate",
     ".distributed.workers": "Workers",

@@ -7,20 +7,27 @@ from typing import Any
 
 from ..errors import InputError
 from ..fit.estimators.base import Estimator
+from ..fit.estimators.summed import Summed
 from ..fit.losses import LOSSES
 from ..fit.optimisers import Adam, Lbfgs
 from ..fit.penalties import PENALTIES
 from ..model.factors import Factors
-from ..model.structure import STORED
+from ..model.structure import STORED, Full
 from .model_names import MODELS
 
 _CLASSES: dict[str, Any] = {
-    kind.__name__: kind for kind in (Adam, Lbfgs, *LOSSES.values(), *PENALTIES.values(), *STORED.values())
+    kind.__name__: kind for kind in (Adam, Lbfgs, *LOSSES.values(), *PENALTIES.values(), *STORED.values(), Full)
 }
 
 
 def stored_estimator(factors: Factors) -> Estimator:
-    """An estimator with the settings of the fit, those that it chose included; it starts anew, from no factors."""
+    """An estimator with the settings of the fit, those that it chose included; it starts anew, from no factors.
+
+    That of a sum of models adds the models of their estimators.
+    """
+    if factors.summands:
+        weights = [part.weight for part in factors.summands]
+        return Summed([stored_estimator(part) for part in factors.parts], weights)
     name, settings = factors.about.get("model"), factors.about.get("settings")
     kind = next((kind for kind in MODELS.values() if kind.__name__ == name), None)
     if kind is None or settings is None:
@@ -46,7 +53,9 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _evaluated(node: ast.expr) -> Any:
-    """A literal, or an object of a known class with literals as arguments."""
+    """A literal, or an object of a known class with such arguments."""
+    if isinstance(node, ast.Tuple):
+        return tuple(map(_evaluated, node.elts))
     if isinstance(node, ast.Dict):
         return {
             ast.literal_eval(key) if key else None: _evaluated(value)
@@ -56,5 +65,5 @@ def _evaluated(node: ast.expr) -> Any:
         return ast.literal_eval(node)
     if not isinstance(node.func, ast.Name):
         raise ValueError
-    given = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
-    return _CLASSES[node.func.id](*map(ast.literal_eval, node.args), **given)
+    given = {str(keyword.arg): _evaluated(keyword.value) for keyword in node.keywords}
+    return _CLASSES[node.func.id](*map(_evaluated, node.args), **given)

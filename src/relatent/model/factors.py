@@ -37,7 +37,7 @@ from .entity_regression import noise_variance
 from .entity_types import EntityTypes
 from .fold_in_defaults import FOLD_IN_OTHERS
 from .known_facts import KnownFacts
-from .links import Link, LogisticLink, RelationLinks
+from .links import Link, LogisticLink, RelationLinks, SummedLink
 from .objective_description import CATEGORICAL, ObjectiveTerm
 from .patterns import Patterns
 from .relation_matrices import RelationMatrices
@@ -108,7 +108,8 @@ class Factors(Result):
         n_parts, biases = len(self.relation_matrices.blocks), [part.bias.shape for part in self.summands]
         if self.summands and biases != [(k,)] * n_parts:
             raise InputError(f"there must be a bias of {k} relations for each of {n_parts} parts, got {biases}")
-        if isinstance(self.link, RelationLinks) and len(self.link.links) != k:
+        n_links = len(self.link.links) if isinstance(self.link, (RelationLinks, SummedLink)) else k
+        if n_links != k and not (n_links == 1 and isinstance(self.link, SummedLink)):
             raise InputError(f"there must be links for {k} relations, got {len(self.link.links)}")
 
     @property

@@ -20,7 +20,7 @@ from ..backend.blas_threads import one_blas_thread
 from ..data.cell_keys import cell_keys
 from ..data.facts import Facts
 from ..data.undirected import has_relation
-from ..progress import Progress
+from ..progress import Progress, share_of
 from .entity_regression import (
     EntityCells,
     LogisticSolver,
@@ -45,15 +45,11 @@ def left_out_scores(factors: Factors, facts: Facts, progress: Progress, random_s
     weights = [summand.weight for summand in factors.summands] or [1.0]
     change = np.zeros(len(theta))
     for number, (part, weight) in enumerate(zip(factors.parts, weights, strict=True)):
-        report = _of_part(progress, number, len(weights))
+        report = share_of(progress, number, len(weights))
         change += weight * _changes_of_scores(part, facts, report, random_state)
     scale = 1.0 if factors.patterns is None else factors.patterns.scale[facts.triples[:, 1]]
     found: Vector = theta + scale * change
     return found
-
-
-def _of_part(progress: Progress, number: int, n_parts: int) -> Progress:
-    return lambda done, total, note: progress(number * total + done, n_parts * total, note)
 
 
 def _changes_of_scores(factors: Factors, facts: Facts, progress: Progress, random_state: int) -> Vector:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..arrays import Vector
 from .entity_attributes import EntityAttributes
-from .links import Link, LogisticLink, RankingLink
+from .links import Link, LogisticLink, RankingLink, SummedLink
 from .objective_description import ObjectiveTerm
 
 LOG_ODDS_LINKS = (LogisticLink, RankingLink)  # of scores that are log-odds, of a cell or between answers
@@ -40,11 +40,10 @@ class SummedTerms(NamedTuple):
 
     @classmethod
     def of(cls, parts: Sequence[Summand]) -> SummedTerms:
-        """The link of the parts if their weights add up to 1, so that the sum is a mean; otherwise scores only rank."""
-        link, loss, penalty = parts[0].link, parts[0].loss, parts[0].penalty
-        is_mean = abs(sum(part.weight for part in parts) - 1) < 1e-6 and all(part.link == link for part in parts)
+        """The terms that all parts have."""
+        loss, penalty = parts[0].loss, parts[0].penalty
         return cls(
-            link if is_mean else RankingLink(),
+            SummedLink.of([part.link for part in parts], sum(part.weight for part in parts)),
             loss if all(part.loss == loss for part in parts) else ObjectiveTerm("sum"),
             penalty if all(part.penalty == penalty for part in parts) else ObjectiveTerm("sum"),
         )
