@@ -70,7 +70,8 @@ def combine(
         return found
     facts, seed = found.facts_with(known), to_seed(random_state)
     missing = _missing(models) if missing is None else missing
-    estimator = stored_estimator(found).set_params(missing=missing)
+    estimator = stored_estimator(found)
+    estimator.missing = missing
     unseen = None if validation is None else unseen_facts(found, facts, validation)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RelatentWarning)  # the fits of the models have said it

@@ -24,6 +24,7 @@ from ..fit.estimators.als import RescalALS
 from ..fit.estimators.base import Estimator
 from ..fit.estimators.rescal import Rescal
 from ..fit.estimators.rescal_logit import RescalLogit
+from ..fit.estimators.summed import Summed, equal_weights
 from ..fit.losses import Softmax, resolve
 from ..fit.optimisers import Adam
 from ..fit.penalties import N3, Dura
@@ -115,6 +116,7 @@ COMPLEX_LOGIT = SearchSpace(
     fixed={"structure": "complex", "init": "small", "max_iter": SPARSE_ROUNDS, "bias": True},
 )
 ESTIMATORS = {"logit": RescalLogit, "als": RescalALS}  # the others are Rescal with their loss
+SUM = "sum"
 FOLD_IN_MODELS = tuple(model for model, space in SPACES.items() if space.folds_in)
 
 
@@ -126,11 +128,23 @@ class Candidate(NamedTuple):
     logit, λ 0.5, rank 20
     """
 
-    model: str
+    model: str  # "sum": of the settings' parts
     settings: dict[str, Any]
+
+    @classmethod
+    def sum_of(cls, parts: Sequence[Candidate]) -> Candidate:
+        """Several candidates, whose models are added.
+
+        >>> print(Candidate.sum_of([Candidate("als", {"rank": 5}), Candidate("als", {"rank": 8})]))
+        the sum of (als, rank 5) and (als, rank 8)
+        """
+        return cls(SUM, {"parts": tuple(parts)})
 
     def estimator(self, random_state: int) -> Estimator:
         """An unfitted estimator with these settings; of its probabilities `tune` takes care in the end."""
+        if self.model == SUM:
+            parts = [part.estimator(random_state) for part in self.settings["parts"]]
+            return Summed(parts, equal_weights(len(parts)), random_state, calibrate=False)
         made: Estimator = ESTIMATORS[self.model]() if self.model in ESTIMATORS else Rescal(loss=SPACES[self.model].loss)
         made.set_params(random_state=random_state, calibrate=False, **self.settings)
         return made
@@ -142,7 +156,8 @@ class Candidate(NamedTuple):
     @property
     def folds_in(self) -> bool:
         """Whether the model explains predictions and folds in new entities."""
-        return SPACES[self.model].folds_in
+        parts: Sequence[Candidate] = self.settings["parts"] if self.model == SUM else ()
+        return all(part.folds_in for part in parts) if parts else SPACES[self.model].folds_in
 
     @property
     def first_round_steps(self) -> int:
@@ -154,6 +169,8 @@ class Candidate(NamedTuple):
         return min(complete or usual, max(usual, quarter))
 
     def __str__(self) -> str:
+        if self.model == SUM:
+            return "the sum of " + " and ".join(f"({part})" for part in self.settings["parts"])
         penalty = self.settings.get("penalty")
         labels = {"l2_entities": "λ", "rank": "rank", "penalty": type(penalty).__name__.upper()}
         values = {**self.settings, "penalty": getattr(penalty, "weight", None)}

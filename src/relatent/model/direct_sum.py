@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Ids, Vector
+from ..arrays import Ids
 from ..data.names import Names
 from ..errors import InputError
 from .entity_attributes import EntityAttributes
@@ -123,8 +123,8 @@ def _check_facts(models: Sequence[Factors]) -> None:
         prints = [str(model.about["data"]["fingerprint"]) for model in models if _names_its_facts(model)]
     if len(set(prints)) > 1 or len({model.undirected for model in models}) > 1:
         raise InputError(
-            "models of a sum must be fitted to the same facts, as otherwise no fact is unseen by all of them, and there "
-            "is nothing to learn probabilities from; `update` the older one with what it lacks"
+            "models of a sum must be fitted to the same facts, as otherwise what one has learned is new to the other, "
+            "and probabilities cannot be learned; `update` the older one with what it lacks"
         )
 
 
@@ -140,8 +140,8 @@ def _check_scales(summands: Sequence[Summand]) -> None:
         return
     names = " and ".join(dict.fromkeys("none" if s.loss is None else s.loss.name for s in summands))
     raise InputError(
-        f"models of losses {names} have no sum: the scores of some estimate 0 or 1, or compete within a pair, and those "
-        "of others are log-odds of a cell; give models of one loss, or of logistic and softmax losses"
+        f"models of the losses {names} cannot be added, because their scores are not on one scale (0 or 1, log-odds, "
+        "or those of relations that compete); give models of one loss, or of logistic and softmax losses"
     )
 
 
@@ -173,8 +173,3 @@ def _about(models: Sequence[Factors], parts: Sequence[tuple[Factors, float]]) ->
         "weights": [weight for _, weight in parts],
     }
     return {"model": "sum", "settings": settings, **kept, "fit": fit}
-
-
-def bias_of_parts(summands: Sequence[Summand]) -> Vector:
-    """The bias of each part, (m, K)."""
-    return np.array([summand.bias for summand in summands])

@@ -363,7 +363,8 @@ def fact_influences(
         order = np.argsort(-np.where(candidate, first_order, -np.inf), kind="stable")
         strongest = order[: min(most, int(candidate.sum()))]
         lost = [sum(part.lost(cell) for part in parts) for cell in strongest.tolist()]
-        chosen = EntityCells(*(column[strongest] for column in cells))
+        role, relation, partner, x, w = cells
+        chosen = EntityCells(role[strongest], relation[strongest], partner[strongest], x[strongest], w[strongest])
         through = np.hstack([part.through(strongest, chosen) for part in parts])
     return FactInfluences(chosen, np.array(lost), through)
 

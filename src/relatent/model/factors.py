@@ -108,9 +108,10 @@ class Factors(Result):
         n_parts, biases = len(self.relation_matrices.blocks), [part.bias.shape for part in self.summands]
         if self.summands and biases != [(k,)] * n_parts:
             raise InputError(f"there must be a bias of {k} relations for each of {n_parts} parts, got {biases}")
-        n_links = len(self.link.links) if isinstance(self.link, (RelationLinks, SummedLink)) else k
-        if n_links != k and not (n_links == 1 and isinstance(self.link, SummedLink)):
-            raise InputError(f"there must be links for {k} relations, got {len(self.link.links)}")
+        if isinstance(self.link, (RelationLinks, SummedLink)):
+            n_links = len(self.link.links)
+            if n_links != k and not (n_links == 1 and isinstance(self.link, SummedLink)):
+                raise InputError(f"there must be links for {k} relations, got {n_links}")
 
     @property
     def relation_matrices(self) -> RelationMatrices:
@@ -129,7 +130,6 @@ class Factors(Result):
             return [self]
         found, K = [], len(self.relations)
         for part, (components, R) in zip(self.summands, self.relation_matrices.blocks, strict=True):
-            of_fit = {"loss": part.loss, "penalty": part.penalty, "undirected": self.undirected, "facts": self.facts}
             found.append(
                 Factors(
                     self.A[:, components],
@@ -139,9 +139,12 @@ class Factors(Result):
                     self.relations,
                     part.link,
                     part.about,
+                    loss=part.loss,
+                    penalty=part.penalty,
                     types=self.types,
                     attributes=attributes_of(self.attributes, components),
-                    **of_fit,
+                    facts=self.facts,
+                    undirected=self.undirected,
                 )
             )
         return found
@@ -201,7 +204,8 @@ class Factors(Result):
             return self.calibration.describe()
         if not self.has_probabilities:
             loss = self.loss.name if self.loss else "this"
-            return f"scores of a {loss} model rank answers but are not probabilities; fit it with calibrate=True"
+            what = f"scores of a {loss} model rank answers but are not probabilities"
+            return f"{what}; calibrate it" if self.summands else f"{what}; fit it with calibrate=True"
         return "probabilities are those of the loss, not calibrated: those of unlisted facts are too low at the top"
 
     def asked(self, known: Facts | Sequence[Facts] | Candidates | None = None) -> Candidates:

@@ -359,7 +359,9 @@ def _check_tensors(file: _ModelFile) -> None:
 
 def _is_matrix(name: str) -> bool:
     """Whether a tensor of no fixed shape has two dimensions."""
-    return name in ("A", stored_summands.TENSOR) or (name.startswith("calibration_") and name != "calibration_base_rates")
+    return name in ("A", stored_summands.TENSOR) or (
+        name.startswith("calibration_") and name != "calibration_base_rates"
+    )
 
 
 def _structure(file: _ModelFile) -> Any:

@@ -104,8 +104,7 @@ def scores(
             subjects, objects = A[s[rows]], A[o[rows]]
             if exact:
                 subjects, objects = subjects.astype(dtype, copy=False), objects.astype(dtype, copy=False)
-            is_model = isinstance(R, RelationMatrices)
-            Q = R.times(subjects, relation) if is_model else times(subjects, R[relation])
+            Q = times(subjects, R[relation]) if isinstance(R, np.ndarray) else R.times(subjects, relation)
             flat[rows] = np.einsum("nr,nr->n", Q, objects) + b[relation]
     return theta
 

@@ -51,7 +51,7 @@ def from_tensors(arrays: Arrays, document: Mapping[str, Any]) -> tuple[Summand, 
 
 def _is_part(part: Any) -> bool:
     """Whether JSON values have what each part has."""
-    kinds = {"link": dict, "about": dict, "weight": (int, float)}
+    kinds: dict[str, Any] = {"link": dict, "about": dict, "weight": (int, float)}
     if not isinstance(part, dict) or not all(isinstance(part.get(name), kind) for name, kind in kinds.items()):
         return False
     weight = part["weight"]

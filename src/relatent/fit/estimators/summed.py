@@ -1,7 +1,7 @@
 """`Summed`: several estimators that fit the same facts, and whose models are added.
 
-It is what a sum of models was fitted by, so that `calibrate`, `combine` and `tune` treat it as any other estimator: fits
-that lack some facts are sums of such fits of the parts.
+It is what a sum of models was fitted by, so that `calibrate`, `combine` and `tune` treat it as any other estimator:
+fits that lack some facts are sums of such fits of the parts.
 """
 
 from __future__ import annotations
@@ -75,3 +75,8 @@ class Summed(Estimator):
     def _observed_patterns(self, facts: Facts) -> patterns.ObservedPatterns | None:
         found = (part._observed_patterns(facts) for part in self.estimators)
         return next((observed for observed in found if observed is not None), None)
+
+
+def equal_weights(n: int) -> list[float]:
+    """The weights of n models whose sum is their mean, which is on the scale of each."""
+    return [1 / n] * n
