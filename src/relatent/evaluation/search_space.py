@@ -32,6 +32,7 @@ from ..model.entity_regression import FOLD_IN_LOSSES
 from ..model.structure import Blocks, rank_multiple
 from ..result_tables import result_record
 from .folds import MAX_FOLD_CELLS
+from .report import settings_to_json
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,12 @@ class Candidate(NamedTuple):
     def changed(self, **settings: Any) -> Candidate:
         """The same candidate with other values of some settings."""
         return self._replace(settings={**self.settings, **settings})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model and the settings as JSON values."""
+        if self.model == SUM:
+            return {"model": SUM, "settings": {"parts": [part.to_dict() for part in self.settings["parts"]]}}
+        return {"model": self.model, "settings": settings_to_json(self.settings)}
 
     @property
     def folds_in(self) -> bool:

@@ -20,7 +20,7 @@ from ..model.direct_sum import direct_sum
 from ..model.factors import Factors
 from .search_space import Candidate
 from .tuning_judge import Judge
-from .tuning_report import Trial, sign_of
+from .tuning_report import Trial, noise, sign_of
 
 MAX_MEMBERS = 3  # of a sum: its memory, its file and its fit to all facts are those of all its members
 MAX_POOL = 5  # fits that are tried as members
@@ -46,8 +46,8 @@ class BestSum(NamedTuple):
 def best_sum(
     pool: Sequence[tuple[Trial, FoldFactors]], judge: Judge, is_affordable: Callable[[list[Trial]], bool], ends: float
 ) -> BestSum | None:
-    """The best sum of complete fits of which the first is the best; None if no sum is better than that by more than
-    its standard error. Until `ends` further members are tried.
+    """The best sum of complete fits, the first of which is the best; None if no sum is better than it by more than
+    noise, however many sums were judged. Until `ends` further members are tried.
     """
     search = _Search(pool, judge)
     best, members = pool[0][0], [0]
@@ -65,7 +65,7 @@ def best_sum(
             break
         best = found[0]
         members.append(found[1])
-    if not search.gain(best, pool[0][0]) > best.standard_error(pool[0][0]):
+    if len(members) == 1 or not search.gain(best, pool[0][0]) > noise(best, pool[0][0], search.n_judged):
         return None
     return BestSum(best, [pool[place][0] for place in members])
 
@@ -74,7 +74,7 @@ class _Search:
     """Sums of some fits, judged by the folds that the best of them has."""
 
     def __init__(self, pool: Sequence[tuple[Trial, FoldFactors]], judge: Judge):
-        self.pool, self.judge = pool, judge
+        self.pool, self.judge, self.n_judged = pool, judge, 0
 
     def gain(self, trial: Trial, other: Trial) -> float:
         """How much better a trial is, on the folds that both have."""
@@ -95,6 +95,7 @@ class _Search:
             if np.isnan(value):
                 return None
             found.record(3, fold, value, parts)
+        self.n_judged += 1
         found.seconds = clock.monotonic() - began
         found.longest = sum(trial.longest for trial in trials)
         return found

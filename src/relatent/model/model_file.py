@@ -53,7 +53,7 @@ from .objective_description import CATEGORICAL, ObjectiveTerm
 from .patterns import Patterns
 from .relation_matrices import RelationMatrices
 from .stored_terms import link_document, read_link, read_terms, term_document
-from .structure import from_document, to_document
+from .structure import DirectSum, from_document, to_document
 from .summand import Summand
 
 _BYTES = ("facts", "unobserved", "pattern_facts", "attribute_values", "calibration_one_answer")
@@ -344,12 +344,13 @@ def _check_tensors(file: _ModelFile) -> None:
         raise RefusedFileError(f"is damaged: {n} entities, {k} relations, rank {rank}; get a fresh copy")
     if not rank and n > MAX_WITHOUT_BYTES and "entity_offsets" not in listed:
         raise RefusedFileError(f"is damaged: {n} entities without vectors and names; get a fresh copy")
-    parameters = _structure(file).shape(k, rank)
+    structure = _structure(file)
+    parameters = structure.shape(k, rank)
     fixed = {"R": parameters, "bias": (k,), "entity_offsets": (n + 1,), "relation_offsets": (k + 1,)}
     fixed |= {"entity_types_offsets": (n + 1,), "role_types_offsets": (2 * k + 1,)}
     fixed |= {"entity_labels_offsets": (n + 1,), "relation_labels_offsets": (k + 1,)}
     fixed |= stored_attributes.shapes(file.document, rank)
-    fixed |= {stored_summands.TENSOR: (len(getattr(_structure(file), "parts", ())), k)}
+    fixed |= {stored_summands.TENSOR: (len(structure.parts) if isinstance(structure, DirectSum) else 0, k)}
     for name, shape in shapes.items():
         dtype = file.content.tensors[name].dtype
         fits = shape == fixed.get(name, shape[:1] if not _is_matrix(name) else shape) and dtype in _allowed(name)
