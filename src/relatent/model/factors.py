@@ -133,7 +133,7 @@ class Factors(Result):
             found.append(
                 Factors(
                     self.A[:, components],
-                    R.scaled(np.full(K, 1 / part.weight)).astype(R.dtype),
+                    R if part.weight == 1 else R.scaled(np.full(K, 1 / part.weight)).astype(R.dtype),
                     part.bias,
                     self.entities,
                     self.relations,
