@@ -1,6 +1,7 @@
 """`combine`: the sum of models is one model, of the size of its parts, that does whatever they do."""
 
 import dataclasses
+import json
 import warnings
 
 import numpy as np
@@ -12,6 +13,7 @@ from grouped_world import grouped_world, judged
 from relatent.errors import InputError
 from relatent.model.direct_sum import direct_sum
 from relatent.model.links import LogisticLink, RankingLink, RelationLinks, SmoothLink, SummedLink
+from relatent.web.explorer import Explorer
 from small_graphs import politics, two_camps
 
 pytestmark = pytest.mark.filterwarnings("ignore::relatent.errors.RelatentWarning")
@@ -259,7 +261,9 @@ def test_facts_that_the_models_do_not_hold_are_asked_for(world):
     found = relatent.combine(without, known=train)
     assert found.facts is None
     assert found.calibration is not None
-    with pytest.raises(InputError, match=r"shares of 0.1 and 0.2 of the facts are missing; say which: missing="):
+    with pytest.raises(
+        InputError, match=r"shares of 0.1 and 0.2 of the facts are missing; say which, by missing= or --missing"
+    ):
         relatent.combine([models[0], relatent.calibrate(models[1], missing=0.1)])
 
 
@@ -308,3 +312,25 @@ def test_relations_that_exclude_each_other_compete_in_the_sum():
     np.testing.assert_allclose(found.score(s, k, o), wanted.reshape(-1), atol=1e-4)
     with pytest.raises(InputError, match="not on one scale"):
         relatent.combine([models[0], *fitted(relatent.RescalLogit(2, **QUICK), facts=facts)])
+
+
+def test_pairs_without_a_direction_have_one_score():
+    pairs = [(f"p{i}", "married to", f"p{i + 1}") for i in range(0, 12, 2)]
+    rows = [*pairs, ("p0", "likes", "p3"), ("p4", "likes", "p3")]
+    facts = relatent.read(rows).with_undirected(["married to"])
+    estimators = [relatent.RescalLogit(rank, structure="complex", **QUICK) for rank in (2, 4)]
+    found = relatent.combine(fitted(*estimators, facts=facts))
+    s, o = np.divmod(np.arange(facts.n_entities**2), facts.n_entities)
+    relation = facts.relations.id("married to")
+    np.testing.assert_allclose(found.score(s, relation, o), found.score(o, relation, s), rtol=1e-5, atol=1e-5)
+    assert found.undirected == {relation}
+
+
+def test_the_explorer_shows_a_sum(parts):
+    page = Explorer(relatent.combine(parts)).model()
+    assert (page.kind, page.sizes.rank, page.can_fold_in) == ("sum", 10, True)
+    assert json.loads(json.dumps(page.settings)) == {
+        "models": ["RescalLogit", "RescalLogit"],
+        "ranks": [4, 6],
+        "weights": [1.0, 1.0],
+    }

@@ -84,5 +84,7 @@ def _missing(models: Sequence[Factors]) -> float | None:
     given = {calibration.missing for calibration in known if not calibration.is_assumed}
     if len(given) > 1:
         shares = " and ".join(f"{share:g}" for share in sorted(given))
-        raise InputError(f"the models assume that shares of {shares} of the facts are missing; say which: missing=")
+        raise InputError(
+            f"the models assume that shares of {shares} of the facts are missing; say which, by missing= or --missing"
+        )
     return next(iter(given), None)

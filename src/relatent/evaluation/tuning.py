@@ -31,6 +31,7 @@ from ..data.read.read import read_if_table
 from ..fit import calibration
 from ..fit.automatic_settings import HELDOUT_ROUNDS
 from ..fit.estimators.base import Estimator
+from ..fit.estimators.summed import Summed
 from ..model.factors import Factors
 from ..progress import Progress, reporting
 from ..random_state import RandomState, to_seed
@@ -71,6 +72,9 @@ def tune(
     device: str = "cpu",
 ) -> Tuned:
     """Choose model, rank, penalty and bias on held-out cells, and fit the choice to all facts.
+
+    In the end the best fit competes with its sums with one or two others (`combine`): a sum is the choice if it is
+    better by more than noise, and if there is time to fit its parts.
 
     Ctrl-C ends the search: the best so far is fitted, and `stopped` is true. A second Ctrl-C ends that fit.
 
@@ -459,8 +463,9 @@ class _TuningSearch:
         share = (self.ends - clock.monotonic()) / max(self.further * self.choice_seconds, 1e-9)
         if share < MIN_HELDOUT_SHARE:
             return None
-        if share < 1 and has_schedule(estimator, self.judge.facts):
-            estimator.set_params(max_iter=max(1, int(share * estimator.get_params()["max_iter"])))
+        for part in estimator.estimators if isinstance(estimator, Summed) else [estimator]:
+            if share < 1 and has_schedule(part, self.judge.facts):
+                part.set_params(max_iter=max(1, int(share * part.get_params()["max_iter"])))
         return estimator
 
     def _fit_choice(self, found: Tuned) -> None:

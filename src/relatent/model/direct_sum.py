@@ -47,7 +47,7 @@ def direct_sum(models: Sequence[Factors], weights: Sequence[float] | None = None
         _about(models, parts),
         loss=terms.loss,
         penalty=terms.penalty,
-        types=first.types,
+        types=next((model.types for model in models if model.types is not None), None),
         attributes=_attributes([part.attributes for part, _ in parts]),
         facts=next((model.facts for model in models if model.facts is not None), None),
         undirected=first.undirected,
