@@ -49,7 +49,7 @@ def best_sum(
     """The best sum of complete fits, the first of which is the best; None if no sum is better than it by more than
     noise, however many sums were judged. Until `ends` further members are tried.
     """
-    search = _Search(pool, judge)
+    search = _SumSearch(pool, judge)
     best, members = pool[0][0], [0]
     while len(members) < MAX_MEMBERS:
         found: tuple[Trial, int] | None = None
@@ -70,7 +70,7 @@ def best_sum(
     return BestSum(best, [pool[place][0] for place in members])
 
 
-class _Search:
+class _SumSearch:
     """Sums of some fits, judged by the folds that the best of them has."""
 
     def __init__(self, pool: Sequence[tuple[Trial, FoldFactors]], judge: Judge):
