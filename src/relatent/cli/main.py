@@ -50,24 +50,11 @@ def cli() -> None:
     """
 
 
-for command in (calibrate, combine, cross_validate, datasets, doubt, duplicates, evaluate, explain, export, fit):
+for command in (calibrate, combine, cross_validate, datasets, doubt, duplicates, evaluate, explain):
     cli.add_command(command)
-for command in (
-    fold_in,
-    groups,
-    info,
-    missing,
-    plot,
-    predict,
-    rules,
-    score,
-    serve,
-    similar,
-    split,
-    table1,
-    tune,
-    update,
-):
+for command in (export, fit, fold_in, groups, info, missing, plot, predict):
+    cli.add_command(command)
+for command in (rules, score, serve, similar, split, table1, tune, update):
     cli.add_command(command)
 
 
