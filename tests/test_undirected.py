@@ -18,7 +18,7 @@ from relatent.data.undirected_note import undirected_note
 from relatent.errors import DataError, InputError
 from relatent.fit.calibration import heldout_facts
 from relatent.model.known_facts import KnownFacts
-from relatent.model.structure import nearest_parameters, resolve, with_symmetric
+from relatent.model.structure import DirectSum, nearest_parameters, resolve, with_symmetric
 
 pytestmark = pytest.mark.filterwarnings("ignore::relatent.errors.ConvergenceWarning")
 N = 24
@@ -30,6 +30,7 @@ STRUCTURES = {
     "symmetric": "symmetric",
     "blocks": relatent.Blocks(2),
     "shared": relatent.Shared(2),
+    "sum": DirectSum((("complex", 2), ("full", 2))),
 }
 LOSSES = ("logistic", "squared", "hinge", "poisson", "categorical", "softmax")
 ESTIMATORS = {

@@ -61,6 +61,7 @@ from .errors import UnknownNameError as UnknownNameError
 from .errors import VanishedWarning as VanishedWarning
 from .evaluation.calibrate import calibrate as calibrate
 from .evaluation.cell_classifier import CellClassifier as CellClassifier
+from .evaluation.combine import combine as combine
 from .evaluation.cross_validation import cross_validate as cross_validate
 from .evaluation.metrics import Metrics as Metrics
 from .evaluation.rank_summary import RankSummary as RankSummary

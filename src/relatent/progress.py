@@ -151,6 +151,11 @@ def _in_notebook(title: str, out: Console, *, at_most: bool, in_bytes: bool, not
         handle.update(shown(), raw=True)
 
 
+def share_of(progress: Progress, number: int, n_parts: int) -> Progress:
+    """The callback of one of several equal parts of the work."""
+    return lambda done, total, note: progress(number * total + done, n_parts * total, note)
+
+
 def _line(title: str, done: int, total: int, note: str, elapsed: float, at_most: bool, in_bytes: bool) -> str:
     """What is done, of how much, a note and the elapsed time: "fitting als: 12 of at most 500, … , 0:00:31"."""
     count = (lambda value: f"{value / 1e6:,.0f} MB") if in_bytes else "{:,}".format

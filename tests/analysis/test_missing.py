@@ -16,6 +16,7 @@ from relatent.model import best_cells, links
 from relatent.model.calibration import Calibration
 from relatent.model.objective_description import ObjectiveTerm
 from relatent.model.scores import against_others
+from relatent.model.structure import DirectSum
 from sparse_graphs import sparse_graph
 
 Cell = tuple[int, int, int]
@@ -140,7 +141,18 @@ def test_the_first_1000_of_a_fitted_model_are_those_of_sorting_all(kind: str, ca
 
 
 @pytest.mark.filterwarnings("ignore::relatent.ConvergenceWarning")
-@pytest.mark.parametrize("structure", ["complex", "diagonal", "symmetric", relatent.Blocks(2), relatent.Shared(3)])
+@pytest.mark.parametrize(
+    "structure",
+    [
+        "complex",
+        "diagonal",
+        "symmetric",
+        relatent.Blocks(2),
+        relatent.Shared(3),
+        DirectSum((("complex", 2), (relatent.Shared(2), 2))),
+    ],
+    ids=str,
+)
 def test_structures_give_the_same_as_whole_matrices(structure: Any) -> None:
     facts = small_graphs.blocks()
     factors = relatent.Rescal(rank=4, structure=structure, max_iter=3, tol=1.0, calibrate=False).fit(facts).factors_

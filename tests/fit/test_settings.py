@@ -10,7 +10,7 @@ import relatent
 from relatent.errors import InputError
 from relatent.fit import settings
 from relatent.fit.losses import Logistic, Softmax
-from relatent.model.structure import Blocks, Full, Shared
+from relatent.model.structure import Blocks, DirectSum, Full, Shared
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,9 +20,10 @@ class Dura(relatent.Dura):
 
 @pytest.mark.parametrize("kind", settings.CLASSES.values(), ids=settings.CLASSES)
 def test_every_known_class_comes_back_through_json(kind):
-    written = json.loads(json.dumps(settings.to_json({"it": kind()})))
+    it = kind((("complex", 4), (Blocks(2), 6))) if kind is DirectSum else kind()
+    written = json.loads(json.dumps(settings.to_json({"it": it})))
     assert written["it"]["type"] == kind.__name__
-    assert settings.from_json(written) == {"it": kind()}
+    assert settings.from_json(written) == {"it": it}
 
 
 def test_settings_come_back_as_they_were():

@@ -16,7 +16,7 @@ from relatent.fit.losses import Softmax
 from relatent.fit.penalised_likelihood import ExpandedSum, Layout, PenalisedLikelihood
 from relatent.fit.penalties import L2, N3
 from relatent.model.relation_matrices import RelationMatrices
-from relatent.model.structure import is_compact, nearest_parameters, parameter_shape, resolve
+from relatent.model.structure import DirectSum, is_compact, nearest_parameters, parameter_shape, resolve
 from small_graphs import two_camps
 
 N, K, RANK = 14, 3, 6
@@ -40,7 +40,8 @@ class Toeplitz:
         return np.stack([dR.diagonal(d, axis1=1, axis2=2).sum(axis=1) for d in range(1 - r, r)], axis=1)
 
 
-STRUCTURES = ["full", "complex", "diagonal", Blocks(2), Blocks(3), "symmetric", Shared(2), Toeplitz()]
+SUM = DirectSum((("complex", 2), (Blocks(1), 3), ("full", 1)))
+STRUCTURES = ["full", "complex", "diagonal", Blocks(2), Blocks(3), "symmetric", Shared(2), SUM, Toeplitz()]
 LOSSES = ["logistic", "squared", "hinge", "poisson", "categorical", Softmax(), Softmax(relation_weight=2.0)]
 
 
@@ -170,6 +171,9 @@ def test_matrices_that_are_too_large_are_refused_and_single_ones_are_not(monkeyp
         (Blocks(0), "at least 1"),
         (Shared(0), "at least 1"),
         ("complex", "even rank"),
+        (DirectSum(((Blocks(2), 4),)), "ranks of a direct sum must add up to 6"),
+        (DirectSum(((Blocks(2), 3), ("full", 3))), "multiple"),
+        (DirectSum((("full", 0), ("full", 6))), "whole numbers of at least 1"),
     ],
 )
 def test_a_structure_that_does_not_fit_is_refused(structure: Any, message: str) -> None:

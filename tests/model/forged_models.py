@@ -35,6 +35,7 @@ def models(folder: Path) -> list[Path]:
         "dura": fitted,
         "l2": relatent.RescalALS(2, 0.1, 0.1, tol=0.1).fit(facts.without_attributes()).factors_,
         "rules": _with_rules(facts),
+        "sum": relatent.combine([fitted, fitted], weights=[1, 0.5], calibrate=False),
     }
     for name, model in factors.items():
         model.save(folder / f"{name}.relatent")

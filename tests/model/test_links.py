@@ -110,7 +110,7 @@ def test_links_of_relations_are_plain_ones(links, said):
 
 
 def test_every_link_is_listed_by_its_name():
-    assert set(LINKS) == {"logistic", "smooth", "count", "identity", "ranking", "per-relation"}
+    assert set(LINKS) == {"logistic", "smooth", "count", "identity", "ranking", "per-relation", "sum"}
     assert all(kind.name == name for name, kind in LINKS.items())
 
 

@@ -197,8 +197,8 @@ def test_how_a_model_was_made_comes_back_as_it_was(path):
     ("about", "message"),
     [
         ({"settings": 5}, "about.settings must be an object, got 5"),
-        ({"settings": {"loss": [1]}}, "its setting 'loss' is not one"),
-        ({"settings": {"loss": {"a": {"b": {"c": {}}}}}}, "its setting 'loss' is not one"),
+        ({"settings": {"loss": [[[[[[1]]]]]]}}, "its setting 'loss' is not one"),
+        ({"settings": {"loss": {"a": {"b": {"c": {"d": {"e": {}}}}}}}}, "its setting 'loss' is not one"),
         ({"fit": "x\ny"}, r"about.fit must be an object, got 'x\\ny'"),
         ({"fit": {"steps": 3}}, "about.fit has no converged"),
         ({"fit": {**RECORD["fit"], "steps": True}}, "about.fit.steps must be a whole number, got True"),

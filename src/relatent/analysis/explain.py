@@ -212,7 +212,7 @@ def _influences(factors: Factors, known: KnownFacts, cell: Cell, k: int) -> dict
     if is_of_rules(factors):  # `paths` are its reasons
         return {}
     s, relation, o = cell
-    A, R_k = factors.A.astype(np.float64), factors.relation_matrices[relation].astype(np.float64)
+    A, R = factors.A.astype(np.float64), factors.relation_matrices
     subjects, objects = known.ends(relation)
     influence: dict[Cell, float] = {}
 
@@ -222,7 +222,8 @@ def _influences(factors: Factors, known: KnownFacts, cell: Cell, k: int) -> dict
             influence[fact] = influence.get(fact, 0.0) + lost  # a fact counts for both of its entities
         return found
 
-    for entity, other, along in ((s, o, R_k @ _minus_mean(A, o, objects)), (o, s, R_k.T @ _minus_mean(A, s, subjects))):
+    for entity, other, others, back in ((s, o, objects, True), (o, s, subjects, False)):
+        along = R.times(_minus_mean(A, other, others)[None], relation, back=back)[0]
         found = add(entity, along, max(MIN_CANDIDATES, 2 * k))
         partners = found.cells.partner
         shared = partners[np.isin(partners, known.listed(other).partner)]
@@ -274,19 +275,20 @@ def _names(factors: Factors, cell: Cell) -> tuple[str, str, str]:
 def _components(factors: Factors, cell: Cell, scale: float, k: int) -> list[LatentComponent]:
     """The largest terms of a_sᵀ U S Vᵀ a_o, with the entities that have the largest values on each side."""
     s, relation, o = cell
-    A, names = factors.A.astype(np.float64), factors.entities
-    U, S, Vt = np.linalg.svd(factors.relation_matrices[relation].astype(np.float64))
-    terms = scale * (A[s] @ U) * S * (Vt @ A[o])
-    largest = np.argsort(-np.abs(terms), kind="stable")[:k]
-    left, right = U.T[largest] @ A.T, Vt[largest] @ A.T  # (k, N)
-    found = []
-    for term, subject_values, object_values in zip(largest.tolist(), left, right, strict=True):
-        sides = [
-            _examples(names, values * np.sign(values[entity]), entity)
-            for values, entity in ((subject_values, s), (object_values, o))
-        ]
-        found.append(LatentComponent(float(terms[term]), *sides))
-    return found
+    names, found = factors.entities, []
+    for here, R in factors.relation_matrices.blocks:  # each part of a sum has components of its own
+        A = factors.A[:, here].astype(np.float64)
+        U, S, Vt = np.linalg.svd(R[relation].astype(np.float64))
+        terms = scale * (A[s] @ U) * S * (Vt @ A[o])
+        largest = np.argsort(-np.abs(terms), kind="stable")[:k]
+        left, right = U.T[largest] @ A.T, Vt[largest] @ A.T  # (k, N)
+        for term, subject_values, object_values in zip(largest.tolist(), left, right, strict=True):
+            sides = [
+                _examples(names, values * np.sign(values[entity]), entity)
+                for values, entity in ((subject_values, s), (object_values, o))
+            ]
+            found.append(LatentComponent(float(terms[term]), *sides))
+    return sorted(found, key=lambda component: -abs(component.contribution))[:k]
 
 
 def _examples(names: Names, values: Vector, excluded: int) -> list[str]:

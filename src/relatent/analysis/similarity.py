@@ -21,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Mask, Matrix, Vector
-from ..backend import gram_matrix as gram
 from ..data.result_labels import row_labels
 from ..errors import InputError
 from ..model.factors import Factors
@@ -101,7 +100,8 @@ def profile_basis(factors: Factors) -> Matrix:
     A, mean = factors.A, factors.A.mean(axis=0, dtype=np.float64)
     blocks = (A[low : low + ROWS_PER_BLOCK] - mean for low in range(0, len(A), ROWS_PER_BLOCK))
     G = sum((block.T @ block for block in blocks), np.zeros(2 * mean.shape))
-    E = sum(gram.quadratic(R_k[None], G).normal for R_k in factors.relation_matrices.astype(np.float64))
+    R = factors.relation_matrices.astype(np.float64)
+    E = sum((part for k in range(len(R)) for part in R.quadratic(k, G)), np.zeros_like(G))
     eigenvalues, U = np.linalg.eigh(E)
     return U * np.sqrt(np.maximum(eigenvalues, 0))  # type: ignore[no-any-return]
 

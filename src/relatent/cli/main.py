@@ -17,6 +17,7 @@ from .. import __version__
 from ..errors import DataError, DataWarning, RelatentError, RelatentWarning, one_line
 from .analysis import duplicates, explain, groups, similar
 from .calibrate import calibrate
+from .combine import combine
 from .datasets_info_export import datasets, export, info
 from .evaluate import cross_validate, evaluate, table1
 from .fit import fit
@@ -49,9 +50,11 @@ def cli() -> None:
     """
 
 
-for command in (calibrate, cross_validate, datasets, doubt, duplicates, evaluate, explain, export, fit, fold_in):
+for command in (calibrate, combine, cross_validate, datasets, doubt, duplicates, evaluate, explain):
     cli.add_command(command)
-for command in (groups, info, missing, plot, predict, rules, score, serve, similar, split, table1, tune, update):
+for command in (export, fit, fold_in, groups, info, missing, plot, predict):
+    cli.add_command(command)
+for command in (rules, score, serve, similar, split, table1, tune, update):
     cli.add_command(command)
 
 

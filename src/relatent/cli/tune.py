@@ -84,8 +84,9 @@ def tune(
 ) -> None:
     """Choose model, rank, penalty and bias by held-out cells, and write the model of all facts to a file.
 
-    The settings of a fit without options are kept unless others are better by more than noise. Ctrl-C ends the
-    search; the best settings so far are fitted and written. A second Ctrl-C ends that fit, too.
+    The settings of a fit without options are kept unless others are better by more than noise. In the end the sum of
+    the best two or three fits competes with the best. Ctrl-C ends the search; the best settings so far are fitted and
+    written. A second Ctrl-C ends that fit, too.
 
     Example: relatent tune kinships -o tuned.relatent --time 60
     """

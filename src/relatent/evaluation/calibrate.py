@@ -54,11 +54,16 @@ def calibrate(
             warnings.simplefilter("ignore", RelatentWarning)  # the fit of the model has said it
             found = estimator.calibration_of(factors, facts, seed, progress=progress)
     else:
-        check_shared(factors.entities, factors.relations, validation, "validation facts")
-        unseen = factors.as_undirected(validation).over(factors.entities, factors.relations)
-        unseen = unseen.subset(~facts.contains(unseen.triples))
-        if not len(unseen):
-            raise InputError(f"none of the {len(validation):,} validation facts is new to the model; give others")
-        trial = calibration.HeldOutFit(factors, unseen)
+        trial = calibration.HeldOutFit(factors, unseen_facts(factors, facts, validation))
         found = calibration.learn(factors, facts, [trial], missing=missing, is_listed=False, random_state=seed)
     return dataclasses.replace(factors, R=factors.relation_matrices, calibration=found)
+
+
+def unseen_facts(factors: Factors, facts: Facts, validation: Facts) -> Facts:
+    """The validation facts that a model of these facts has not seen; InputError if there are none."""
+    check_shared(factors.entities, factors.relations, validation, "validation facts")
+    unseen = factors.as_undirected(validation).over(factors.entities, factors.relations)
+    unseen = unseen.subset(~facts.contains(unseen.triples))
+    if not len(unseen):
+        raise InputError(f"none of the {len(validation):,} validation facts is new to the model; give others")
+    return unseen

@@ -39,8 +39,16 @@ def estimators() -> dict[str, type[Estimator]]:
 
 
 def stored_estimator(factors: Factors) -> Estimator:
-    """An estimator with the settings of the fit, those that it chose included; it starts anew, from no factors."""
+    """An estimator with the settings of the fit, those that it chose included; it starts anew, from no factors.
+
+    That of a sum of models adds the models of their estimators.
+    """
+    from ..fit.estimators.summed import Summed
     from ..fit.settings import from_json
+
+    if factors.summands:
+        weights = [part.weight for part in factors.summands]
+        return Summed([stored_estimator(part) for part in factors.parts], weights)
 
     about = factors.about
     kind = next((kind for kind in estimators().values() if kind.__name__ == about.model), None)

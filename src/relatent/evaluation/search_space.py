@@ -24,9 +24,11 @@ from ..fit.estimators.als import RescalALS
 from ..fit.estimators.base import Estimator
 from ..fit.estimators.rescal import Rescal
 from ..fit.estimators.rescal_logit import RescalLogit
+from ..fit.estimators.summed import Summed, equal_weights
 from ..fit.losses import Softmax, resolve
 from ..fit.optimisers import Adam
 from ..fit.penalties import N3, Dura
+from ..fit.settings import to_json
 from ..model.entity_regression import FOLD_IN_LOSSES
 from ..model.structure import Blocks, rank_multiple
 from ..result_tables import result_record
@@ -115,6 +117,7 @@ COMPLEX_LOGIT = SearchSpace(
     fixed={"structure": "complex", "init": "small", "max_iter": SPARSE_ROUNDS, "bias": True},
 )
 ESTIMATORS = {"logit": RescalLogit, "als": RescalALS}  # the others are Rescal with their loss
+SUM = "sum"
 FOLD_IN_MODELS = tuple(model for model, space in SPACES.items() if space.folds_in)
 
 
@@ -126,11 +129,23 @@ class Candidate(NamedTuple):
     logit, λ 0.5, rank 20
     """
 
-    model: str
+    model: str  # "sum": of the settings' parts
     settings: dict[str, Any]
+
+    @classmethod
+    def sum_of(cls, parts: Sequence[Candidate]) -> Candidate:
+        """Several candidates, whose models are added.
+
+        >>> print(Candidate.sum_of([Candidate("als", {"rank": 5}), Candidate("als", {"rank": 8})]))
+        the sum of (als, rank 5) and (als, rank 8)
+        """
+        return cls(SUM, {"parts": tuple(parts)})
 
     def estimator(self, random_state: int) -> Estimator:
         """An unfitted estimator with these settings; of its probabilities `tune` takes care in the end."""
+        if self.model == SUM:
+            parts = [part.estimator(random_state) for part in self.settings["parts"]]
+            return Summed(parts, equal_weights(len(parts)), random_state, calibrate=False)
         made: Estimator = ESTIMATORS[self.model]() if self.model in ESTIMATORS else Rescal(loss=SPACES[self.model].loss)
         made.set_params(random_state=random_state, calibrate=False, **self.settings)
         return made
@@ -139,10 +154,17 @@ class Candidate(NamedTuple):
         """The same candidate with other values of some settings."""
         return self._replace(settings={**self.settings, **settings})
 
+    def to_dict(self) -> dict[str, Any]:
+        """The model and the settings as JSON values."""
+        if self.model == SUM:
+            return {"model": SUM, "settings": {"parts": [part.to_dict() for part in self.settings["parts"]]}}
+        return {"model": self.model, "settings": to_json(self.settings)}
+
     @property
     def folds_in(self) -> bool:
         """Whether the model explains predictions and folds in new entities."""
-        return SPACES[self.model].folds_in
+        parts: Sequence[Candidate] = self.settings["parts"] if self.model == SUM else ()
+        return all(part.folds_in for part in parts) if parts else SPACES[self.model].folds_in
 
     @property
     def first_round_steps(self) -> int:
@@ -154,6 +176,8 @@ class Candidate(NamedTuple):
         return min(complete or usual, max(usual, quarter))
 
     def __str__(self) -> str:
+        if self.model == SUM:
+            return "the sum of " + " and ".join(f"({part})" for part in self.settings["parts"])
         penalty = self.settings.get("penalty")
         labels = {"l2_entities": "λ", "rank": "rank", "penalty": type(penalty).__name__.upper()}
         values = {**self.settings, "penalty": getattr(penalty, "weight", None)}

@@ -7,6 +7,7 @@ import signal
 import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import NamedTuple
 
 from numba.core.event import TimingListener, install_listener
@@ -16,6 +17,7 @@ from ..errors import FitError, InputError, StopFitError, VanishedWarning
 from ..fit.estimators.base import Estimator
 from ..fit.estimators.rescal import Rescal
 from ..fit.optimisers import SAMPLED_ADAM, Adam
+from ..model.factors import Factors
 from ..progress import Progress, silent
 from .parallel import captured_warnings, fit_threads
 from .search_space import Candidate
@@ -145,6 +147,7 @@ class TrialOutcome(NamedTuple):
     steps: int | None = None  # after which the time was over; None: the fit ended by itself
     estimator: Estimator | None = None  # fitted to all facts
     max_iter: int | None = None  # the steps of a schedule that was shortened for lack of time
+    factors: Factors | None = None  # of a complete fit without the fold
 
 
 class TrialTask(NamedTuple):
@@ -188,8 +191,10 @@ def run_trial(place: int, task: TrialTask, judge: Judge) -> tuple[int, int, Tria
         return place, task.fold, None
     except (FitError, InputError, MemoryError) as problem:  # these settings do not work; others may
         score, note = Score(float("nan"), ()), " ".join(str(problem).split())
-    of_all_facts = estimator if judge.is_validation and task.complete and not note else None
     steps_done = estimator.n_iter_ if fitted and fitted.out_of_time else None
+    of_all_facts = estimator if judge.is_validation and task.complete and not note else None
+    is_part = task.complete and not (judge.is_validation or note or steps_done)
+    of_fold = replace(estimator.factors_, R=estimator.factors_.relation_matrices, facts=None) if is_part else None
     max_iter = fitted.max_iter if fitted else None
     seconds = clock.monotonic() - started
-    return place, task.fold, TrialOutcome(score, seconds, note, steps_done, of_all_facts, max_iter)
+    return place, task.fold, TrialOutcome(score, seconds, note, steps_done, of_all_facts, max_iter, of_fold)

@@ -8,6 +8,8 @@ a Halton sequence, so they cover the space evenly however many there is time for
 On validation data, which is a single fold, the third round is a local search: complete fits around the best one, each
 with one change, and on from there if it is better (`refinement`).
 
+In the end the best fit competes with its sums with one or two others (`tuning_sum`).
+
 With a time limit the fit without options to all facts comes first: it is the result unless the search finds better
 settings in time, and it tells how long complete fits take. With `trials` there is no time limit, and the seed alone
 determines the result.
@@ -29,6 +31,7 @@ from ..data.read.read import read_if_table
 from ..fit import calibration
 from ..fit.automatic_settings import HELDOUT_ROUNDS
 from ..fit.estimators.base import Estimator
+from ..fit.estimators.summed import Summed
 from ..model.factors import Factors
 from ..progress import Progress, reporting
 from ..random_state import RandomState, to_seed
@@ -42,10 +45,12 @@ from .tuning_arguments import default_metric, models_to_try
 from .tuning_judge import Judge
 from .tuning_report import REFIT_MARGIN, Trial, Tuned, sign_of
 from .tuning_rounds import ROUNDS, Round, max_fits, n_entering, round_ends
+from .tuning_sum import MAX_MEMBERS, MAX_POOL, best_sum
 
 MAX_TRIALS = 300  # candidates of the first round: more would only select for luck
 MIN_SECONDS_PROCESSES = 60.0  # a shorter search runs in one process: to start others takes several seconds
 MIN_COMPLETE_SHARE = 0.6  # of the seconds of a complete fit that must be left to start one
+SUMS_JUDGED, SUMS_SHARE = 14, 0.1  # of fits on validation data: scores computed for all; share of the time, at most
 MIN_HELDOUT_SHARE = 0.5  # of the time of the fits without held-out facts, below which they are left out
 SLOW_SHARE = 0.1  # of the time, from which on the fit without options is slow
 
@@ -67,6 +72,9 @@ def tune(
     device: str = "cpu",
 ) -> Tuned:
     """Choose model, rank, penalty and bias on held-out cells, and fit the choice to all facts.
+
+    In the end the best fit competes with its sums with one or two others (`combine`): a sum is the choice if it is
+    better by more than noise, and if there is time to fit its parts.
 
     Ctrl-C ends the search: the best so far is fitted, and `stopped` is true. A second Ctrl-C ends that fit.
 
@@ -139,6 +147,8 @@ class _TuningSearch:
     whole_seconds: float = 0.0  # of the fit without options to all facts
     choice_seconds: float = 0.0  # of the fit of the choice to all facts
     models: dict[int, Estimator] = field(default_factory=dict)  # fitted to all facts, by the identity of their trial
+    fold_models: dict[int, dict[int, Factors]] = field(default_factory=dict)  # complete fits without a fold, likewise
+    score_seconds: float = 0.0  # of judging the fit without options
 
     def __post_init__(self) -> None:
         self.n_started = len(self.trials)
@@ -179,7 +189,9 @@ class _TuningSearch:
         if fitted.shortened:
             self.default.steps = estimator.n_iter_
         if self.judge.is_validation:
+            began = clock.monotonic()
             outcome = TrialOutcome(self.judge.score(estimator.factors_, 0), clock.monotonic() - started)
+            self.score_seconds = clock.monotonic() - began
             self._record(self.default, 3, 0, outcome)
 
     # --- rounds
@@ -194,6 +206,7 @@ class _TuningSearch:
                 self._refine(limit)
             elif number < 3 or self.judge.n_folds > ROUNDS[1].folds:
                 self._run_round(number, limit)
+        self._try_sums()
 
     def _round_limits(self) -> list[float | None]:
         """When each round ends; none if there is no time to compare complete fits and to fit the best."""
@@ -202,16 +215,21 @@ class _TuningSearch:
         again = REFIT_MARGIN * (1 + self.further) * self.whole_seconds
         reserved = again if self.refits and not self.judge.is_validation else 0.0
         comparison = self.whole_seconds * (1 if self.judge.is_validation else 2)
-        return [*round_ends(clock.monotonic(), self.ends - reserved, comparison, validation=self.judge.is_validation)]
+        now, ends = clock.monotonic(), self.ends - reserved
+        if self.judge.is_validation:
+            ends -= min(SUMS_JUDGED * self.score_seconds, SUMS_SHARE * max(ends - now, 0.0))
+        return [*round_ends(now, ends, comparison, validation=self.judge.is_validation)]
 
     def _run_round(self, number: int, ends: float | None) -> None:
         """Fit the candidates that reached this round on the held-out folds that they have no score for."""
         round_ = ROUNDS[number - 1]
         trials = self._entered(number, ends)
         if number == 3 and ends is not None and self.refits and not self.judge.is_validation:
-            longest = max(trial.longest for trial in trials) if trials else 0.0
-            again = REFIT_MARGIN * (1 + self.further) * longest  # the best may take longest
-            ends = min(ends, self.began + (self.time or 0.0) - again)
+            longest = sorted((trial.longest for trial in trials), reverse=True)
+            again = REFIT_MARGIN * (1 + self.further)  # the best may take longest
+            now, last = clock.monotonic(), self.began + (self.time or 0.0)
+            ends = min(ends, last - again * sum(longest[:1]))
+            ends = min(ends, max(last - again * sum(longest[:2]), (now + ends) / 2))  # of a sum, two are fitted
         n_folds = min(round_.folds, self.judge.n_folds)
         # One fold after the other: if time runs out, trials have scores on the same folds.
         tasks = [
@@ -293,6 +311,42 @@ class _TuningSearch:
                 judged.append(JudgedNeighbour(batch[place]._replace(candidate=trial.candidate), value, outcome.seconds))
         return judged
 
+    # --- sums
+
+    def _try_sums(self) -> None:
+        """The best sum as a further trial, if it is better than the best fit."""
+        pool = self._pool()
+        if not pool or pool[0] is not self.ranked()[0]:
+            return
+        if self.judge.is_validation:
+            of_folds = [{0: self.models[id(trial)].factors_} for trial in pool if id(trial) in self.models]
+        else:
+            of_folds = [self.fold_models.get(id(trial), {}) for trial in pool]
+        if len(of_folds) < len(pool) or not of_folds[0]:
+            return
+        ends = np.inf if self.ends is None else self.ends
+        found = best_sum(list(zip(pool, of_folds, strict=True)), self.judge, self._can_be_fitted, ends)
+        if found is not None:
+            self.trials.append(found.trial)
+            if self.judge.is_validation:
+                models = [self.models[id(trial)] for trial in found.members]
+                self.models[id(found.trial)] = found.fitted(models, self.random_state)
+
+    def _can_be_fitted(self, trials: list[Trial]) -> bool:
+        """Whether there is time to fit the settings of some trials to all facts, where that is still to do."""
+        if self.judge.is_validation or self.ends is None or not self.refits:
+            return True
+        expected = (1 + self.further) * sum(trial.longest for trial in trials) / self.jobs
+        return self.ends - clock.monotonic() >= REFIT_MARGIN * expected
+
+    def _pool(self) -> list[Trial]:
+        """Complete fits that may be parts of a sum, best first: the best ones, and the best of other kinds."""
+        complete = [trial for trial in self.ranked() if trial.judged and trial.round > 1 and trial.steps is None]
+        kinds = [(trial.candidate.model, str(trial.candidate.settings.get("structure"))) for trial in complete]
+        first_of_kind = [kinds.index(kind) == place for place, kind in enumerate(kinds)]
+        chosen = [place for place in range(len(complete)) if place < MAX_MEMBERS or first_of_kind[place]]
+        return [complete[place] for place in chosen[:MAX_POOL]]
+
     # --- scores
 
     def _threads(self) -> int | None:
@@ -313,7 +367,9 @@ class _TuningSearch:
             trial.candidate = trial.candidate.changed(max_iter=outcome.max_iter)
         if outcome.estimator is not None:
             self.models[id(trial)] = outcome.estimator
-            self._forget_models()
+        if outcome.factors is not None:
+            self.fold_models.setdefault(id(trial), {})[fold] = outcome.factors
+        self._forget_models()
         self.n_fits += 1
         best = self.ranked()[0]
         note = f"{self.n_fits} fits" + (f", best {best.candidate}: {best.score:.4f}" if best.judged else "")
@@ -323,11 +379,14 @@ class _TuningSearch:
             self._report_seconds(note)
 
     def _forget_models(self) -> None:
-        """Keep the models that may be chosen: the defaults, the best, and the best that folds in."""
+        """Keep the models that may be chosen: the defaults, the best, the best that folds in, and parts of sums."""
         best = self.ranked()
         folding = next((trial for trial in best if trial.judged and trial.candidate.folds_in), self.default)
-        kept = {id(trial) for trial in (self.default, best[0], folding)}
+        pool = self._pool()
+        kept = {id(trial) for trial in (self.default, best[0], folding, *pool)}
         self.models = {key: model for key, model in self.models.items() if key in kept}
+        parts = {id(trial) for trial in pool}
+        self.fold_models = {key: models for key, models in self.fold_models.items() if key in parts}
 
     def ranked(self) -> list[Trial]:
         """The last round first, then the best score; trials without a score last, in the order of the candidates.
@@ -404,8 +463,9 @@ class _TuningSearch:
         share = (self.ends - clock.monotonic()) / max(self.further * self.choice_seconds, 1e-9)
         if share < MIN_HELDOUT_SHARE:
             return None
-        if share < 1 and has_schedule(estimator, self.judge.facts):
-            estimator.set_params(max_iter=max(1, int(share * estimator.get_params()["max_iter"])))
+        for part in estimator.estimators if isinstance(estimator, Summed) else [estimator]:
+            if share < 1 and has_schedule(part, self.judge.facts):
+                part.set_params(max_iter=max(1, int(share * part.get_params()["max_iter"])))
         return estimator
 
     def _fit_choice(self, found: Tuned) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 
 from ..data.facts import Facts
 from ..errors import InputError
-from ..fit import settings
 from ..fit.estimators.base import Estimator
 from ..json_values import to_json_object
 from ..model.factors import Factors
@@ -97,8 +96,7 @@ class Trial(Result):
     def to_dict(self) -> dict[str, Any]:
         """The trial as JSON values."""
         found = {
-            "model": self.candidate.model,
-            "settings": settings.to_json(self.candidate.settings),
+            **self.candidate.to_dict(),
             "round": self.round,
             "folds": len(self.scores),
             "score": self.score,
@@ -114,6 +112,13 @@ class Trial(Result):
     @property
     def _finite_scores(self) -> list[float]:
         return [value for value in self.scores.values() if not np.isnan(value)]
+
+
+def noise(trial: Trial, other: Trial, n_compared: int) -> float:
+    """What the best of so many trials that are no better than another one exceeds with a probability of `ERROR_RATE`,
+    at most.
+    """
+    return NormalDist().inv_cdf(1 - ERROR_RATE / n_compared) * trial.standard_error(other)
 
 
 @dataclass(repr=False)
@@ -167,8 +172,7 @@ class Tuned(Result):
         if trial.round < 2 or default.round < 2 or default.steps is not None:
             return False
         n_compared = 1 if self.by_validation else max(1, len(self.judged))
-        quantile = NormalDist().inv_cdf(1 - ERROR_RATE / n_compared)
-        return sign_of(self.metric) * trial.advantage(default) > quantile * trial.standard_error(default)
+        return sign_of(self.metric) * trial.advantage(default) > noise(trial, default, n_compared)
 
     @property
     def chosen_candidate(self) -> Candidate:

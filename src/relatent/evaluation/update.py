@@ -22,10 +22,11 @@ from ..fit.estimators.rescal import Rescal
 from ..fit.init import ones_and_zeros
 from ..fit.optimisers import SAMPLED_ADAM, Adam
 from ..fit.warm_start import grown
+from ..model.direct_sum import direct_sum
 from ..model.factors import Factors
 from ..model.fold_in import warn_of_misspelt_names
 from ..model.provenance import UpdateRecord
-from ..progress import Progress
+from ..progress import Progress, reporting, share_of
 from .model_names import stored_estimator
 
 SCHEDULED_STEPS, OTHER_STEPS = 0.15, 0.08  # share of the steps of the fit: of Adam, whose rate falls; of others
@@ -66,9 +67,7 @@ def update(
     for given, what in ((new_facts, "new_facts"), (known, "known")):
         if not isinstance(given, (Facts, *([type(None)] if what == "known" else []))):
             raise InputError(f"{what} must be Facts, got {type(given).__name__}; see relatent.read")
-    estimator = stored_estimator(factors)
-    if not isinstance(estimator, (Rescal, RescalALS, NonnegativeRescal)):
-        raise InputError(f"a model of {type(estimator).__name__} cannot be updated; fit it to all facts")
+    estimators = [_estimator(part) for part in factors.parts]
     given = [] if known is None else [_beyond(factors.facts, known)]
     old = factors.facts_with(given)  # over the names of the model
     parts = [*([] if factors.facts is None else [factors.facts]), *given, new_facts]
@@ -84,6 +83,28 @@ def update(
         )
     if facts.types is None and factors.types is not None:
         facts = facts.with_types(factors.types.extended(facts.n_entities).sets)
+    with reporting(progress, "updating", at_most=True) as report:
+        after = [
+            _recorded(part, _continued(estimator, part, facts, share_of(report, number, len(estimators))), old, facts)
+            for number, (estimator, part) in enumerate(zip(estimators, factors.parts, strict=True))
+        ]
+    weights = [part.weight for part in factors.summands]
+    found = _recorded(factors, direct_sum(after, weights), old, facts) if weights else after[0]
+    return _with_probabilities(factors, found, old, facts)
+
+
+def _estimator(part: Factors) -> Rescal | RescalALS | NonnegativeRescal:
+    """The estimator that a model, or a part of a sum, was fitted by."""
+    estimator = stored_estimator(part)
+    if not isinstance(estimator, (Rescal, RescalALS, NonnegativeRescal)):
+        raise InputError(f"a model of {type(estimator).__name__} cannot be updated; fit it to all facts")
+    return estimator
+
+
+def _continued(
+    estimator: Rescal | RescalALS | NonnegativeRescal, factors: Factors, facts: Facts, progress: Progress
+) -> Factors:
+    """A fit to these facts that goes on from the factors, with a part of the steps."""
     estimator.set_params(
         init=_start(estimator, factors, facts),
         calibrate=False,  # the calibration is carried over
@@ -92,8 +113,7 @@ def update(
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is meant to stop early
-        estimator.fit(facts, progress=progress)
-    return _finished(factors, estimator.factors_, old, facts)
+        return estimator.fit(facts, progress=progress).factors_
 
 
 def _beyond(own: Facts | None, further: Facts) -> Facts:
@@ -143,8 +163,8 @@ def _first_steps(factors: Factors) -> int:
     return updates[0].steps_of_fit if updates else 0 if fit is None else fit.steps
 
 
-def _finished(before: Factors, after: Factors, old: Facts, facts: Facts) -> Factors:
-    """The new factors with the calibration and the settings of the model before."""
+def _recorded(before: Factors, after: Factors, old: Facts, facts: Facts) -> Factors:
+    """The new factors with the settings of the model before, and a record of what was new."""
     first = before.about
     update = UpdateRecord(
         facts=len(facts) - len(old),
@@ -154,9 +174,14 @@ def _finished(before: Factors, after: Factors, old: Facts, facts: Facts) -> Fact
         steps_of_fit=_first_steps(before),
     )
     about = dataclasses.replace(first, fit=after.about.fit, data=after.about.data, updates=(*first.updates, update))
+    return dataclasses.replace(after, R=after.relation_matrices, about=about)
+
+
+def _with_probabilities(before: Factors, after: Factors, old: Facts, facts: Facts) -> Factors:
+    """The new factors with the patterns and the calibration of the model before."""
     found, is_weighed = None, before.patterns is not None and before.rank > 0
     if before.patterns is not None and is_weighed:
         after = dataclasses.replace(after, R=after.relation_matrices, patterns=before.patterns.over(facts))
     if before.calibration is not None:
         found = calibration.carried(before.calibration, before, old, after, facts, in_log_odds=is_weighed)
-    return dataclasses.replace(after, R=after.relation_matrices, calibration=found, about=about)
+    return dataclasses.replace(after, R=after.relation_matrices, calibration=found)

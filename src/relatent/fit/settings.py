@@ -57,11 +57,17 @@ def _from_json(name: str, value: Any) -> Any:
     return _object(name, value)
 
 
+def _in_lists(name: str, value: Any) -> Any:
+    return _object(name, value) if isinstance(value, list) else value
+
+
 def _object(name: str, value: Any) -> Any:
-    """A number, a text, or an object of a known class."""
+    """A number, a text, a list, or an object of a known class."""
+    if isinstance(value, list):
+        return [_object(name, part) for part in value]
     if not isinstance(value, dict):
         return value
-    kind, given = value.get("type"), {part: inner for part, inner in value.items() if part != "type"}
+    kind, given = value.get("type"), {part: _in_lists(name, inner) for part, inner in value.items() if part != "type"}
     found = CLASSES.get(kind) if isinstance(kind, str) else None
     if found is None or not set(given) <= {part.name for part in fields(found)}:
         what = f"{kind!r:.80}" if isinstance(kind, str) else "an object"

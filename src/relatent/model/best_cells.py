@@ -66,7 +66,7 @@ class _BestSoFar:
 
     def __init__(self, asked: Candidates, k: int):
         self.asked, self.model, self.k, self.n_scored = asked, asked.model, k, 0
-        self.norms = np.array([np.linalg.norm(R_k) for R_k in self.model.relation_matrices])
+        self.norms = np.array([self.model.relation_matrices.norm(k) for k in range(len(self.model.bias))])
         self.lengths = np.linalg.norm(self.model.A, axis=1)
         self.best = asked.judge(np.empty((0, 3), np.int64))
         self._limits: dict[tuple[int, int], float] = {}  # by relation and kind of cells

@@ -20,7 +20,6 @@ from numba import njit
 from scipy.special import expit, logit
 
 from ..arrays import Ids, Mask, Matrix, Triples, Vector
-from ..backend.compact_matrices import times, transposed
 from ..data.names import Names
 from .calibration import Calibration
 from .entity_types import EntityTypes
@@ -235,8 +234,8 @@ class Candidates:
             other, one = np.broadcast_arrays(others, entities[:, None])
             s, o = (other, one) if side else (one, other)
             return _rounded(cell_scores(self.model, s, np.full(s.shape, relation), o, exact=True))
-        A, p = self.model.A, self.model.relation_matrices.compact[relation : relation + 1].astype(np.float64)
-        Q = times(A[entities].astype(np.float64), (transposed(p) if side else p)[0])
+        A = self.model.A
+        Q = self.model.relation_matrices.times(A[entities].astype(np.float64), relation, back=bool(side))
         theta = np.empty((len(entities), len(others)))
         step = max(1, NORMALISED_PER_BLOCK // max(1, A.shape[1]))
         for low in range(0, len(others), step):
@@ -419,7 +418,7 @@ class Candidates:
         """How far a score by fast products may be from the exact one."""
         A = self.model.A
         precision = max(float(np.finfo(A.dtype).eps), float(np.finfo(np.float32).eps))
-        norm = float(np.linalg.norm(self.model.relation_matrices[relation])) if A.shape[1] else 0.0
+        norm = self.model.relation_matrices.norm(relation) if A.shape[1] else 0.0
         size = self._longest**2 * norm + abs(float(self.model.bias[relation]))
         by_factors = float(4 * (A.shape[1] + 2) * precision * size)
         patterns = self.model.patterns

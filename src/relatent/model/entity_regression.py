@@ -77,6 +77,10 @@ class Model(Protocol):
     def penalty(self) -> ObjectiveTerm | None:
         """The penalty of the fit, if known."""
 
+    @property
+    def parts(self) -> Sequence[Model]:
+        """The models of a sum, each of which was fitted by itself; of another model, itself."""
+
 
 class EntityCells(NamedTuple):
     """The listed cells of one entity: facts and unobserved cells."""
@@ -125,10 +129,16 @@ def loss_name(model: Model) -> str:
     return loss
 
 
+def check_folds(model: Model) -> None:
+    """Raise InputError if the loss or the penalty of a part is none that folding in and explanations can handle."""
+    for part in model.parts:
+        loss_name(part)
+
+
 def can_fold(model: Model) -> bool:
     """Whether the factors have a loss and a penalty that folding in and explanations can handle."""
     try:
-        loss_name(model)
+        check_folds(model)
     except InputError:
         return False
     return True
@@ -341,43 +351,70 @@ def fact_influences(
     """The facts of an entity (with another one if given) that add most to aᵀ `along`, and what each adds.
 
     The fit's own objective is solved again as if each of the candidates were false. Candidates are chosen by the
-    first-order change of a, w H⁻¹ v, with H the Hessian of the objective.
+    first-order change of a, w H⁻¹ v, with H the Hessian of the objective. In a sum of models, that of each part.
     """
-    loss_name(model)  # refuses other models
-    solve = solver(model, 1.0, PenaltyOnEntity(model.relation_matrices, model.penalty))
+    check_folds(model)
+    ends = np.cumsum([part.A.shape[1] for part in model.parts])[:-1]
     with one_blas_thread():
-        A, a = model.A, model.A[entity].astype(np.float64)
-        solve.sum_all_cells(A, leave_out=entity)
-        loss, (penalty,) = solve.loss(A, entity, cells, a), solve.penalty(cells)
-        best, _ = minimise(loss, [penalty], a)
-        loss = loss.near(best, len(cells.x))
-        hessian = loss.slopes(best)[1] + penalty.slopes(best)[1]
-        step = gram.inverse(hessian, 0.0) @ along.astype(np.float64)
-        first_order = cells.w * (loss.V[: len(cells.x)] @ step)
+        own = list(zip(model.parts, np.split(along.astype(np.float64), ends), strict=True))
+        parts = [_Influence(part, entity, cells, share) for part, share in own]
+        first_order = sum(part.first_order() for part in parts)
         candidate = (cells.x > 0) & ((cells.partner == with_entity) if with_entity is not None else True)
         order = np.argsort(-np.where(candidate, first_order, -np.inf), kind="stable")
         strongest = order[: min(most, int(candidate.sum()))]
-        lost = []
-        for cell in strongest.tolist():
-            fewer = cells._replace(x=np.where(np.arange(len(cells.x)) == cell, 0.0, cells.x))
-            lost.append((best - minimise(loss.without(cell), solve.penalty(fewer), best)[0]) @ along)
+        lost = [sum(part.lost(cell) for part in parts) for cell in strongest.tolist()]
         role, relation, partner, x, w = cells
         chosen = EntityCells(role[strongest], relation[strongest], partner[strongest], x[strongest], w[strongest])
-        V = loss.V[strongest]
-        slope, curvature = loss.cell_slopes(V @ best + model.bias[chosen.relation], chosen.x, chosen.w)
+        through = np.hstack([part.through(strongest, chosen) for part in parts])
+    return FactInfluences(chosen, np.array(lost), through)
+
+
+class _Influence:
+    """What the facts of an entity change in aᵀ `along`, in a model that is no sum."""
+
+    def __init__(self, model: Model, entity: int, cells: EntityCells, along: Vector):
+        self.model, self.cells, self.along = model, cells, along
+        self.solve = solver(model, 1.0, PenaltyOnEntity(model.relation_matrices, model.penalty))
+        A, a = model.A, model.A[entity].astype(np.float64)
+        self.solve.sum_all_cells(A, leave_out=entity)
+        loss, (penalty,) = self.solve.loss(A, entity, cells, a), self.solve.penalty(cells)
+        self.best, _ = minimise(loss, [penalty], a)
+        self.loss = loss.near(self.best, len(cells.x))
+        hessian = self.loss.slopes(self.best)[1] + penalty.slopes(self.best)[1]
+        self.step: Vector = gram.inverse(hessian, 0.0) @ along
+
+    def first_order(self) -> Vector:
+        """The decrease if each fact were false, roughly."""
+        found: Vector = self.cells.w * (self.loss.V[: len(self.cells.x)] @ self.step)
+        return found
+
+    def lost(self, cell: int) -> float:
+        """The decrease if a fact were false."""
+        x = np.where(np.arange(len(self.cells.x)) == cell, 0.0, self.cells.x)
+        without, _ = minimise(self.loss.without(cell), self.solve.penalty(self.cells._replace(x=x)), self.best)
+        return float((self.best - without) @ self.along)
+
+    def through(self, strongest: Ids, chosen: EntityCells) -> Matrix:
+        """The derivative by the vector of each fact's other entity."""
+        V = self.loss.V[strongest]
+        theta = V @ self.best + self.model.bias[chosen.relation]
+        slope, curvature = self.loss.cell_slopes(theta, chosen.x, chosen.w)
         other_end = (1 - chosen.role, chosen.relation, np.zeros_like(chosen.relation))
         along_best, along_step = (
-            rows_of_cells(vector[None], model.relation_matrices, *other_end) for vector in (best, step)
+            rows_of_cells(vector[None], self.model.relation_matrices, *other_end) for vector in (self.best, self.step)
         )
-        through = -(slope[:, None] * along_step + (curvature * (V @ step))[:, None] * along_best)
-    return FactInfluences(chosen, np.array(lost), through)
+        found: Matrix = -(slope[:, None] * along_step + (curvature * (V @ self.step))[:, None] * along_best)
+        return found
 
 
 def least_squares_vectors(model: Model, cells: Sequence[EntityCells], others: float) -> Matrix:
     """A vector for each list of cells by least squares, whatever loss the factors were fitted with, and without bias.
 
     The penalty is λ |a|² with the λ of an L2 fit, and λ = 1 for others, whose penalties have the scale of their loss.
+    In a sum of models, each part has such vectors of its own.
     """
+    if len(model.parts) > 1:
+        return np.hstack([least_squares_vectors(part, cells, others) for part in model.parts])
     known = model.penalty if model.penalty is not None and model.penalty.name == "l2" else DEFAULT_PENALTY
     l2 = max(_number(known, "entities"), 1e-6)
     solve = SquaredSolver(model, others, PenaltyOnEntity(model.relation_matrices, known))

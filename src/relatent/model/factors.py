@@ -36,12 +36,13 @@ from .entity_regression import noise_variance
 from .entity_types import EntityTypes
 from .fold_in_defaults import FOLD_IN_OTHERS
 from .known_facts import KnownFacts
-from .links import Link, LogisticLink, RelationLinks
+from .links import Link, LogisticLink, RelationLinks, SummedLink
 from .objective_description import CATEGORICAL, ObjectiveTerm
 from .patterns import Patterns
 from .provenance import UNKNOWN, Provenance
 from .relation_matrices import RelationMatrices
 from .scores import cell_scores
+from .summand import Summand, attributes_of
 from .top import Top
 from .vocabulary import check_shared
 
@@ -81,6 +82,7 @@ class Factors(Result):
     facts: Facts | None = None  # the training facts, and those of entities folded in; None if they were left out
     calibration: Calibration | None = None  # what held-out facts say about probabilities; None: those of the loss
     undirected: frozenset[int] = frozenset()  # ids of the relations whose facts are pairs without a direction
+    summands: tuple[Summand, ...] = ()  # the parts of a sum of models, whose R is a direct sum; of others, none
 
     def __post_init__(self) -> None:
         for what in ("entities", "relations"):
@@ -103,8 +105,13 @@ class Factors(Result):
             object.__setattr__(self, "facts", facts)
         if self.patterns is not None and self.facts is not None:
             object.__setattr__(self, "patterns", self.patterns.over(self.facts))
-        if isinstance(self.link, RelationLinks) and len(self.link.links) != k:
-            raise InputError(f"there must be links for {k} relations, got {len(self.link.links)}")
+        n_parts, biases = len(self.relation_matrices.blocks), [part.bias.shape for part in self.summands]
+        if self.summands and biases != [(k,)] * n_parts:
+            raise InputError(f"there must be a bias of {k} relations for each of {n_parts} parts, got {biases}")
+        if isinstance(self.link, (RelationLinks, SummedLink)):
+            n_links = len(self.link.links)
+            if n_links != k and not (n_links == 1 and isinstance(self.link, SummedLink)):
+                raise InputError(f"there must be links for {k} relations, got {n_links}")
 
     @property
     def relation_matrices(self) -> RelationMatrices:
@@ -115,6 +122,32 @@ class Factors(Result):
     def rank(self) -> int:
         """The number of latent components."""
         return int(self.A.shape[1])
+
+    @cached_property
+    def parts(self) -> list[Factors]:
+        """The models of a sum as they were before, without patterns and probabilities; of another model, itself."""
+        if not self.summands:
+            return [self]
+        found, K = [], len(self.relations)
+        for part, (components, R) in zip(self.summands, self.relation_matrices.blocks, strict=True):
+            found.append(
+                Factors(
+                    self.A[:, components],
+                    R if part.weight == 1 else R.scaled(np.full(K, 1 / part.weight)).astype(R.dtype),
+                    part.bias,
+                    self.entities,
+                    self.relations,
+                    part.link,
+                    part.about,
+                    loss=part.loss,
+                    penalty=part.penalty,
+                    types=self.types,
+                    attributes=attributes_of(self.attributes, components),
+                    facts=self.facts,
+                    undirected=self.undirected,
+                )
+            )
+        return found
 
     @property
     def has_probabilities(self) -> bool:
@@ -169,7 +202,8 @@ class Factors(Result):
             return self.calibration.describe()
         if not self.has_probabilities:
             loss = self.loss.name if self.loss else "this"
-            return f"scores of a {loss} model rank answers but are not probabilities; fit it with calibrate=True"
+            what = f"scores of a {loss} model rank answers but are not probabilities"
+            return f"{what}; calibrate it" if self.summands else f"{what}; fit it with calibrate=True"
         return "probabilities are those of the loss, not calibrated: those of unlisted facts are too low at the top"
 
     def asked(self, known: Facts | Sequence[Facts] | Candidates | None = None) -> Candidates:

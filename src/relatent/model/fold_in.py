@@ -18,7 +18,16 @@ from ..data.names import Names
 from ..errors import DataWarning, InputError
 from .entity_attributes import EntityAttributes
 from .entity_prior import EntityPrior, entity_prior
-from .entity_regression import Model, PenaltyOnEntity, cells_of_entities, loss_name, noise_variance, solver
+from .entity_regression import (
+    EntityCells,
+    Model,
+    PenaltyOnEntity,
+    cells_of_entities,
+    check_folds,
+    loss_name,
+    noise_variance,
+    solver,
+)
 from .objective_description import ObjectiveTerm
 
 ROUNDS = 4  # passes over entities that are folded in together and share facts
@@ -54,6 +63,10 @@ class NamedModel(Model, Protocol):
     def attributes(self) -> EntityAttributes | None:
         """What attributes say about entity vectors."""
 
+    @property
+    def parts(self) -> Sequence[NamedModel]:
+        """The models of a sum, each of which was fitted by itself; of another model, itself."""
+
 
 class FoldedIn(NamedTuple):
     """The vectors of all entities, old and new, and the names of those folded in."""
@@ -77,7 +90,7 @@ def fold_in(
         raise InputError(f"fold_in takes Facts, got {type(facts).__name__}; see relatent.read and Facts.from_arrays")
     if not 0 <= others <= 1:
         raise InputError(f"others must be between 0 and 1, got {others}")
-    loss_name(model)
+    check_folds(model)
     table = facts.attribute_table if table is None else table.by_names_of(model.entities)
     if table is not None and model.attributes is None:
         raise InputError("the model was fitted without attributes, so they cannot be used; leave them out")
@@ -90,21 +103,44 @@ def fold_in(
     grown = model.entities.extended([name for name in names if name not in model.entities])
     grown = grown.with_labels_of(facts.entities)
     chosen = grown.ids(names)
+    cells = cells_of_entities(facts.over(grown, model.relations).with_undirected(model.undirected), chosen)
+    new = _NewEntities(names, chosen, cells, len(grown))
     with one_blas_thread():  # several threads for matrices this small wait for each other on a busy machine
-        usual = _penalty(model, chosen[chosen < len(model.A)], l2_entities)
-        solve = solver(model, others, usual, random_state)
-        by_attributes = _penalties_by_attributes(model, usual, table, names) if l2_entities is None else {}
-        cells = cells_of_entities(facts.over(grown, model.relations).with_undirected(model.undirected), chosen)
-        A = np.zeros((len(grown), model.A.shape[1]), model.A.dtype)
-        A[: len(model.A)] = model.A
-        A[chosen] = 0  # until its vector is found, an entity has no influence on the others
-        share_facts = any(np.isin(listed.partner, chosen).any() for listed in cells)
-        for _ in range(ROUNDS if share_facts else 1):
-            solve.sum_all_cells(A)
-            for i, name, listed in zip(chosen.tolist(), names, cells, strict=True):
-                solve.penalty = by_attributes.get(name, usual)
-                A[i] = solve(A, i, listed)
-    return FoldedIn(A, grown, names)
+        A = [_vectors(part, new, others, l2_entities, random_state, table) for part in model.parts]
+    return FoldedIn(np.hstack(A), grown, names)
+
+
+class _NewEntities(NamedTuple):
+    """The entities to fold in."""
+
+    names: list[str]
+    ids: Ids
+    cells: list[EntityCells]
+    n: int  # all entities, the new ones included
+
+
+def _vectors(
+    model: NamedModel,
+    new: _NewEntities,
+    others: float,
+    l2_entities: float | None,
+    random_state: int,
+    table: AttributeTable | None,
+) -> Matrix:
+    """The vectors of all entities in a model that is no sum."""
+    usual = _penalty(model, new.ids[new.ids < len(model.A)], l2_entities)
+    solve = solver(model, others, usual, random_state)
+    by_attributes = _penalties_by_attributes(model, usual, table, new.names) if l2_entities is None else {}
+    A = np.zeros((new.n, model.A.shape[1]), model.A.dtype)
+    A[: len(model.A)] = model.A
+    A[new.ids] = 0  # until its vector is found, an entity has no influence on the others
+    share_facts = any(np.isin(listed.partner, new.ids).any() for listed in new.cells)
+    for _ in range(ROUNDS if share_facts else 1):
+        solve.sum_all_cells(A)
+        for i, name, listed in zip(new.ids.tolist(), new.names, new.cells, strict=True):
+            solve.penalty = by_attributes.get(name, usual)
+            A[i] = solve(A, i, listed)
+    return A
 
 
 def _penalty(model: NamedModel, refolded: Ids, l2_entities: float | None) -> PenaltyOnEntity:

@@ -20,14 +20,14 @@ from ..backend.blas_threads import one_blas_thread
 from ..data.cell_keys import cell_keys
 from ..data.facts import Facts
 from ..data.undirected import has_relation
-from ..progress import Progress
+from ..progress import Progress, share_of
 from .entity_regression import (
     EntityCells,
     LogisticSolver,
     PenaltyOnEntity,
     SquaredSolver,
     cells_of_entities,
-    loss_name,
+    check_folds,
     rows_of_cells,
     solver,
 )
@@ -40,12 +40,24 @@ ENTITIES_PER_REPORT = 64
 
 def left_out_scores(factors: Factors, facts: Facts, progress: Progress, random_state: int = 0) -> Vector:
     """θ of each fact if it were unobserved, (n,); facts must have the ids of the factors. Self-loops keep their θ."""
-    loss_name(factors)  # refuses models whose loss or penalty is another
+    check_folds(factors)  # refuses models whose loss or penalty is another
     theta = np.array(factors.score(*facts.triples.T), np.float64)
+    weights = [summand.weight for summand in factors.summands] or [1.0]
+    change = np.zeros(len(theta))
+    for number, (part, weight) in enumerate(zip(factors.parts, weights, strict=True)):
+        report = share_of(progress, number, len(weights))
+        change += weight * _changes_of_scores(part, facts, report, random_state)
+    scale = 1.0 if factors.patterns is None else factors.patterns.scale[facts.triples[:, 1]]
+    found: Vector = theta + scale * change
+    return found
+
+
+def _changes_of_scores(factors: Factors, facts: Facts, progress: Progress, random_state: int) -> Vector:
+    """The change of the score of each fact, if it were unobserved, in a model that is no sum."""
     entities = np.unique(facts.triples[:, ::2])
     solve = solver(factors, 1.0, PenaltyOnEntity(factors.relation_matrices, factors.penalty))
     zeros = None if isinstance(solve, SquaredSolver) else _sampled_zeros(factors, random_state)
-    change = np.zeros(len(theta))
+    change = np.zeros(len(facts))
     with one_blas_thread():
         solve.sum_all_cells(factors.A)
         for done, (entity, cells) in enumerate(zip(entities.tolist(), cells_of_entities(facts, entities), strict=True)):
@@ -58,9 +70,7 @@ def left_out_scores(factors: Factors, facts: Facts, progress: Progress, random_s
             np.add.at(change, position, _changes(factors, solve, entity, cells, zeros)[is_fact])
             if done % ENTITIES_PER_REPORT == 0:
                 progress(done, len(entities), "entities")
-    scale = 1.0 if factors.patterns is None else factors.patterns.scale[facts.triples[:, 1]]
-    found: Vector = theta + scale * change
-    return found
+    return change
 
 
 def _changes(

@@ -5,7 +5,7 @@ What a fit knows beyond the loss (held-out facts, other answers) is in `Calibrat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -172,6 +172,51 @@ _PLAIN_LINKS: tuple[type[LogisticLink | SmoothLink | CountLink | RankingLink], .
     CountLink,
     RankingLink,
 )
+
+
+@dataclass(frozen=True)
+class SummedLink:
+    """The link of a sum of models with one link: that of the mean of their scores."""
+
+    links: tuple[str, ...]  # the name of a plain link, or those of all relations
+    weight: float  # of the models together
+    name: ClassVar[str] = "sum"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "links", RelationLinks(self.links).links)
+        if isinstance(self.weight, bool) or not 0 < self.weight < np.inf:
+            raise InputError(f"the weight of a sum must be finite and above 0, got {self.weight!r}")
+
+    @classmethod
+    def of(cls, links: Sequence[Link], weight: float) -> Link:
+        """The link of a sum of models with these links; scores of different links only rank."""
+        first = links[0]
+        if any(link != first for link in links):
+            return RankingLink()
+        if isinstance(first, RelationLinks):
+            return cls(first.links, weight) if weight != 1 else first
+        is_plain = any(first == kind() for kind in _PLAIN_LINKS)
+        return first if weight == 1 else cls((first.name,), weight) if is_plain else RankingLink()
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether the link of the models does."""
+        return RankingLink.name not in self.links
+
+    def probability(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
+        """p of the mean score."""
+        return self._link.probability(np.asarray(theta) / self.weight, relations)
+
+    def response(self, theta: Vector, relations: ArrayLike | None = None) -> Vector:
+        """The prediction of x by the mean score."""
+        return self._link.response(np.asarray(theta) / self.weight, relations)
+
+    @property
+    def _link(self) -> Link:
+        return LINKS[self.links[0]]() if len(self.links) == 1 else RelationLinks(self.links)
+
+
 LINKS: dict[str, Callable[..., Link]] = {
-    link.name: link for link in (LogisticLink, SmoothLink, CountLink, IdentityLink, RankingLink, RelationLinks)
+    link.name: link
+    for link in (LogisticLink, SmoothLink, CountLink, IdentityLink, RankingLink, RelationLinks, SummedLink)
 }

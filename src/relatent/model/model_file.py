@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,17 +43,20 @@ from . import (
     stored_facts,
     stored_names,
     stored_patterns,
+    stored_summands,
     stored_types,
 )
 from .calibration import Calibration
 from .entity_attributes import EntityAttributes
 from .entity_types import EntityTypes
-from .links import LINKS, Link
+from .links import Link
 from .objective_description import CATEGORICAL, ObjectiveTerm
 from .patterns import Patterns
 from .provenance import Provenance
 from .relation_matrices import RelationMatrices
-from .structure import FULL, STORED, resolve
+from .stored_terms import link_document, read_link, read_terms, term_document
+from .structure import DirectSum, from_document, to_document
+from .summand import Summand
 
 _BYTES = ("facts", "unobserved", "pattern_facts", "attribute_values", "calibration_one_answer")
 FORMAT = "relatent"
@@ -61,6 +64,7 @@ VERSION = 1
 MODEL_TENSORS = ("A", "R", "bias", "entity_names", "entity_offsets", "relation_names", "relation_offsets")
 LABEL_TENSORS = tuple(f"{what}_labels{part}" for what in ("entity", "relation", "type") for part in ("", "_offsets"))
 OPTIONAL_TENSORS = (
+    stored_summands.TENSOR,
     *stored_types.TENSORS,
     *LABEL_TENSORS,
     *stored_patterns.TENSORS,
@@ -93,6 +97,7 @@ class ModelContents(NamedTuple):
     facts: Facts | None
     calibration: Calibration | None
     undirected: frozenset[int]
+    summands: tuple[Summand, ...]
 
 
 # --- writing
@@ -145,6 +150,7 @@ def _arrays_of(contents: ModelContents) -> Arrays:
     n, rank = contents.A.shape
     arrays |= stored_names.to_tensors(contents.entities, "entity", numbers=not rank and n > MAX_WITHOUT_BYTES)
     arrays |= stored_names.to_tensors(contents.relations, "relation")
+    arrays |= stored_summands.to_tensors(contents.summands)
     arrays |= {} if contents.types is None else stored_types.to_tensors(contents.types)
     if contents.patterns is not None:
         arrays |= stored_patterns.to_tensors(contents.patterns, with_facts=contents.facts is None)
@@ -162,7 +168,6 @@ def _largest_score(A: NDArray[Any], R: NDArray[Any]) -> float:
 
 def _document_text(contents: ModelContents, arrays: Arrays) -> str:
     """The JSON document of the header with its digest filled in."""
-    structure = contents.relation_matrices.structure
     prefixes = dict(contents.entities.labels.prefixes)
     document = {
         "sha256": NO_DIGEST,
@@ -170,12 +175,14 @@ def _document_text(contents: ModelContents, arrays: Arrays) -> str:
         "format_version": VERSION,
         "relatent_version": __version__,
         "tensors": {name: {"dtype": a.dtype.name, "shape": list(a.shape)} for name, a in arrays.items()},
-        "link": _link_document(contents.link),
+        "link": link_document(contents.link),
         "about": record(contents.about),
-        "loss": _term_document(contents.loss),
-        "penalty": _term_document(contents.penalty),
-        "structure": None if structure == FULL else {"name": structure.name, "parameters": asdict(structure)},
+        "loss": term_document(contents.loss),
+        "penalty": term_document(contents.penalty),
+        "structure": to_document(contents.relation_matrices.structure),
     }
+    if contents.summands:
+        document["summands"] = stored_summands.to_document(contents.summands)
     if contents.attributes is not None:
         document["attributes"] = stored_attributes.to_document(contents.attributes)
     if contents.calibration is not None:
@@ -191,16 +198,6 @@ def _document_text(contents: ModelContents, arrays: Arrays) -> str:
     if 2 * len(text) > HEADER_LIMIT - 4096:  # a quote takes two bytes in the header
         raise InputError(f"about must stay below 4 MB as JSON, got {len(text)} bytes; shorten its trace")
     return text.replace(NO_DIGEST, digest(text, arrays.values()), 1)
-
-
-def _link_document(link: Link) -> dict[str, Any]:
-    if LINKS.get(link.name) is not type(link) or not is_dataclass(link):
-        raise InputError(f"a {link.name} link cannot be saved; known links: {', '.join(LINKS)}")
-    return {"name": link.name, "parameters": asdict(link)}
-
-
-def _term_document(term: ObjectiveTerm | None) -> dict[str, Any] | None:
-    return None if term is None else {"name": term.name, "parameters": dict(term.parameters)}
 
 
 # --- reading
@@ -223,15 +220,16 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
             arrays["bias"],
             entities,
             relations,
-            _link(file.document),
+            read_link(file.document),
             provenance.read(file.document["about"], file.shape("bias")[0]),
-            *_terms(file.document),
+            *read_terms(file.document),
             types,
             stored_patterns.from_tensors(arrays, entities, relations, facts, undirected),
             stored_attributes.from_tensors(arrays, file.document),
             facts,
             stored_calibration.from_tensors(arrays, file.document, file.shape("bias")[0]),
             undirected,
+            stored_summands.from_tensors(arrays, file.document),
         )
         for name in ("A", "R", "bias"):
             if n_wrong := n_not_finite(arrays[name]):
@@ -246,8 +244,8 @@ def read(path: str | Path, *, verify: bool = True) -> ModelContents:
 def inspect(path: str | Path, *, verify: bool = False) -> dict[str, Any]:
     """What a model file holds, from its header; `verify` compares its checksum."""
     with _opened(path) as file:
-        _link(file.document)
-        loss, penalty = _terms(file.document)
+        read_link(file.document)
+        loss, penalty = read_terms(file.document)
         if verify:
             file.compare(digest(file.unsigned, file.arrays().values()))
         (n, rank), columns = file.shape("A"), stored_attributes.columns_of(file.document)
@@ -261,8 +259,9 @@ def inspect(path: str | Path, *, verify: bool = False) -> dict[str, Any]:
             "structure": _structure(file).name,
             "dtype": file.document["tensors"]["A"]["dtype"],
             "link": file.document["link"],
-            "loss": _term_document(loss),
-            "penalty": _term_document(penalty),
+            "loss": term_document(loss),
+            "penalty": term_document(penalty),
+            **({"summands": file.document["summands"]} if stored_summands.TENSOR in file.document["tensors"] else {}),
             "exclusive": loss is not None and loss.name == CATEGORICAL,
             **({"attributes": {c.name: c.kind for c in columns}} if columns else {}),
             "about": record(provenance.read(file.document["about"], file.shape("bias")[0])),
@@ -348,11 +347,13 @@ def _check_tensors(file: _ModelFile) -> None:
         raise RefusedFileError(f"is damaged: {n} entities, {k} relations, rank {rank}; get a fresh copy")
     if not rank and n > MAX_WITHOUT_BYTES and "entity_offsets" not in listed:
         raise RefusedFileError(f"is damaged: {n} entities without vectors and names; get a fresh copy")
-    parameters = _structure(file).shape(k, rank)
+    structure = _structure(file)
+    parameters = structure.shape(k, rank)
     fixed = {"R": parameters, "bias": (k,), "entity_offsets": (n + 1,), "relation_offsets": (k + 1,)}
     fixed |= {"entity_types_offsets": (n + 1,), "role_types_offsets": (2 * k + 1,)}
     fixed |= {"entity_labels_offsets": (n + 1,), "relation_labels_offsets": (k + 1,)}
     fixed |= stored_attributes.shapes(file.document, rank)
+    fixed |= {stored_summands.TENSOR: (len(structure.parts) if isinstance(structure, DirectSum) else 0, k)}
     for name, shape in shapes.items():
         dtype = file.content.tensors[name].dtype
         fits = shape == fixed.get(name, shape[:1] if not _is_matrix(name) else shape) and dtype in _allowed(name)
@@ -362,7 +363,9 @@ def _check_tensors(file: _ModelFile) -> None:
 
 def _is_matrix(name: str) -> bool:
     """Whether a tensor of no fixed shape has two dimensions."""
-    return name == "A" or (name.startswith("calibration_") and name != "calibration_base_rates")
+    return name in ("A", stored_summands.TENSOR) or (
+        name.startswith("calibration_") and name != "calibration_base_rates"
+    )
 
 
 def _structure(file: _ModelFile) -> Any:
@@ -370,10 +373,8 @@ def _structure(file: _ModelFile) -> Any:
     given = file.document.get("structure")
     k, r = file.shape("bias")[0], file.shape("A")[1]
     try:
-        if given is None:
-            return resolve(FULL, k, r)
-        return resolve(STORED[given["name"]](**given["parameters"]), k, r)
-    except (InputError, KeyError, TypeError, OverflowError) as error:
+        return from_document(given, k, r)
+    except (InputError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise RefusedFileError(f"has a structure this relatent does not know: {given!r}; upgrade relatent") from error
 
 
@@ -391,19 +392,3 @@ def _undirected(file: _ModelFile) -> frozenset[int]:
     if not all(0 <= k < file.shape("bias")[0] for k in found):
         raise RefusedFileError("is damaged: its undirected relations are no ids of relations; get a fresh copy")
     return frozenset(found)
-
-
-def _link(document: Mapping[str, Any]) -> Link:
-    name, parameters = document["link"].get("name"), document["link"].get("parameters")
-    if not isinstance(name, str) or name not in LINKS or not isinstance(parameters, dict):
-        raise RefusedFileError(f"has a link this relatent does not know: {name!r}; upgrade relatent")
-    try:
-        return LINKS[name](**parameters)
-    except (TypeError, ValueError) as error:
-        raise RefusedFileError(f"is damaged: {name} link: {error}; get a fresh copy") from error
-
-
-def _terms(document: Mapping[str, Any]) -> tuple[ObjectiveTerm | None, ObjectiveTerm | None]:
-    """The loss and the penalty."""
-    loss, penalty = (checked(ObjectiveTerm | None, document.get(name), name) for name in ("loss", "penalty"))
-    return loss, penalty

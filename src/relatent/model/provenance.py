@@ -11,7 +11,7 @@ from typing import Any
 
 from ..tensor_file import RefusedFileError, checked
 
-SETTING_DEPTH = 3  # of a dictionary, its values by relation, and a loss that is one
+SETTING_DEPTH = 5  # of a structure, its list of parts, one of them, and its own structure
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def read(document: Any, n_relations: int) -> Provenance:
 def _is_setting(value: Any, depth: int = SETTING_DEPTH) -> bool:
     if isinstance(value, Mapping):
         return depth > 0 and all(_is_setting(part, depth - 1) for part in value.values())
-    return not isinstance(value, list) or all(isinstance(part, str) for part in value)  # rules
+    return not isinstance(value, list) or (depth > 0 and all(_is_setting(part, depth - 1) for part in value))
 
 
 def shown_setting(value: Any) -> str:

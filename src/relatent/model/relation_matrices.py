@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..arrays import Matrix, Slices, Vector
+from ..arrays import Ids, Matrix, Slices, Vector
 from ..backend.compact_matrices import make_symmetric, row_products, times, transposed
 from ..errors import InputError
 from . import structure as structures
@@ -42,7 +43,38 @@ class RelationMatrices:
     def __iter__(self) -> Iterator[Matrix]:
         return (self[k] for k in range(len(self)))
 
+    @classmethod
+    def direct_sum(cls, parts: Sequence[RelationMatrices]) -> RelationMatrices:
+        """The matrices of several models of the same relations, one after the other on the diagonal."""
+        k, r = len(parts[0]), sum(part.shape[1] for part in parts)
+        structure = structures.DirectSum(tuple((part.structure, part.shape[1]) for part in parts)).of(k, r)
+        return cls(structure, np.concatenate([part.parameters.reshape(-1) for part in parts]), (k, r, r))
+
+    @cached_property
+    def blocks(self) -> list[tuple[slice, RelationMatrices]]:
+        """The parts of a direct sum and their components; of another structure, itself."""
+        k, r, _ = self.shape
+        if not isinstance(self.structure, structures.DirectSum):
+            return [(slice(0, r), self)]
+        parts = zip(self.structure.parts, self.structure.split(self.parameters), strict=True)
+        found = [RelationMatrices(structure, P, (k, rank, rank)) for (structure, rank), P in parts]
+        return list(zip(self.structure.columns(), found, strict=True))
+
+    def _of_each(self, change: Callable[[RelationMatrices], RelationMatrices]) -> RelationMatrices:
+        """The direct sum of the changed parts."""
+        return RelationMatrices.direct_sum([change(block) for _, block in self.blocks])
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether they are a direct sum."""
+        return isinstance(self.structure, structures.DirectSum)
+
     def __getitem__(self, k: int) -> Matrix:
+        if self.is_sum:
+            R_k = np.zeros(self.shape[1:], self.dtype)
+            for here, block in self.blocks:
+                R_k[here, here] = block[k]
+            return R_k
         if isinstance(self.structure, structures.Shared):
             c, B = self.structure.parts(self.parameters)
             return (c[k] @ B).reshape(self.shape[1:])  # type: ignore[no-any-return]
@@ -54,11 +86,6 @@ class RelationMatrices:
     def dtype(self) -> np.dtype[Any]:
         """The floating-point type."""
         return self.parameters.dtype  # type: ignore[no-any-return]
-
-    @property
-    def compact(self) -> Slices:
-        """The parameters, or whole matrices of a structure whose parameters sums over cells do not take."""
-        return self.parameters if structures.is_compact(self.structure) else self.expanded()
 
     def expanded(self) -> Slices:
         """Whole matrices (K, r, r); InputError if they would be too large."""
@@ -72,6 +99,8 @@ class RelationMatrices:
 
     def times(self, X: Matrix, k: int, *, back: bool = False) -> Matrix:
         """The rows of X times R_k, or R_kᵀ."""
+        if self.is_sum:
+            return np.hstack([block.times(X[:, here], k, back=back) for here, block in self.blocks])
         if not structures.is_compact(self.structure):
             R_k = self[k]
             return X @ (R_k.T if back else R_k)
@@ -80,6 +109,8 @@ class RelationMatrices:
 
     def scores_of_relations(self, s: Vector, o: Vector) -> Vector:
         """sᵀ R_k o for every k."""
+        if self.is_sum:
+            return sum(block.scores_of_relations(s[here], o[here]) for here, block in self.blocks)  # type: ignore[return-value]
         if structures.is_compact(self.structure) and self.parameters.ndim != 3:
             phi = row_products(s[None], o[None], self.parameters[0])[0]
             return self.parameters.reshape(len(self), -1) @ phi.reshape(-1)  # type: ignore[no-any-return]
@@ -87,8 +118,35 @@ class RelationMatrices:
             return np.einsum("i,kij,j->k", s, self.parameters, o, optimize=True)  # type: ignore[no-any-return]
         return np.array([s @ (self[k] @ o) for k in range(len(self))])
 
+    def norm(self, k: int) -> float:
+        """‖R_k‖, the root of its sum of squares."""
+        if self.is_sum:
+            return float(np.linalg.norm([block.norm(k) for _, block in self.blocks]))
+        if isinstance(self.structure, structures.Shared):
+            return float(np.linalg.norm(self[k]))
+        of_parameters = float(np.linalg.norm(self.parameters[k]))
+        return 2**0.5 * of_parameters if self.structure == structures.COMPLEX else of_parameters
+
+    def quadratic(self, k: int, G: Matrix) -> tuple[Matrix, Matrix]:
+        """R_k G R_kᵀ and R_kᵀ G R_k, for a symmetric G."""
+        forward, backward = (self.times(G, k, back=back) for back in (True, False))
+        return self.times(forward.T, k, back=True), self.times(backward.T, k)
+
+    def at(self, relations: Ids) -> RelationMatrices:
+        """The matrices of some relations."""
+        if self.is_sum:
+            return self._of_each(lambda block: block.at(relations))
+        shape = (len(relations), *self.shape[1:])
+        if isinstance(self.structure, structures.Shared):
+            c, B = self.structure.parts(self.parameters)
+            structure = self.structure.of(len(relations), self.shape[1])
+            return RelationMatrices(structure, np.concatenate([c[relations].reshape(-1), B.reshape(-1)]), shape)
+        return replace(self, parameters=self.parameters[relations], shape=shape)
+
     def scaled(self, factors: Vector) -> RelationMatrices:
         """c_k R_k."""
+        if self.is_sum:
+            return self._of_each(lambda block: block.scaled(factors))
         if isinstance(self.structure, structures.Shared):
             P = self.parameters.copy()
             self.structure.parts(P)[0][:] *= factors[:, None]
@@ -100,6 +158,8 @@ class RelationMatrices:
         """The same matrices with (R_k + R_kᵀ) / 2 in place of some R_k."""
         if not len(relations) or isinstance(self.structure, structures.Symmetric):
             return self
+        if self.is_sum:
+            return self._of_each(lambda block: block.with_symmetric(relations))
         if not structures.is_compact(self.structure):
             return RelationMatrices.of(make_symmetric(0 + self.expanded(), relations))
         return replace(self, parameters=make_symmetric(0 + self.parameters, relations))

@@ -56,7 +56,7 @@ def cell_scores(model: Scored, s: Ids, k: Ids, o: Ids, *, exact: bool = False) -
         if both.any():
             theta[both] = (theta[both] + _exclusive_scores(model, o[both], k[both], s[both], exact)) / 2
     else:
-        theta = scores(model.A, model.relation_matrices.compact, model.bias, s, k, o, exact=exact)
+        theta = scores(model.A, model.relation_matrices, model.bias, s, k, o, exact=exact)
     return theta if model.patterns is None else model.patterns.joined(theta, s, k, o)
 
 
@@ -71,7 +71,7 @@ def _exclusive_scores(model: Scored, s: Ids, k: Ids, o: Ids, exact: bool) -> Vec
     for low in range(0, len(pairs), block_size):
         block = pairs[low : low + block_size]
         cells = np.broadcast_arrays((block // n)[:, None], np.arange(K), (block % n)[:, None])
-        theta = scores(model.A, model.relation_matrices.compact, model.bias, *cells, exact=exact)
+        theta = scores(model.A, model.relation_matrices, model.bias, *cells, exact=exact)
         here = order[slice(*np.searchsorted(pair_of_cell[order], [low, low + len(block)]))]
         result[here] = against_others(theta[pair_of_cell[here] - low].T, relations[here])
     return result.reshape(k.shape)
@@ -87,8 +87,10 @@ def best_first(theta: Vector, k: int) -> Ids:
     return best[np.lexsort((best, -theta[best]))][:k]
 
 
-def scores(A: Matrix, R: Slices, b: Vector, s: Ids, k: Ids, o: Ids, *, exact: bool = False) -> Vector:
-    """θ of the cells with these ids, in the shape of the ids; R may be the parameters of a structure."""
+def scores(
+    A: Matrix, R: RelationMatrices | Slices, b: Vector, s: Ids, k: Ids, o: Ids, *, exact: bool = False
+) -> Vector:
+    """θ of the cells with these ids, in the shape of the ids; R may be the parameters of a compact structure."""
     dtype = np.dtype(np.float64) if exact else np.result_type(A, b)
     theta = np.empty(s.shape, dtype)
     flat, s, k, o = theta.reshape(-1), s.reshape(-1), k.reshape(-1), o.reshape(-1)
@@ -97,13 +99,13 @@ def scores(A: Matrix, R: Slices, b: Vector, s: Ids, k: Ids, o: Ids, *, exact: bo
     for relation, (start, stop) in enumerate(pairwise(edges.tolist())):
         if start == stop:
             continue
-        R_k = R[relation].astype(dtype, copy=False) if exact else R[relation]
         for low in range(start, stop, step):
             rows = order[low : min(low + step, stop)]
             subjects, objects = A[s[rows]], A[o[rows]]
             if exact:
                 subjects, objects = subjects.astype(dtype, copy=False), objects.astype(dtype, copy=False)
-            flat[rows] = np.einsum("nr,nr->n", times(subjects, R_k), objects) + b[relation]
+            Q = times(subjects, R[relation]) if isinstance(R, np.ndarray) else R.times(subjects, relation)
+            flat[rows] = np.einsum("nr,nr->n", Q, objects) + b[relation]
     return theta
 
 

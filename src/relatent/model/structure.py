@@ -8,9 +8,11 @@
 | Blocks(b) | b × b blocks on the diagonal | r b |
 | "symmetric" | R_k = R_kᵀ | r (r + 1) / 2 |
 | Shared(m) | Σ_j c_kj B_j, m matrices for all: TuckER's form (Balažević et al. 2019) | m, and m r² in all |
+| DirectSum(parts) | the matrices of other structures, one after the other on the diagonal | those of the parts |
 
 "diagonal" and "symmetric" give (i, k, j) and (j, k, i) the same score: they cannot say who is whose parent. "complex"
 and Blocks express symmetric relations and directed ones; a chain of two relations (R_k R_l) is again of their form.
+The scores of a direct sum are those of its parts, added: it is the structure of a sum of models (`relatent.combine`).
 
 Sums over cells take the parameters of the first four as they are (`backend.compact_matrices`). For the others, and for
 an object of one's own, a fit computes whole matrices in every step.
@@ -18,8 +20,10 @@ an object of one's own, a fit computes whole matrices in every step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -190,6 +194,68 @@ class Shared:
 
 
 @dataclass(frozen=True)
+class DirectSum:
+    """R_k with a matrix of each part on its diagonal, and zeros elsewhere; a part is a structure and its rank.
+
+    The parameters are one vector, those of all relations in the first part, then those in the second, and so on.
+
+    >>> DirectSum((("complex", 4), (Blocks(2), 6))).of(3, 10).shape(3, 10)
+    (48,)
+    """
+
+    parts: tuple[tuple[Any, int], ...]
+    relations: int = 0  # of the fit; set by `of`
+    name: ClassVar[str] = "sum"
+    is_compact: ClassVar[bool] = False
+
+    def of(self, k: int, r: int) -> DirectSum:
+        """This structure for k relations at rank r."""
+        ranks = [rank for _, rank in self.parts]
+        if not all(isinstance(rank, int) and not isinstance(rank, bool) and rank > 0 for rank in ranks):
+            raise InputError(f"the ranks of a direct sum must be whole numbers of at least 1, got {ranks}")
+        if sum(ranks) != r or not ranks:
+            raise InputError(f"the ranks of a direct sum must add up to {r}, got {ranks}")
+        return DirectSum(tuple((resolve(structure, k, rank), rank) for structure, rank in self.parts), k)
+
+    def shape(self, k: int, r: int) -> Shape:
+        """The parameters of all parts."""
+        return (sum(math.prod(parameter_shape(structure, k, rank)) for structure, rank in self.parts),)
+
+    def columns(self) -> list[slice]:
+        """The components of each part."""
+        ends = np.cumsum([0, *(rank for _, rank in self.parts)]).tolist()
+        return [slice(*pair) for pair in itertools.pairwise(ends)]
+
+    def split(self, P: Any) -> list[Any]:
+        """The parameters of each part, as views."""
+        shapes = [parameter_shape(structure, self.relations, rank) for structure, rank in self.parts]
+        ends = np.cumsum([0, *map(math.prod, shapes)]).tolist()
+        return [P[slice(*pair)].reshape(shape) for pair, shape in zip(itertools.pairwise(ends), shapes, strict=True)]
+
+    def matrices(self, P: Any) -> Any:
+        """R from the matrices of the parts."""
+        r = sum(rank for _, rank in self.parts)
+        shape = (self.relations, r, r)
+        R = np.zeros(shape, P.dtype) if isinstance(P, np.ndarray) else P.new_zeros(shape)
+        for (structure, _), here, p in zip(self.parts, self.columns(), self.split(P), strict=True):
+            R[:, here, here] = structure.matrices(p)
+        return R
+
+    def gradient(self, dR: Any, P: Any) -> Any:
+        """The derivatives in the parameters of the parts."""
+        dP = 0 * P
+        for (structure, _), here, p, dp in zip(self.parts, self.columns(), self.split(P), self.split(dP), strict=True):
+            dp[:] = structure.gradient(dR[:, here, here], p)
+        return dP
+
+    def nearest(self, R: Any) -> Any:
+        """The parameters whose matrices are closest to R."""
+        blocks = zip(self.parts, self.columns(), strict=True)
+        found = [nearest_parameters(structure, R[:, here, here]).reshape(-1) for (structure, _), here in blocks]
+        return np.concatenate(found)
+
+
+@dataclass(frozen=True)
 class PartlySymmetric:
     """Another structure, with (R_k + R_kᵀ) / 2 in place of some R_k."""
 
@@ -211,7 +277,8 @@ class PartlySymmetric:
 
 FULL, COMPLEX, DIAGONAL, SYMMETRIC = Full(), Complex(), Blocks(1), Symmetric()
 NAMED: dict[str, Any] = {"full": FULL, "complex": COMPLEX, "diagonal": DIAGONAL, "symmetric": SYMMETRIC}
-STORED = {kind.name: kind for kind in (Complex, Blocks, Symmetric, Shared)}  # whose parameters a model file holds
+# Structures whose parameters a model file holds
+STORED = {kind.name: kind for kind in (Complex, Blocks, Symmetric, Shared, DirectSum)}
 
 
 def resolve(structure: object, k: int, r: int) -> Any:
@@ -219,7 +286,7 @@ def resolve(structure: object, k: int, r: int) -> Any:
     if isinstance(structure, str) and structure in NAMED:
         found = NAMED[structure]
     elif isinstance(structure, Structure) and not isinstance(structure, type):
-        found = structure.of(k, r) if isinstance(structure, Shared) else structure
+        found = structure.of(k, r) if isinstance(structure, (Shared, DirectSum)) else structure
     else:
         names = ", ".join(map(repr, NAMED))
         raise InputError(
@@ -264,12 +331,35 @@ def nearest_parameters(structure: Any, R: Any) -> Any:
     """
     if isinstance(structure, PartlySymmetric):
         return nearest_parameters(structure.structure, make_symmetric(0 + R, structure.relations))
-    if isinstance(structure, Shared):
+    if isinstance(structure, (Shared, DirectSum)):
         return structure.nearest(R)
     P = structure.gradient(R, np.zeros(parameter_shape(structure, *R.shape[:2]), R.dtype))
     mapped = structure.matrices(P)
     scale = float(np.sum(mapped * mapped))
     return P * (float(np.sum(mapped * R)) / scale) if scale else P
+
+
+def to_document(structure: Any) -> dict[str, Any] | None:
+    """A structure as JSON values; None: whole matrices."""
+    if structure == FULL:
+        return None
+    if isinstance(structure, DirectSum):
+        parts = [[to_document(part), rank] for part, rank in structure.parts]
+        return {"name": structure.name, "parameters": {"parts": parts}}
+    return {"name": structure.name, "parameters": asdict(structure)}
+
+
+def from_document(given: Mapping[str, Any] | None, k: int, r: int) -> Any:
+    """The structure that `to_document` wrote, for k relations at rank r; an error of some kind if it is none."""
+    if given is None:
+        return resolve(FULL, k, r)
+    kind, parameters = STORED[given["name"]], given["parameters"]
+    if kind is DirectSum:
+        if any(part is not None and part["name"] == DirectSum.name for part, _ in parameters["parts"]):
+            raise InputError("a direct sum has no direct sums as parts")
+        parts = tuple((from_document(part, k, rank), rank) for part, rank in parameters["parts"])
+        return resolve(DirectSum(parts), k, r)
+    return resolve(kind(**parameters), k, r)
 
 
 def _like(numbers: Any, array: Any) -> Any:
