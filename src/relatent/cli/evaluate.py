@@ -19,7 +19,7 @@ from .estimator_options import (
 )
 from .output import print_result, say
 from .reading_options import attributes_option, data_argument, reading_options, types_option
-from .shared_options import FILE, further_known_option, json_option, model_argument, seed_option
+from .shared_options import OUTPUT, further_known_option, json_option, model_argument, seed_option
 
 if TYPE_CHECKING:
     from ..data.facts import Facts
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 @missing_option
 @click.option(
     "--reliability",
-    type=FILE,
+    type=OUTPUT,
     help="Write the reliability diagram to FILE.png or FILE.svg; needs relatent[plot].",
 )
 @click.option("--leaky", is_flag=True, help="Allow (i,j) and (j,i) of a symmetric relation in different folds.")

@@ -10,7 +10,7 @@ import click
 
 from .output import print_result, say_if_nothing_is_known
 from .reading_options import reading_options
-from .shared_options import FILE, json_option, model_argument
+from .shared_options import OUTPUT, json_option, model_argument
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +26,7 @@ TAKEN_BY = {"test": MEASURED, "known": MEASURED, "relation": ("relation",)}
 @click.command()
 @model_argument
 @click.argument("kind", type=click.Choice(KINDS))
-@click.option("-o", "--output", required=True, type=FILE, help="FILE.png or FILE.svg.")
+@click.option("-o", "--output", required=True, type=OUTPUT, help="FILE.png or FILE.svg.")
 @click.option("--test", help="Test facts, for precision-recall and reliability.")
 @click.option(
     "--known",

@@ -78,6 +78,12 @@ def _parsed(url: str) -> tuple[str, str, dict[str, str]]:
     return scheme, address, dict(parse_qsl(options))
 
 
+def database_files(url: str) -> list[str]:
+    """The file of a SQLite or DuckDB database."""
+    scheme, address, _ = _parsed(url)
+    return [address] if scheme in LIST_OF_TABLES else []
+
+
 def shown_url(url: str) -> str:
     """The URL without password and options."""
     return re.sub(r"://[^/]*@", "://", url).split("?")[0]

@@ -35,7 +35,7 @@ from ...model.relation_matrices import RelationMatrices
 from ...progress import Progress, reporting
 from ...random_state import to_seed
 from .. import calibration, patterns
-from ..checkpoint import Checkpoint, digest
+from ..checkpoint import Checkpoint, digest, held
 from ..loop import Trace
 
 VANISHED_SCORE = 1e-4  # if no score can exceed this, all predictions are the same
@@ -118,7 +118,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         chosen._check_memory(shard)
         label = f"fitting {type(self).__name__}"
         try:
-            with reporting(progress if group.rank == 0 else None, label, at_most=True) as report:
+            shown = progress if group.rank == 0 else None
+            with held(checkpoint, group), reporting(shown, label, at_most=True) as report:
                 chosen._fit(FitArguments(shard, validation, report, checkpoint))
                 if chosen.calibrate:
                     chosen._learn_probabilities(FitArguments(shard, validation, report, None))
