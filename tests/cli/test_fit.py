@@ -188,7 +188,7 @@ def test_the_checkpoint_must_not_be_the_output_file(capsys, family, tmp_path):
     both = tmp_path / "m.relatent"
     code, _, err = run(capsys, "fit", family, "-o", both, "--rank", 2, "--checkpoint", both)
     assert code == 2
-    assert "--checkpoint and --output must be different files" in err
+    assert "--output and --checkpoint must be different files" in err
 
 
 def test_checkpoint_steps_need_a_checkpoint(capsys, family, tmp_path):

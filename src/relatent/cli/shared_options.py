@@ -58,11 +58,11 @@ def top_option(default: int, results: str) -> Callable[[C], C]:
 
 def check_outputs(context: click.Context) -> None:
     """Refuse to write over a file that the command reads, by whatever path, or to write two results into one file."""
-    written = dict(_outputs(context))
-    for one, other in combinations(written, 2):
+    written = list(_outputs(context))
+    for (one, title, _), (other, other_title, _) in combinations(written, 2):
         if os.path.realpath(one) == os.path.realpath(other):
-            raise click.UsageError(f"{written[one][0]} and {written[other][0]} must be different files")
-    for output, (title, replaced) in written.items():
+            raise click.UsageError(f"{title} and {other_title} must be different files")
+    for output, title, replaced in written:
         if not output.exists():
             continue
         for source in _sources(context, without=replaced):
@@ -70,13 +70,13 @@ def check_outputs(context: click.Context) -> None:
                 raise click.UsageError(f"{title} {output} would overwrite {source}, which is read; give another name")
 
 
-def _outputs(context: click.Context) -> Iterator[tuple[Path, tuple[str, str | None]]]:
+def _outputs(context: click.Context) -> Iterator[tuple[Path, str, str | None]]:
     """The files that the command writes, with the option that says so and the argument that may be the same file."""
     for parameter in context.command.params:
         kind, value = parameter.type, context.params.get(str(parameter.name))
         if isinstance(kind, OutputPath) and value is not None and str(value) != "-":
             for path in kind.files(value, context.params):
-                yield path, (parameter.opts[-1], kind.replaces)
+                yield path, parameter.opts[-1], kind.replaces
 
 
 def _sources(context: click.Context, without: str | None) -> Iterator[str]:
