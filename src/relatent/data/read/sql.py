@@ -27,6 +27,7 @@ GENERATED_COLUMNS = {  # of the table with this name: programs of whoever made t
 }
 MAX_SHOWN_TABLES = 10
 MAX_VALUE_BYTES = 1 << 20  # that SQLite may compute
+MAX_VECTOR_MEMORY = "256MB"  # of 2,048 rows of DuckDB, which a few bytes may stand for
 ROWS_PER_FETCH = 256
 
 
@@ -136,7 +137,9 @@ def _connected(scheme: str, address: str, options: dict[str, str], where: str, *
             run = connection.execute
         elif scheme == "duckdb":
             connection = _library("duckdb", where).connect(
-                address, read_only=True, config={} if is_query else {"enable_external_access": "false"}
+                address,
+                read_only=True,
+                config={} if is_query else {"enable_external_access": "false", "memory_limit": MAX_VECTOR_MEMORY},
             )
             run = connection.execute
         else:
