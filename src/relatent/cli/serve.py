@@ -73,6 +73,8 @@ def serve(
     Example: relatent serve presidents.relatent --open
     """
     check_installed()
+    if token is not None and not token.strip():
+        raise click.UsageError("--token is empty; give a secret, or leave it out")
     listener = listen(host, port)  # before reading the model, which may take long
     with contextlib.closing(listener):
         explorer = open_explorer(model, known, test, review)

@@ -24,6 +24,7 @@ from ..fit.optimisers import SAMPLED_ADAM, Adam
 from ..fit.warm_start import grown
 from ..model.factors import Factors
 from ..model.fold_in import warn_of_misspelt_names
+from ..model.vocabulary import check_shares_an_entity
 from ..progress import Progress
 from .stored_estimator import stored_estimator
 
@@ -65,6 +66,7 @@ def update(
     for given, what in ((new_facts, "new_facts"), (known, "known")):
         if not isinstance(given, (Facts, *([type(None)] if what == "known" else []))):
             raise InputError(f"{what} must be Facts, got {type(given).__name__}; see relatent.read")
+    check_shares_an_entity(factors.entities, new_facts, "new facts")
     estimator = stored_estimator(factors)
     if not isinstance(estimator, (Rescal, RescalALS, NonnegativeRescal)):
         raise InputError(f"a model of {type(estimator).__name__} cannot be updated; fit it to all facts")

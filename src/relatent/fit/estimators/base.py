@@ -40,6 +40,7 @@ from ..loop import Trace
 
 VANISHED_SCORE = 1e-4  # if no score can exceed this, all predictions are the same
 NOT_OF_THE_FIT = ("calibrate", "missing", "keep_facts", "patterns")  # they come after it
+MAX_PENALTY = 1e18  # single precision holds its square
 COUNT_PARAMETERS = ("max_iter", "patience")  # whole numbers of at least 1, where an estimator has them
 
 
@@ -426,10 +427,12 @@ def check_count(name: str, value: object) -> None:
 
 
 def check_penalty(name: str, value: object) -> None:
-    """Raise InputError unless the parameter is a finite number of at least 0."""
+    """Raise InputError unless the parameter is a finite number of at least 0, and not too large."""
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not number or not np.isfinite(value) or value < 0:  # type: ignore[operator, call-overload]
         raise InputError(f"{name} must be a finite number of at least 0, got {value!r}")
+    if value > MAX_PENALTY:  # type: ignore[operator]
+        raise InputError(f"{name} must be at most {MAX_PENALTY:g}, got {value!r}")
 
 
 def _to_json(value: object) -> bool | int | float | str | None:
