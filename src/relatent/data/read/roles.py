@@ -161,6 +161,10 @@ def header_rule(first: Sequence[str], below: Sample, wanted: Sequence[str], colu
         shown = ", ".join(map(repr, first[:MAX_SHOWN_COLUMNS]))
         note = f"took the first row ({shown}) as column names, because {kind} below it; header=False reads it as a fact"
         return HeaderRule(True, note)
+    if _pair(normal) and again:
+        shown = ", ".join(map(repr, first[:MAX_SHOWN_COLUMNS]))
+        lint = f"the first row ({shown}) was read as a fact, as its values occur again; header=True reads it as "
+        return HeaderRule(False, lint=lint + "column names, header=False as a fact")
     return _lone_row(first, below, chosen)
 
 
