@@ -65,7 +65,7 @@ def _lock(handle: int) -> None:
     else:
         import msvcrt
 
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
 
 
 def _is_at(handle: int, path: Path) -> bool:

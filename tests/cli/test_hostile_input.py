@@ -16,6 +16,7 @@ import relatent
 from commands import run
 from relatent.cli.main import cli
 from relatent.cli.shared_options import OutputPath
+from relatent.data.read.sql import shown_url
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
 NAMES = [f"{ESCAPE}{i}" for i in range(6)]
@@ -227,3 +228,47 @@ def test_factors_whose_scores_overflow_are_not_saved(hostile, tmp_path, scale):
     factors = relatent.load(hostile[1])
     with pytest.raises(relatent.FitError, match=r"scores may reach .*, too much for a model; did the fit diverge"):
         replace(factors, A=factors.A * np.float32(scale)).save(tmp_path / "model.relatent")
+
+
+@pytest.mark.parametrize("password", ["s3cret", "s3/cret", "s3?cret", "s3#cret", "s3@cret", "s3:cret"])
+def test_no_command_prints_the_password_of_a_url(capsys, hostile, tmp_path, monkeypatch, password):
+    """Whether the source can be read or not: here a database that stands for a server."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("relatent.data.read.sql._sqlalchemy", lambda *_: (sqlite3.connect("f.db"), open_it))
+    connection = sqlite3.connect("f.db", isolation_level=None)
+
+    def open_it(statement):
+        return connection.execute(statement)
+
+    connection.execute("CREATE TABLE t (subject, relation, object)")
+    rows = [(f"e{i}", "r", f"e{(i * 7 + 1) % 30}") for i in range(30)]
+    connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+    url = f"postgresql://me:{password}@host/db?query=SELECT * FROM t"
+    als = ("--model", "als", "--rank", 1)
+    for arguments in (
+        ("fit", url, "-o", "m.relatent", *als),
+        ("info", url),
+        ("cross-validate", url, "--folds", 2, *als),
+        ("evaluate", hostile[1], url, "--known", url),
+        ("missing", hostile[1], "--known", url),
+        ("fit", f"sparql+http://me:{password}@localhost:1/x", "-o", "m.relatent", "--sql", "no query"),
+    ):
+        monkeypatch.setattr("relatent.data.read.sparql.MAX_TRIES", 1)
+        _, out, err = run(capsys, *arguments)
+        assert out + err
+        assert "cret" not in out + err, arguments
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("sqlite:///folder@x/f.db?table=t", "sqlite:///folder@x/f.db"),
+        ("http://host:8080/a@b?query=x@y", "http://host:8080/a@b"),
+        ("http://[::1]:8080/a@b", "http://[::1]:8080/a@b"),
+        ("https://me:x@host:1/db?a=b", "https://host:1/db"),
+        ("me.db?table=t", "me.db"),
+    ],
+)
+def test_the_rest_of_a_url_is_shown(url, shown):
+    assert shown_url(url) == shown

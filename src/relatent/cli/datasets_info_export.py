@@ -43,6 +43,7 @@ def info(file: str, verify: bool, as_json: bool) -> None:
     Example: relatent info people.tsv
     """
     from . import tables
+    from .data_argument import names_of
 
     found = _describe(file, verify)
     about = found.get("about", {})
@@ -60,7 +61,7 @@ def info(file: str, verify: bool, as_json: bool) -> None:
         found,
         lambda: [
             *tables.reading(reading),
-            tables.values(file, tables.details(shown)),
+            tables.values(names_of([file]), tables.details(shown)),
             *tables.learned(_with_labels(file, about)),
         ],
     )

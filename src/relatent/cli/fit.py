@@ -96,6 +96,7 @@ def fit(
     from ..fit.checkpoint import Checkpoint
     from ..model.model_file import check_target
     from . import tables
+    from .data_argument import names_of
     from .distributed import check_launch, join_workers
 
     if checkpoint is None and checkpoint_steps is not None:
@@ -133,7 +134,7 @@ def fit(
     learned = {"learned": factors.about["learned"]} if "learned" in factors.about else {}
     if factors.calibration is not None:
         learned["calibration"] = calibration_summary(factors)
-    title = f"{factors.about['model']} on {', '.join(data)}"
+    title = f"{factors.about['model']} on {names_of(data)}"
     print_result(
         as_json,
         summary | learned,

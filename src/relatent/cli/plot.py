@@ -72,10 +72,10 @@ def plot(
 
 def _test_and_known(factors: Factors, test: str, known: tuple[str, ...]) -> tuple[Facts, list[Facts]]:
     from ..model.vocabulary import check_shared
-    from .data_argument import open_facts
+    from .data_argument import names_of, open_facts
 
     found = open_facts(test, split="test")
-    check_shared(factors.entities, factors.relations, found, f"facts of {test}")
+    check_shared(factors.entities, factors.relations, found, f"facts of {names_of([test])}")
     further = [open_facts(source, split="train") for source in known]
     say_if_nothing_is_known(factors.asked(further))
     return factors.as_undirected(found).over(factors.entities, factors.relations), further

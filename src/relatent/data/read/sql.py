@@ -86,8 +86,14 @@ def database_files(url: str) -> list[str]:
 
 
 def shown_url(url: str) -> str:
-    """The URL without password and options."""
-    return re.sub(r"://[^/]*@", "://", url).split("?")[0]
+    """The URL without password and options; a password may have characters that end the address."""
+    scheme, sign, rest = url.partition("://")
+    if not sign:
+        return url.split("?")[0]
+    address = re.split("[/?#]", rest, maxsplit=1)[0]
+    if "@" not in address and "@" in rest and not re.fullmatch(r"[^:]*(:\d*)?|\[.*", address):
+        rest = rest.rpartition("@")[2]
+    return f"{scheme}://{re.sub('^[^/]*@', '', rest)}".split("?")[0]
 
 
 def _quoted(table: str) -> str:
