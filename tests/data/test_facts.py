@@ -111,6 +111,7 @@ def test_columns_that_do_not_fit_are_refused(s, k, o, message):
         ({"entity_names": ["a", "b"], "n_entities": 3}, "entity_names has 2 names, but the number asked for is 3"),
         ({"entity_names": ["a", "a"]}, "entity names must be distinct"),
         ({"weights": [1.0, 2.0]}, r"weights must be one for each of the 1 facts, got shape \(2,\)"),
+        ({"weights": [1e308]}, "weights are confidences: numbers from 0 to 1e.18, got 1e.308"),
         ({"weights": [-1.0]}, "weights are confidences: numbers from 0 to 1e.18, got -1.0"),
         ({"weights": [np.nan]}, "weights are confidences: numbers from 0 to 1e.18, got nan"),
         ({"attributes": [[1.0]]}, r"attributes must have one row for each of the 2 entities, got shape \(1, 1\)"),
