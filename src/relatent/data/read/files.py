@@ -60,7 +60,16 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _NO_CHARSETS = ("unicode-escape", "raw-unicode-escape", "idna", "punycode", "undefined")
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
 # Arrow raises OSError for a truncated or damaged compressed file, too
-_DAMAGE = (OSError, pa.ArrowException, zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, EOFError)
+_DAMAGE = (
+    OSError,
+    pa.ArrowException,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    NotImplementedError,
+    EOFError,
+    UnicodeDecodeError,  # of the names in an archive
+)
 T = TypeVar("T")
 
 
@@ -176,10 +185,11 @@ class Content:
         if file.byte_range is not None:
             self._stored.seek(file.byte_range[0])
             return
-        if file.compression:
-            self._stream = pa.CompressedInputStream(self._stored, file.compression)
-        if file.member is not None:
-            self._stream = zipfile.ZipFile(self._stored).open(file.member)  # noqa: SIM115  # closed with this stream
+        with naming_the_source(file.path):
+            if file.compression:
+                self._stream = pa.CompressedInputStream(self._stored, file.compression)
+            if file.member is not None:
+                self._stream = zipfile.ZipFile(self._stored).open(file.member)  # noqa: SIM115  # closed with this stream
         if file.encoding:
             self._decode = codecs.getincrementaldecoder(file.encoding)().decode
         while (start := self._next(len(_BYTE_ORDER_MARK))) == _BYTE_ORDER_MARK:
@@ -217,7 +227,8 @@ class Content:
             raise DataError(f"{self._file.path}: is not valid {shown}; encoding='…' names another one") from None
 
     def _unpacked(self, size: int) -> bytes:
-        block = bytes(self._stream.read(size))
+        with naming_the_source(self._file.path):
+            block = bytes(self._stream.read(size))
         self._n_bytes += len(block)
         if self._stream is not self._stored:
             check_expansion(self._n_bytes, self._file, "if you trust it, unpack it and give the file in it")
