@@ -187,8 +187,17 @@ def test_contexts_of_usual_size_are_read(write):
     assert len(facts) == 50
 
 
-def test_prefixes_that_a_long_base_makes_large_are_refused(write):
-    content = f"@base <http://x/{'y' * 60_000}/> .\n" + "@prefix a: <b> .\n" * 5000 + "<x:a> <x:b> <x:c> .\n"
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"@base <http://x/{'y' * 60_000}/> .\n" + "@prefix a: <b> .\n" * 5000,
+        f"base # c\n<http://x/{'y' * 60_000}/>\n" + "PREFIX#c\na: <b>\n" * 5000,
+        "@base <http://x/> .\n" + f"@base <{'y' * 90}/> .\n@prefix a: <b> .\n" * 3000,
+    ],
+    ids=["long", "with comments", "growing"],
+)
+def test_prefixes_that_a_long_base_makes_large_are_refused(write, content):
+    content += "<x:a> <x:b> <x:c> .\n"
     for name in ("f.ttl", "f.trig", "f.n3"):
         with pytest.raises(DataError, match=rf"^{name}: prefixes are 200 times longer than the file; shorten its base"):
             read(write(name, content))
@@ -629,3 +638,11 @@ def test_a_bomb_of_labels_types_or_attributes_is_refused_before_it_fills_the_mem
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 80 << 20
+
+
+def test_a_long_triple_about_a_triple_is_one_short_line(write):
+    content = f"@prefix p: <http://{'y' * 6000}/> .\np:a p:r p:b .\n<< p:a p:r p:b >> p:s p:c .\n"
+    with pytest.raises(DataError, match="a triple about a triple is not a fact between entities, got ") as caught:
+        read(write("f.ttl", content))
+    assert len(str(caught.value)) < 400
+    assert "\n" not in str(caught.value)

@@ -22,7 +22,7 @@ MAX_CONTEXT_BYTES = 1 << 23
 MAX_COPIED_BYTES = 600_000_000  # of JSON-LD contexts, for which the parser takes about ten seconds
 _BLOCK_BYTES = 1 << 16
 _CONVERT = "convert it to N-Triples"
-_PREFIX = re.compile(rb"prefix", re.I)
+_PREFIX, _BASE = re.compile(rb"@prefix|\bprefix[\s#]", re.I), re.compile(rb"@base|\bbase\s*[<#]", re.I)
 _ENTITY = re.compile(rb"""<!ENTITY\s+([^\s%"']+)\s+("[^"]*"|'[^']*')""")
 _REFERENCE = re.compile(rb"&([^\s;&#]+);")
 
@@ -137,16 +137,21 @@ class CheckedNesting:
 
 
 class CheckedTurtle(CheckedNesting):
-    """Turtle, TriG or N3, whose prefixes the parser keeps in full, and which may be relative to a long base."""
+    """Turtle, TriG or N3, whose prefixes the parser keeps in full.
+
+    They may be relative to a long base, and each base to the one before it.
+    """
 
     def __init__(self, stream: Stream, where: str):
         super().__init__(stream, where)
-        self._n_prefixes, self._n_iri_bytes = 0, 0
+        self._n_prefixes = self._n_bases = 0
 
     def _deepest(self, block: bytes) -> int:
         self._n_prefixes += len(_PREFIX.findall(block))
+        self._n_bases += len(_BASE.findall(block))
         deepest = super()._deepest(block)
-        if self._n_prefixes * int(self._state[_LONGEST]) > max(MIN_EXPANDED, MAX_EXPANSION * self.n_read):
+        longest = int(self._state[_LONGEST]) * max(1, self._n_bases)
+        if self._n_prefixes * longest > max(MIN_EXPANDED, MAX_EXPANSION * self.n_read):
             raise DataError(f"{self._where}: prefixes are {MAX_EXPANSION} times longer than the file; shorten its base")
         return deepest
 
