@@ -646,3 +646,14 @@ def test_a_long_triple_about_a_triple_is_one_short_line(write):
         read(write("f.ttl", content))
     assert len(str(caught.value)) < 400
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "header", ["subject,object" + ",relation" * 500, "subject,object" + ",weight,count,relation" * 500]
+)
+def test_many_columns_of_one_role_are_one_short_line(write, header):
+    with pytest.raises(
+        DataError, match=r"columns .* and [0-9]+ more (may hold the relation|hold weights and counts)"
+    ) as caught:
+        read(write("f.csv", header + "\n" + ",".join("x" * (header.count(",") + 1)) + "\n"))
+    assert len(str(caught.value)) < 500

@@ -128,7 +128,9 @@ def _naming(file: File) -> Callable[[Term], str]:
         if type(term) is pyoxigraph.NamedNode:
             return term.value
         if type(term) is not pyoxigraph.BlankNode:
-            raise DataError(f"{file.path}: a triple about a triple is not a fact between entities, got {one_line(term, 200)}")
+            raise DataError(
+                f"{file.path}: a triple about a triple is not a fact between entities, got {one_line(term, 200)}"
+            )
         if has_unnamed and is_random_label(term.value):  # the parser gives every [] a random label
             return f"_:unnamed-{unnamed.setdefault(term.value, len(unnamed))}"
         if has_unnamed and is_like_ours(term.value):  # a label that is written in the file
