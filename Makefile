@@ -79,13 +79,14 @@ test-fuzz: $(STAMP)
 	$(BIN)/python -m pytest tests/web/test_fuzz.py
 
 # Random files and requests, many of them: FUZZ_CASES for each kind of file, a tenth for each endpoint, 20 times as many
-# to compare readers. What was found is kept in .hypothesis. Then damaged checkpoints, and file operations that fail.
+# to compare readers and to attack them. What was found is kept in .hypothesis. Then damaged checkpoints, and file operations that fail.
 FUZZ_CASES ?= 5000
 
 fuzz: $(STAMP)
 	$(BIN)/python -m pip install --quiet schemathesis hypothesis
 	RELATENT_FUZZ_CASES=$(FUZZ_CASES) $(BIN)/python -m pytest -m fuzz tests/test_fuzz_files.py tests/web/test_fuzz.py
 	$(BIN)/python tests/data/read/compare_readers.py $$((20 * $(FUZZ_CASES)))
+	$(BIN)/python tests/data/read/attack_readers.py $$((20 * $(FUZZ_CASES)))
 	PYTHONPATH=tests $(BIN)/python tests/fit/damaged_checkpoints.py
 	PYTHONPATH=tests $(BIN)/python tests/fault_injection.py
 

@@ -405,6 +405,7 @@ def test_least_squares_factors_may_start_the_likelihood():
         ({"patience": 0}, "patience must be a whole number of at least 1, got 0"),
         ({"l2_entities": -1.0}, "l2_entities must be a finite number of at least 0, got -1.0"),
         ({"l2_relations": -0.1}, "l2_relations must be a finite number of at least 0, got -0.1"),
+        ({"l2_relations": 1e300}, "l2_relations must be at most 1e.18, got 1e.300"),
         ({"l2_relations": np.inf}, "l2_relations must be a finite number of at least 0, got inf"),
         ({"l2_entities": "1"}, "l2_entities must be a finite number of at least 0, got '1'"),
         ({"tol": np.nan}, "tol must be a finite number of at least 0, got nan"),

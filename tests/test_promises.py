@@ -23,6 +23,7 @@ LAYERS = {
             (
                 "arrays",
                 "atomic_write",
+                "file_lock",
                 "compile_cache",
                 "csv_rows",
                 "json_values",

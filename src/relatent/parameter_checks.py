@@ -6,6 +6,8 @@ import numpy as np
 
 from .errors import InputError
 
+MAX_PENALTY = 1e18  # single precision holds its square
+
 
 def check_count(name: str, value: object) -> None:
     """Raise InputError unless the parameter is a whole number of at least 1."""
@@ -14,7 +16,9 @@ def check_count(name: str, value: object) -> None:
 
 
 def check_penalty(name: str, value: object) -> None:
-    """Raise InputError unless the parameter is a finite number of at least 0."""
+    """Raise InputError unless the parameter is a finite number of at least 0, and not too large."""
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not number or not np.isfinite(value) or value < 0:  # type: ignore[operator, call-overload]
         raise InputError(f"{name} must be a finite number of at least 0, got {value!r}")
+    if value > MAX_PENALTY:  # type: ignore[operator]
+        raise InputError(f"{name} must be at most {MAX_PENALTY:g}, got {value!r}")

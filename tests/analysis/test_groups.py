@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from relatent import Facts, RescalALS, RescalLogit, groups
+from relatent import Factors, Facts, RescalALS, RescalLogit, groups
 from relatent.analysis import groups as groups_module
 from relatent.analysis import types_by_role as roles
 from relatent.analysis.groups import METHODS
@@ -112,3 +112,14 @@ def test_groups_say_which_roles_their_members_play_where_no_single_fact_is_typic
         assert group.roles
         assert 0.1 <= group.roles[-1].share <= group.roles[0].share <= 1
         assert str(group.roles[0]) == f"{group.roles[0].role} of {group.roles[0].relation}"
+
+
+@pytest.mark.parametrize("method", ["auto", "hdbscan", "k-means", "hierarchical", "roles"])
+def test_a_model_of_one_entity_has_one_group(method):
+    factors = Factors(np.ones((1, 2)), np.ones((1, 2, 2)), np.zeros(1), ["a"], ["r"])
+    assert [group.names for group in groups(factors, method)] == [["a"]]
+
+
+def test_equal_entities_are_grouped_without_a_warning():
+    factors = Factors(np.ones((12, 2)), np.ones((1, 2, 2)), np.zeros(1), list("abcdefghijkl"), ["r"])
+    assert sum(len(group.names) for group in groups(factors, "k-means", 3)) == 12

@@ -170,11 +170,12 @@ def test_a_rank_above_the_number_of_entities_is_refused(capsys, family, tmp_path
 
 
 def test_a_file_that_is_not_a_model_is_not_overwritten(capsys, family):
-    before = family.read_text()
-    code, _, err = run(capsys, "fit", family, "-o", family)
+    other = family.with_name("other.tsv")
+    other.write_text("no model")
+    code, _, err = run(capsys, "fit", family, "-o", other)
     assert code == 1
     assert "exists and is not a model; give another name" in err
-    assert family.read_text() == before
+    assert other.read_text() == "no model"
 
 
 def test_a_missing_output_folder_is_refused_before_the_fit(capsys, family, tmp_path):
@@ -187,7 +188,7 @@ def test_the_checkpoint_must_not_be_the_output_file(capsys, family, tmp_path):
     both = tmp_path / "m.relatent"
     code, _, err = run(capsys, "fit", family, "-o", both, "--rank", 2, "--checkpoint", both)
     assert code == 2
-    assert "--checkpoint and --output must be different files" in err
+    assert "--output and --checkpoint must be different files" in err
 
 
 def test_checkpoint_steps_need_a_checkpoint(capsys, family, tmp_path):

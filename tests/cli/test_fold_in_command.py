@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 
 import relatent
 from commands import run
@@ -45,13 +46,23 @@ def test_a_known_name_that_is_misspelt_gets_a_warning(capsys, tmp_path, people_m
         "Eve\tborn in\tNorway 2\n",  # another number
         "Eve\tborn in\tJapan\n",
     ):
-        new.write_text(facts)
+        new.write_text(f"{facts}Eve\tborn in\tOslo\n")
         assert run(capsys, "fold-in", people_model, new, "-o", larger)[::2] == (0, "")
     new.write_text("eve\tborn in\tOslo\nANN\tborn in\tOslo\n")  # a subject, but for case
     assert run(capsys, "fold-in", people_model, new, "-o", larger)[2].endswith("'ANN' (did you mean 'Ann'?)\n")
     new.write_text("Eve\tborn in\tNorwayy\n")
     named = ("--entity", "Eve", "--entity", "Norwayy")
     assert run(capsys, "fold-in", people_model, new, "-o", larger, *named)[::2] == (0, "")
+
+
+@pytest.mark.parametrize("command", ["fold-in", "update"])
+def test_facts_that_share_no_entity_with_the_model_are_refused(capsys, tmp_path, people_model, command):
+    new = tmp_path / "new.tsv"
+    new.write_text("Q1\tborn in\tQ2\nQ2\tcitizen of\tQ3\n")
+    code, out, err = run(capsys, command, people_model, new, "-o", tmp_path / "x.relatent")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "the model knows no entity of the " in err
+    assert "they have 'Q1', 'Q2', 'Q3'; write the names as in the data of the model, or fit a model of their own" in err
 
 
 def test_facts_between_known_entities_are_not_dropped_in_silence(capsys, tmp_path, people_model):

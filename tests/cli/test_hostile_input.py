@@ -1,15 +1,22 @@
 """Names, settings, files and folders that try to break the command line."""
 
+import contextlib
 import json
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import relatent
 from commands import run
+from relatent.cli.main import cli
+from relatent.cli.shared_options import OutputPath
+from relatent.data.read.sql import shown_url
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
 NAMES = [f"{ESCAPE}{i}" for i in range(6)]
@@ -94,6 +101,64 @@ def test_a_model_that_cannot_be_written_at_the_end_is_kept_elsewhere(capsys, hos
     assert relatent.load(kept).rank == 1
 
 
+def files_of_each_kind(hostile):
+    """A folder with files that are read, and other paths that lead to them."""
+    shutil.copy(hostile[0], "data.tsv")
+    shutil.copy(hostile[1], "model.relatent")
+    Path("q.csv").write_text("subject,relation,object\na,r,\n")
+    os.symlink("q.csv", "link.csv")
+    os.link("q.csv", "hard.csv")
+    os.symlink(".", "here")
+    Path("parts").mkdir()
+    shutil.copy("data.tsv", "parts/train.tsv")
+    Path("types.csv").write_text("id,type\na,t\n")
+    with contextlib.closing(sqlite3.connect("f.db", isolation_level=None)) as made:
+        made.execute("CREATE TABLE t (s, p, o)")
+    Path("q.rq").write_text("SELECT * WHERE { ?s ?p ?o }")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("predict", "model.relatent", "--questions", "q.csv", "-o", "q.csv"),
+        ("predict", "model.relatent", "--questions", "q.csv", "-o", "link.csv"),
+        ("predict", "model.relatent", "--questions", "link.csv", "-o", "hard.csv"),
+        ("predict", "model.relatent", "--questions", "here/q.csv", "-o", "q.csv"),
+        ("score", "model.relatent", "q.csv", "-o", "here/here/q.csv"),
+        ("missing", "model.relatent", "--known", "*.csv", "-o", "q.csv"),
+        ("missing", "model.relatent", "--reviewed", "q.csv", "-o", "q.csv"),
+        ("duplicates", "model.relatent", "--known", "q.csv", "-o", "q.csv"),
+        ("rules", "data.tsv", "-o", "data.tsv"),
+        ("fit", "data.tsv", "-o", "data.tsv"),
+        ("fit", "data.tsv", "-o", "m.relatent", "--checkpoint", "data.tsv"),
+        ("fit", "data.tsv", "-o", "types.csv", "--types", "types.csv"),
+        ("fit", "sqlite:///f.db?table=t", "-o", "f.db"),
+        ("fit", "sparql+http://localhost:1/x?query-file=q.rq", "-o", "q.rq"),
+        ("split", "parts/*.tsv", "-o", "parts"),
+        ("update", "model.relatent", "data.tsv", "-o", "data.tsv"),
+        ("tune", "data.tsv", "-o", "data.tsv"),
+        ("cross-validate", "data.tsv", "--reliability", "data.tsv"),
+    ],
+    ids=" ".join,
+)
+def test_an_output_that_is_an_input_is_refused(capsys, hostile, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    files_of_each_kind(hostile)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    code, _, err = run(capsys, *arguments)
+    assert code == 2
+    assert " would overwrite " in err
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_every_option_that_writes_says_so():
+    """An option named --output that were no OutputPath would not be compared with the inputs."""
+    for command in cli.commands.values():
+        for parameter in command.params:
+            is_output = parameter.name in ("output", "checkpoint", "reliability", "folder")
+            assert isinstance(parameter.type, OutputPath) == is_output, (command.name, parameter.name)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -139,3 +204,47 @@ def test_factors_whose_scores_overflow_are_not_saved(hostile, tmp_path, scale):
     factors = relatent.load(hostile[1])
     with pytest.raises(relatent.FitError, match=r"scores may reach .*, too much for a model; did the fit diverge"):
         replace(factors, A=factors.A * np.float32(scale)).save(tmp_path / "model.relatent")
+
+
+@pytest.mark.parametrize("password", ["s3cret", "s3/cret", "s3?cret", "s3#cret", "s3@cret", "s3:cret"])
+def test_no_command_prints_the_password_of_a_url(capsys, hostile, tmp_path, monkeypatch, password):
+    """Whether the source can be read or not: here a database that stands for a server."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("relatent.data.read.sql._sqlalchemy", lambda *_: (sqlite3.connect("f.db"), open_it))
+    connection = sqlite3.connect("f.db", isolation_level=None)
+
+    def open_it(statement):
+        return connection.execute(statement)
+
+    connection.execute("CREATE TABLE t (subject, relation, object)")
+    rows = [(f"e{i}", "r", f"e{(i * 7 + 1) % 30}") for i in range(30)]
+    connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+    url = f"postgresql://me:{password}@host/db?query=SELECT * FROM t"
+    als = ("--model", "als", "--rank", 1)
+    for arguments in (
+        ("fit", url, "-o", "m.relatent", *als),
+        ("info", url),
+        ("cross-validate", url, "--folds", 2, *als),
+        ("evaluate", hostile[1], url, "--known", url),
+        ("missing", hostile[1], "--known", url),
+        ("fit", f"sparql+http://me:{password}@localhost:1/x", "-o", "m.relatent", "--sql", "no query"),
+    ):
+        monkeypatch.setattr("relatent.data.read.sparql.MAX_TRIES", 1)
+        _, out, err = run(capsys, *arguments)
+        assert out + err
+        assert "cret" not in out + err, arguments
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("sqlite:///folder@x/f.db?table=t", "sqlite:///folder@x/f.db"),
+        ("http://host:8080/a@b?query=x@y", "http://host:8080/a@b"),
+        ("http://[::1]:8080/a@b", "http://[::1]:8080/a@b"),
+        ("https://me:x@host:1/db?a=b", "https://host:1/db"),
+        ("me.db?table=t", "me.db"),
+    ],
+)
+def test_the_rest_of_a_url_is_shown(url, shown):
+    assert shown_url(url) == shown

@@ -74,7 +74,7 @@ def test_the_data_that_is_divided_is_not_overwritten(capsys, tmp_path):
     path.write_text("".join(f"a{i}\tknows\ta{i + 1}\n" for i in range(30)))
     before = path.read_bytes()
     code, _, err = run(capsys, "split", path, "--test", 0.1, "-o", tmp_path)
-    assert code == 1
-    assert err.strip() == f"error: {path} would be overwritten; name another folder with -o"
+    assert code == 2
+    assert f"error: --output {path} would overwrite {path}, which is read; give another name" in err
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["train.tsv"]

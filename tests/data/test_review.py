@@ -1,12 +1,15 @@
 """Reviewed facts: what is written is read again, the last decision counts, and odd files are refused."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
 
 from relatent.data.facts import Facts
 from relatent.data.review import Review, ReviewFile, read_review
-from relatent.errors import DataError, InputError
+from relatent.errors import DataError, DataWarning, InputError
+from relatent.file_lock import locked
 
 
 def test_decisions_are_read_as_they_were_written(tmp_path):
@@ -31,6 +34,42 @@ def test_decisions_of_several_threads_are_all_kept(tmp_path):
     for thread in threads:
         thread.join()
     assert len(read_review(review.path).accepted) == 20
+
+
+DECIDES = """
+import sys
+from relatent.data.review import ReviewFile
+review = ReviewFile(sys.argv[1])
+for i in range(40):
+    review.decide((f"{sys.argv[2]}{i}", "r", "o"), "accepted")
+"""
+
+
+def test_decisions_of_two_servers_are_all_kept(tmp_path):
+    path = tmp_path / "reviewed.csv"
+    processes = [subprocess.Popen([sys.executable, "-c", DECIDES, str(path), name]) for name in "ab"]
+    assert [process.wait() for process in processes] == [0, 0]
+    assert len(read_review(path).accepted) == 80
+    assert [each.name for each in tmp_path.iterdir()] == ["reviewed.csv"]
+
+
+def test_a_file_that_another_server_keeps_is_said_to_be_in_use(tmp_path, monkeypatch):
+    monkeypatch.setattr("relatent.data.review.WAIT_SECONDS", 0.05)
+    review = ReviewFile(tmp_path / "reviewed.csv")
+    with (
+        locked(review.path),
+        pytest.raises(InputError, match="could not be written: is in use by another"),
+    ):
+        review.decide(("a", "r", "b"), "accepted")
+
+
+def test_decisions_that_contradict_others_are_counted(tmp_path):
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    one.write_text("subject,relation,object,verdict\na,r,b,accepted\na,r,b,rejected\nc,r,d,accepted\n")
+    two.write_text("subject,relation,object,verdict\nc,r,d,rejected\na,r,b,rejected\n")
+    with pytest.warns(DataWarning, match=r"(one|two).csv: 1 decisions contradict one before them; the last") as warned:
+        assert len(read_review([one, two]).rejected) == 2
+    assert len(warned) == 2
 
 
 def test_no_files_are_an_empty_review():

@@ -175,3 +175,30 @@ def test_settings_that_no_file_can_hold_are_refused(camps):
     for about, message in ((own, "penalty of 'own.Loss'"), (Provenance(), "does not say how it was fitted")):
         with pytest.raises(InputError, match=message):
             stored_estimator(dataclasses.replace(model, R=model.relation_matrices, about=about))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        relatent.RescalLogit(3, relation_weights={"likes": 2.0}, max_iter=20, calibrate=False),
+        relatent.Rescal(3, loss={"likes": "squared", "knows": "logistic"}, max_iter=20, calibrate=False),
+    ],
+    ids=["weights", "losses"],
+)
+@pytest.mark.filterwarnings("ignore::relatent.errors.ConvergenceWarning")
+def test_a_model_whose_relations_have_losses_of_their_own_is_updated(model):
+    rows = [(f"e{i}", k, f"e{(i * step + 1) % 12}") for i in range(12) for k, step in (("likes", 5), ("knows", 7))]
+    old = sklearn.base.clone(model).fit(relatent.read(rows)).factors_
+    new = relatent.update(old, relatent.read([("e1", "likes", "new"), ("new", "knows", "e2")]))
+    assert len(new.entities) == 13
+    assert np.isfinite(new.A).all()
+    assert list(new.relations) == ["knows", "likes"]
+
+
+def test_new_facts_that_share_no_entity_with_the_model_are_refused():
+    model = relatent.RescalALS(2, 0.1, 0.1, calibrate=False).fit(politics()).factors_
+    relation = model.relations[0]
+    with pytest.raises(InputError, match=r"the model knows no entity of the new facts: it has .*, they have 'x', 'y';"):
+        relatent.update(model, relatent.read([("x", relation, "y")]))
+    with pytest.raises(InputError, match="the model knows no entity of the facts"):
+        model.fold_in(relatent.read([("x", relation, "y")]))

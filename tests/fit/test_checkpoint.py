@@ -65,10 +65,11 @@ def test_a_killed_fit_goes_on_to_the_very_same_factors(name, tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     killed = subprocess.run([sys.executable, "-c", KILLED, name, str(path)], env=environment, capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
-    assert [each.name for each in tmp_path.iterdir()] == ["fit.checkpoint"]
+    assert {each.name for each in tmp_path.iterdir()} == {"fit.checkpoint", ".fit.checkpoint.lock"}
     steps = []
     resumed = clone(name).fit(FACTS, checkpoint=path, progress=lambda done, *_: steps.append(done))
     assert steps[0] == 8, "the seven finished steps are not done again"
+    assert [each.name for each in tmp_path.iterdir()] == ["fit.checkpoint"]
     assert_same_fit(resumed, clone(name).fit(FACTS))
 
 
@@ -143,6 +144,49 @@ def test_warm_starts_from_other_factors_are_other_fits(often, tmp_path):
     clone("als", init=first).fit(FACTS, checkpoint=path)
     with pytest.raises(InputError, match="checkpoint of another fit"):
         clone("als", init=second).fit(FACTS, checkpoint=path)
+
+
+def test_a_checkpoint_belongs_to_one_fit_at_a_time(often, tmp_path):
+    path, refused = tmp_path / "fit.checkpoint", []
+
+    def fit_another(done, *_):
+        if done == 3:
+            for given in (path, Checkpoint(path)):
+                with pytest.raises(InputError, match=r"fit\.checkpoint is the checkpoint of a fit that is running"):
+                    clone("als", random_state=1).fit(FACTS, checkpoint=given)
+                refused.append(given)
+
+    fitted = clone("als").fit(FACTS, checkpoint=path, progress=fit_another)
+    assert len(refused) == 2
+    assert_same_fit(fitted, clone("als").fit(FACTS))
+    with pytest.raises(InputError, match="checkpoint of another fit"):  # no longer of one that is running
+        clone("als", random_state=1).fit(FACTS, checkpoint=path)
+
+
+def test_a_checkpoint_that_becomes_that_of_another_fit_is_not_loaded(often, tmp_path, monkeypatch):
+    """On a file system without locks, or where a file is replaced by hand."""
+    path, other = tmp_path / "fit.checkpoint", tmp_path / "other"
+    with pytest.raises(InterruptedFitError):
+        clone("als", random_state=1).fit(FACTS, checkpoint=other, progress=interrupt_at(3))
+    check = Checkpoint.check
+
+    def check_then_replace(self):
+        check(self)
+        shutil.copy(other, path)
+
+    monkeypatch.setattr(Checkpoint, "check", check_then_replace)
+    with pytest.raises(InputError, match="checkpoint of another fit"):
+        clone("als").fit(FACTS, checkpoint=path)
+
+
+def test_a_file_system_without_locks_gives_a_warning(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr("relatent.file_lock._lock", refuse)
+    with pytest.warns(CheckpointWarning, match="cannot be locked .Operation not supported.; use it for one fit at a"):
+        fitted = clone("als").fit(FACTS, checkpoint=tmp_path / "fit.checkpoint")
+    assert_same_fit(fitted, clone("als").fit(FACTS))
 
 
 @pytest.mark.parametrize("keep", [0, 5, 100, -1])

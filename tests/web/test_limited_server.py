@@ -153,6 +153,24 @@ def test_without_the_token_there_is_no_answer(guarded, path):
     check_error(guarded.get(path, headers={"authorization": "Bearer wrong"}), 401, "no_token")
 
 
+@pytest.mark.parametrize("token", ["pässwörd", "žluťoučký", 'a b;c="d"', "emoji 🔑", "%41", "x\ny"])
+def test_a_token_may_have_any_characters(explorer, token):
+    from api_client import check_error, client_of
+
+    with client_of(explorer, token=token) as client:
+        check_error(client.get("/api/map"), 401, "no_token")
+        for encoding in ("utf-8", "latin-1") if token.isprintable() else ():
+            written = token.encode(encoding, errors="replace")
+            status = client.get("/api/map", headers={"authorization": b"Bearer " + written}).status_code
+            assert status == (200 if written.decode(encoding) == token else 401)
+            wrong = {"authorization": b"Bearer " + written[:-1] + b"\xff"}
+            check_error(client.get("/api/map", headers=wrong), 401, "no_token")
+        first = client.get("/", params={"token": token}, follow_redirects=False)
+        assert first.status_code == 303
+        assert first.headers["set-cookie"].isascii()
+        assert client.get("/api/map").status_code == 200  # by the cookie
+
+
 def test_the_token_is_taken_from_the_header_or_from_the_address_once(guarded):
     assert guarded.get("/api/map", headers={"authorization": "Bearer s3cret"}).status_code == 200
     first = guarded.get("http://localhost//evil.example/ask?x=1&token=s3cret", follow_redirects=False)

@@ -54,6 +54,36 @@ def test_the_time_limit_of_a_request_begins_with_its_work(monkeypatch):
     assert (last.status, last.code) == (503, "timeout")
 
 
+def test_slow_work_of_one_kind_does_not_hold_up_another(explorer, monkeypatch, politics):
+    """A fold-in that takes long keeps neither questions nor explanations waiting."""
+    ended, begun = threading.Event(), threading.Event()
+
+    def never_ends(explorer, **_):
+        begun.set()
+        return ended.wait(60)
+
+    endpoints = tuple(
+        dataclasses.replace(endpoint, call=never_ends) if endpoint.path == "/api/fold-in" else endpoint
+        for endpoint in ENDPOINTS
+    )
+    monkeypatch.setattr(app_module, "ENDPOINTS", endpoints)
+    subject, relation, object_ = politics[0].named()[0]
+    fold_in = {"name": "new", "facts": [{"relation": relation, "role": "subject", "partner": object_}]}
+    with client_of(explorer, seconds=60.0) as client:
+        asking = [
+            threading.Thread(target=client.post, args=("/api/fold-in",), kwargs={"json": fold_in}) for _ in range(8)
+        ]
+        for thread in asking:
+            thread.start()
+        assert begun.wait(30)
+        fact = {"subject": subject, "relation": relation, "object": object_}
+        assert client.get("/api/explain", params=fact).status_code == 200
+        assert client.get("/api/fact", params=fact).status_code == 200
+        ended.set()
+        for thread in asking:
+            thread.join()
+
+
 def test_clients_take_turns():
     order, first = [], threading.Event()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -188,6 +189,8 @@ def cluster(
     B: Matrix, method: str, n_groups: int | None = None, random_state: int = 0, progress: Progress = silent
 ) -> NDArray[np.int64]:
     """The group of each row by similarity, −1 for rows in no group."""
+    if len(B) < 2:
+        return np.zeros(len(B), np.int64)
     if method == "hdbscan":
         from sklearn.cluster import HDBSCAN
 
@@ -199,10 +202,13 @@ def cluster(
 
 def _cluster_into(B: Matrix, method: str, n_groups: int, random_state: int) -> NDArray[np.int64]:
     from sklearn.cluster import AgglomerativeClustering, KMeans
+    from sklearn.exceptions import ConvergenceWarning
 
     if method == "k-means":
         sample = _sample_rows(B, MAX_ENTITIES_KMEANS, random_state)
-        model: Any = KMeans(n_groups, n_init=10, random_state=random_state).fit(sample)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer groups than asked for: equal rows are one
+            model: Any = KMeans(n_groups, n_init=10, random_state=random_state).fit(sample)
         return model.predict(B).astype(np.int64)  # type: ignore[no-any-return]
     labels: NDArray[np.int64] = AgglomerativeClustering(n_groups).fit_predict(B).astype(np.int64)
     return labels

@@ -8,7 +8,7 @@ import click
 
 from .output import print_result
 from .reading_options import reading_options
-from .shared_options import FILE, further_known_option, json_option, model_argument, seed_option, top_option
+from .shared_options import OUTPUT, further_known_option, json_option, model_argument, seed_option, top_option
 from .table_file import FORMATS, STANDARD_OUTPUT, check_table_target, write_table
 
 MERGES: dict[str, type] = {"name": str, "into": str, "probability": float, "facts": int}
@@ -125,7 +125,7 @@ def explain(
 @click.option(
     "-o",
     "--output",
-    type=FILE,
+    type=OUTPUT,
     help=f"File to write the proposed merges to, in the format of its extension ({', '.join(FORMATS)}); - writes CSV "
     "to standard output.",
 )

@@ -19,7 +19,7 @@ from ..data.facts import Facts
 from ..data.facts_union import union
 from ..data.read.annotations import INFER, NONE, annotated, warn_of_entities_without_facts
 from ..data.read.lint import missing_markers, similar_names
-from ..data.read.read import is_file_or_pattern, read_checked, read_plain
+from ..data.read.read import is_file_or_pattern, name_of, read_checked, read_plain
 from ..data.read.reading import SKIPPING, Reading
 from ..data.undirected_note import undirected_note
 from ..distributed.workers import ALONE, Workers
@@ -33,6 +33,11 @@ SPLITS = ("train", "valid", "test")
 MAX_BAD_LINES = 5  # that `info` lists
 MAX_FILES = 1000  # of a folder, among which a mistyped name is looked for
 NEGATIVES = ("valid-negatives", "test-negatives")  # statements verified to be false
+
+
+def names_of(sources: Sequence[str]) -> str:
+    """The sources of a command, for messages and results: without passwords and options of URLs."""
+    return ", ".join(map(name_of, sources))
 
 
 def open_shard(sources: Sequence[str], workers: Workers, *, split: str = "all") -> Facts:
@@ -136,7 +141,7 @@ def describe_reading(source: str) -> tuple[Facts, dict[str, Any]]:
     if not is_file_or_pattern(source) or (glob.has_magic(source) and not Path(source).exists()):
         return open_facts([source]), {}
     choices = reading_choices()
-    with bar(f"reading {source}", in_bytes=True) as report:
+    with bar(f"reading {names_of([source])}", in_bytes=True) as report:
         reading = Reading.of(**choices, report=report)
         try:
             facts = read_checked(source, reading)
@@ -170,7 +175,7 @@ def warn_of_oddities(facts: Facts, sources: Sequence[str]) -> None:
     """Warn of names in files that may be one name, written in two ways, and of relations that may have no direction."""
     if any(map(is_file_or_pattern, sources)):
         for note in filter(None, (similar_names(facts), undirected_note(facts))):
-            warnings.warn(f"{', '.join(sources[:3])}: {note}", DataWarning, stacklevel=2)
+            warnings.warn(f"{names_of(sources[:3])}: {note}", DataWarning, stacklevel=2)
 
 
 def validation_sources(test: str) -> tuple[str, str] | None:

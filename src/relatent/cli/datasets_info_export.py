@@ -10,10 +10,12 @@ import click
 from ..errors import InputError
 from .output import print_result
 from .reading_options import label_options, reading_options
-from .shared_options import FILE, json_option, model_argument
+from .shared_options import OutputPath, json_option, model_argument
 
 if TYPE_CHECKING:
     from ..data.names import Names
+
+VECTORS = OutputPath(("entities.parquet", "relations.parquet", "A.npy", "R.npy", "bias.npy"))
 
 
 @click.command()
@@ -41,6 +43,7 @@ def info(file: str, verify: bool, as_json: bool) -> None:
     Example: relatent info people.tsv
     """
     from . import tables
+    from .data_argument import names_of
 
     found = _describe(file, verify)
     about = found.get("about", {})
@@ -58,7 +61,7 @@ def info(file: str, verify: bool, as_json: bool) -> None:
         found,
         lambda: [
             *tables.reading(reading),
-            tables.values(file, tables.details(shown)),
+            tables.values(names_of([file]), tables.details(shown)),
             *tables.learned(_with_labels(file, about.get("learned", {}))),
         ],
     )
@@ -66,7 +69,7 @@ def info(file: str, verify: bool, as_json: bool) -> None:
 
 @click.command()
 @model_argument
-@click.argument("folder", type=FILE)
+@click.argument("folder", type=VECTORS)
 @json_option
 def export(model: Path, folder: Path, as_json: bool) -> None:
     """Write entity and relation vectors as Parquet and NumPy files.

@@ -19,7 +19,7 @@ from .estimator_options import (
 )
 from .output import print_result, say
 from .reading_options import attributes_option, data_argument, reading_options, types_option
-from .shared_options import FILE, further_known_option, json_option, model_argument, seed_option
+from .shared_options import OUTPUT, further_known_option, json_option, model_argument, seed_option
 
 if TYPE_CHECKING:
     from ..data.facts import Facts
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 @missing_option
 @click.option(
     "--reliability",
-    type=FILE,
+    type=OUTPUT,
     help="Write the reliability diagram to FILE.png or FILE.svg; needs relatent[plot].",
 )
 @click.option("--leaky", is_flag=True, help="Allow (i,j) and (j,i) of a symmetric relation in different folds.")
@@ -94,7 +94,7 @@ def cross_validate(
     from ..evaluation.cross_validation import cross_validate as run
     from ..progress import bar
     from . import tables
-    from .data_argument import annotate, open_facts
+    from .data_argument import annotate, names_of, open_facts
 
     if reliability is not None:
         from ..plots.style import check_figure_path
@@ -122,7 +122,7 @@ def cross_validate(
         from ..plots.figures import plot_reliability
 
         plot_reliability(report, reliability)
-    name = ", ".join(data)
+    name = names_of(data)
     document = {"data": name, "model": model, **report.to_dict()}
     print_result(as_json, document, lambda: tables.report(f"{model} on {name}", report))
 
@@ -173,7 +173,7 @@ def evaluate(
     from ..model.factors import load
     from ..progress import bar
     from . import tables
-    from .data_argument import open_facts, with_given_types
+    from .data_argument import names_of, open_facts, with_given_types
 
     if (validation is None) != (validation_negatives is None):
         raise click.UsageError("--validation and --validation-negatives must be given together")
@@ -186,16 +186,19 @@ def evaluate(
         found = rank(factors, facts, known=others, protocol=protocol, progress=progress)
     _say_what_is_filtered(factors, known, found.n_known)
     name_of = partial(shown_name, factors.relations)
-    document, shown = {"test": test, **found.to_dict()}, tables.ranking(f"{model} on {test}", found, name_of)
+    title = names_of([test])
+    document, shown = {"test": title, **found.to_dict()}, tables.ranking(f"{model} on {title}", found, name_of)
     if negatives is not None:
         truth = _truth_test(factors, facts, test, negatives, validation, validation_negatives, seed)
         document["truth_test"] = truth.to_dict()
-        shown += tables.truth_test(f"{model}: facts of {test} and false statements of {negatives}", truth)
+        shown += tables.truth_test(f"{model}: facts of {title} and false statements of {names_of([negatives])}", truth)
     print_result(as_json, document, lambda: shown)
 
 
 def _say_what_is_filtered(factors: Factors, known: Sequence[str], n_known: int) -> None:
-    sources = [*([] if factors.facts is None else ["the model"]), *known]
+    from .data_argument import names_of
+
+    sources = [*([] if factors.facts is None else ["the model"]), *(names_of([source]) for source in known)]
     if n_known:
         say(f"note: filtered by {n_known:,} known fact{'s' * (n_known > 1)} of {' and '.join(sources)}")
     elif sources:

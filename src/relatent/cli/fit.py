@@ -21,7 +21,7 @@ from .estimator_options import (
 )
 from .output import calibration_summary, print_result, probability_note, save_model, say
 from .reading_options import annotation_options, data_argument, reading_options
-from .shared_options import FILE, json_option, model_output_option, seed_option
+from .shared_options import FILE, OUTPUT, json_option, model_output_option, seed_option
 
 if TYPE_CHECKING:
     from ..data.facts import Facts
@@ -52,7 +52,7 @@ REPORTED_MEMORY_BYTES = 1 << 30  # the memory of larger fits is reported
 @click.option("--validation", help="Validation facts for early stopping; the best iterate is kept.")
 @click.option(
     "--checkpoint",
-    type=FILE,
+    type=OUTPUT,
     help="File to save the state of the fit to, every 10 seconds or less often if writing is slow; after a kill or "
     "Ctrl-C the same command resumes from it.",
 )
@@ -97,10 +97,9 @@ def fit(
     from ..json_values import record
     from ..model.model_file import check_target
     from . import tables
+    from .data_argument import names_of
     from .distributed import check_launch, join_workers
 
-    if checkpoint is not None and os.path.realpath(checkpoint) == os.path.realpath(output):
-        raise click.UsageError("--checkpoint and --output must be different files")
     if checkpoint is None and checkpoint_steps is not None:
         raise click.UsageError("--checkpoint-steps needs --checkpoint FILE")
     if distributed and reviewed:
@@ -137,7 +136,7 @@ def fit(
     learned = {"learned": found} if (found := record(about.learned)) else {}
     if factors.calibration is not None:
         learned["calibration"] = calibration_summary(factors)
-    title = f"{about.model} on {', '.join(data)}"
+    title = f"{about.model} on {names_of(data)}"
     without_patterns = replace(about.learned, patterns=None)  # `info` shows them
     print_result(
         as_json,

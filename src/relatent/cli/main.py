@@ -5,11 +5,13 @@ Command modules import the library inside their functions, so that `relatent --h
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import time
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -29,6 +31,7 @@ from .predict import predict, score
 from .reading_options import as_options
 from .rules import rules
 from .serve import serve
+from .shared_options import check_outputs
 from .split import split
 from .tune import tune
 from .update import update
@@ -50,12 +53,36 @@ def cli() -> None:
     """
 
 
-for command in (calibrate, combine, cross_validate, datasets, doubt, duplicates, evaluate, explain):
+def _add(command: click.Command) -> None:
+    """Add a command, which refuses to write over its input."""
+    run = command.callback
+    assert run is not None
+
+    @functools.wraps(run)
+    def checked(*arguments: Any, **options: Any) -> Any:
+        check_outputs(click.get_current_context())
+        return run(*arguments, **options)
+
+    command.callback = checked
     cli.add_command(command)
-for command in (export, fit, fold_in, groups, info, missing, plot, predict):
-    cli.add_command(command)
-for command in (rules, score, serve, similar, split, table1, tune, update):
-    cli.add_command(command)
+
+
+for command in (
+    calibrate,
+    combine,
+    cross_validate,
+    datasets,
+    doubt,
+    duplicates,
+    evaluate,
+    explain,
+    export,
+    fit,
+    fold_in,
+):
+    _add(command)
+for command in (groups, info, missing, plot, predict, rules, score, serve, similar, split, table1, tune, update):
+    _add(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

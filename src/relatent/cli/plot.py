@@ -10,7 +10,7 @@ import click
 
 from .output import print_result, say_if_nothing_is_known
 from .reading_options import reading_options
-from .shared_options import FILE, json_option, model_argument
+from .shared_options import OUTPUT, json_option, model_argument
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +26,7 @@ TAKEN_BY = {"test": MEASURED, "known": MEASURED, "relation": ("relation",)}
 @click.command()
 @model_argument
 @click.argument("kind", type=click.Choice(KINDS))
-@click.option("-o", "--output", required=True, type=FILE, help="FILE.png or FILE.svg.")
+@click.option("-o", "--output", required=True, type=OUTPUT, help="FILE.png or FILE.svg.")
 @click.option("--test", help="Test facts, for precision-recall and reliability.")
 @click.option(
     "--known",
@@ -72,10 +72,10 @@ def plot(
 
 def _test_and_known(factors: Factors, test: str, known: tuple[str, ...]) -> tuple[Facts, list[Facts]]:
     from ..model.vocabulary import check_shared
-    from .data_argument import open_facts
+    from .data_argument import names_of, open_facts
 
     found = open_facts(test, split="test")
-    check_shared(factors.entities, factors.relations, found, f"facts of {test}")
+    check_shared(factors.entities, factors.relations, found, f"facts of {names_of([test])}")
     further = [open_facts(source, split="train") for source in known]
     say_if_nothing_is_known(factors.asked(further))
     return factors.as_undirected(found).over(factors.entities, factors.relations), further

@@ -73,6 +73,8 @@ def serve(
     Example: relatent serve presidents.relatent --open
     """
     check_installed()
+    if token is not None and not token.strip():
+        raise click.UsageError("--token is empty; give a secret, or leave it out")
     listener = listen(host, port)  # before reading the model, which may take long
     with contextlib.closing(listener):
         explorer = open_explorer(model, known, test, review)
@@ -105,7 +107,7 @@ def open_explorer(model: Path, known: tuple[str, ...], test: str | None, review:
     from ..data.review import ReviewFile
     from ..model.factors import load
     from ..web.explorer import OF_MODEL, Explorer
-    from .data_argument import open_facts
+    from .data_argument import names_of, open_facts
 
     factors = load(model)
     if review is not None and factors.facts is None and not known:
@@ -117,8 +119,8 @@ def open_explorer(model: Path, known: tuple[str, ...], test: str | None, review:
         known_facts,
         None if test is None else open_facts(test, split="test"),
         name=model.name,
-        known_name=", ".join([*own, *known]),
-        test_name=test or "",
+        known_name=names_of([*own, *known]),
+        test_name=names_of([test] if test else []),
         file_bytes=model.stat().st_size,
         review=None if review is None else ReviewFile(review),
     )

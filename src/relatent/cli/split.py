@@ -9,12 +9,13 @@ import click
 
 from .output import print_result
 from .reading_options import data_argument, label_options, reading_options
-from .shared_options import FILE, json_option, seed_option
+from .shared_options import OutputPath, json_option, seed_option
 from .table_file import FORMATS, table_writer, write_table
 
 if TYPE_CHECKING:
     from ..data.facts import Facts
 
+PARTS = OutputPath(("train.{to}", "valid.{to}", "test.{to}", "labels.csv"))
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
@@ -22,7 +23,7 @@ SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 @data_argument
 @click.option("--test", default=0.1, show_default=True, type=SHARE, help="Share of the facts in the test file.")
 @click.option("--valid", type=SHARE, help="Share of the facts in a validation file.  [default: no such file]")
-@click.option("-o", "--output", required=True, type=FILE, help="Folder for the files; it is made if there is none.")
+@click.option("-o", "--output", required=True, type=PARTS, help="Folder for the files; it is made if there is none.")
 @click.option(
     "--to",
     type=click.Choice([suffix.removeprefix(".") for suffix in FORMATS]),
@@ -53,7 +54,6 @@ def split(
 
     if valid is not None and test + valid >= 1:
         raise click.UsageError(f"--test {test} and --valid {valid} leave no training facts; give smaller shares")
-    _check_targets(output, [*(f"{name}.{to}" for name in ("train", "valid", "test")), "labels.csv"], data)
     facts = with_labels(open_facts(data))
     train, held_out = divide(facts, test_size=test, random_state=seed)
     parts = {"train": train, "test": held_out}
@@ -74,17 +74,6 @@ def split(
     print_result(
         as_json, {"folder": str(output), "facts": counts}, lambda: [tables.values(str(output), counts.items())]
     )
-
-
-def _check_targets(folder: Path, names: list[str], data: tuple[str, ...]) -> None:
-    """Refuse to write over the data that is divided."""
-    from ..errors import InputError
-
-    for given in data:
-        source = Path(given)
-        for target in (folder / name for name in names):
-            if source.is_file() and target.is_file() and target.samefile(source):
-                raise InputError(f"{given} would be overwritten; name another folder with -o")
 
 
 def _write(facts: Facts, path: Path) -> None:

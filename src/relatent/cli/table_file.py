@@ -16,7 +16,7 @@ import click
 from ..csv_rows import csv_writer
 from ..errors import printable
 from .output import say
-from .shared_options import FILE
+from .shared_options import OUTPUT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ WriteBlock = Callable[[Mapping[str, Any]], None]
 table_output_option = click.option(
     "-o",
     "--output",
-    type=FILE,
+    type=OUTPUT,
     help=f"File to write the results to, in the format of its extension ({', '.join(FORMATS)}); - writes CSV to "
     "standard output.",
 )

@@ -94,7 +94,7 @@ def tune(
     from ..evaluation.tuning import tune as search
     from ..model.model_file import check_target
     from ..progress import bar
-    from .data_argument import annotate, open_facts
+    from .data_argument import annotate, names_of, open_facts
 
     check_target(output)
     facts = annotate(open_facts(data, split="train"))
@@ -115,7 +115,7 @@ def tune(
         )
     save_model(found.factors_, output)
     say(f"note: {probability_note(found.factors_)}")
-    name = ", ".join(data)
+    name = names_of(data)
     document = {"model": str(output), "data": name, **found.to_dict()}
     print_result(as_json, document, lambda: _tables(name, output, found))
     if found.stopped:

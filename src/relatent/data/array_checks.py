@@ -17,6 +17,10 @@ from .names import Names
 Attributes: TypeAlias = "ArrayLike | sp.spmatrix"
 
 
+MAX_WEIGHT = 1e18  # of a fact: single precision holds its square
+WEIGHTS = f"numbers from 0 to {MAX_WEIGHT:g}"
+
+
 class TwoWeightsError(DataError):
     """The same fact is given with different weights."""
 
@@ -116,9 +120,9 @@ def checked_weights(weights: ArrayLike | None, n: int) -> Vector | None:
     w = _numbers(weights, "weights")
     if w.shape != (n,):
         raise DataError(f"weights must be one for each of the {n} facts, got shape {w.shape}")
-    wrong = ~(np.isfinite(w) & (w >= 0))
+    wrong = ~((w >= 0) & (w <= MAX_WEIGHT))
     if wrong.any():
-        raise DataError(f"weights are confidences: finite and at least 0, got {w[wrong][0]}")
+        raise DataError(f"weights are confidences: {WEIGHTS}, got {w[wrong][0]}")
     return w
 
 
@@ -129,7 +133,7 @@ def checked_times(times: ArrayLike | None, n: int) -> Vector | None:
     seen = _numbers(times, "times")
     if seen.shape != (n,):
         raise DataError(f"times must be one for each of the {n} facts, got shape {seen.shape}")
-    wrong = ~(np.isfinite(seen) & (seen > 0) & (seen == np.round(seen)))
+    wrong = ~((seen > 0) & (seen <= MAX_WEIGHT) & (seen == np.round(seen)))
     if wrong.any():
         raise DataError(f"times count how often a fact was seen: whole numbers of at least 1, got {seen[wrong][0]:g}")
     return seen

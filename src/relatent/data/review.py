@@ -14,6 +14,7 @@ import numpy as np
 from ..atomic_write import check_writable, replacing
 from ..csv_rows import csv_writer
 from ..errors import DataError, DataWarning, InputError
+from ..file_lock import locked
 from .cell_keys import cell_keys, is_in_sorted
 from .facts import Facts
 from .facts_union import union
@@ -25,6 +26,7 @@ from .read.sources import open_file
 
 ACCEPTED, REJECTED = "accepted", "rejected"
 NamedCell = tuple[str, str, str]  # subject, relation, object
+WAIT_SECONDS = 5.0  # for another server that writes into the same file
 
 
 class Review(NamedTuple):
@@ -56,14 +58,17 @@ def read_review(paths: str | Path | Sequence[str | Path]) -> Review:
     """The decisions of one or several files; of several about one fact, the last one counts."""
     verdicts: dict[NamedCell, str] = {}
     for path in [paths] if isinstance(paths, (str, Path)) else paths:
-        verdicts |= _read(Path(path))
+        found = _read(Path(path))
+        _warn_of_changes(path, sum(verdicts.get(cell, verdict) != verdict for cell, verdict in found.items()))
+        verdicts |= found
     return Review.of(verdicts)
 
 
 class ReviewFile:
     """A review that grows by one decision at a time; the file is complete after each.
 
-    The file is read again before each decision, so that what others wrote into it is kept.
+    The file is locked and read again for each decision, so that what others, such as a second server, wrote into it is
+    kept.
     """
 
     def __init__(self, path: str | Path):
@@ -73,21 +78,21 @@ class ReviewFile:
 
     def decide(self, cell: NamedCell, verdict: str | None) -> None:
         """Write down a decision; None takes it back."""
-        with self._lock:
-            verdicts = {key: value for key, value in self._stored().items() if key != cell}
-            if verdict is not None:
-                verdicts[cell] = verdict
-            self._write(verdicts)
-            self.verdicts = verdicts
-
-    def _write(self, verdicts: dict[NamedCell, str]) -> None:
         try:
-            with replacing(self.path) as part, part.open("w", encoding="utf-8", newline="") as file:
-                rows = csv_writer(file)
-                rows.writerow(COLUMNS)
-                rows.writerows((*key, value) for key, value in verdicts.items())
+            with self._lock, locked(self.path, WAIT_SECONDS):
+                verdicts = {key: value for key, value in self._stored().items() if key != cell}
+                if verdict is not None:
+                    verdicts[cell] = verdict
+                self._write(verdicts)
+                self.verdicts = verdicts
         except OSError as error:
             raise InputError(f"{self.path} could not be written: {error.strerror or error}; try again") from error
+
+    def _write(self, verdicts: dict[NamedCell, str]) -> None:
+        with replacing(self.path) as part, part.open("w", encoding="utf-8", newline="") as file:
+            rows = csv_writer(file)
+            rows.writerow(COLUMNS)
+            rows.writerows((*key, value) for key, value in verdicts.items())
 
     def _stored(self) -> dict[NamedCell, str]:
         return _read(self.path, may_have_more=False) if self.path.exists() else {}
@@ -112,10 +117,14 @@ def _read(path: Path, *, may_have_more: bool = True) -> dict[NamedCell, str]:
         subject, relation, object_ = cell
         n_changed += verdicts.setdefault((subject, relation, object_), verdict) != verdict
         verdicts[subject, relation, object_] = verdict
+    _warn_of_changes(path, n_changed)
+    return verdicts
+
+
+def _warn_of_changes(path: str | Path, n_changed: int) -> None:
     if n_changed:
         message = f"{path}: {n_changed:,} decisions contradict one before them; the last one about each fact counts"
         warnings.warn(message, DataWarning, stacklevel=4)
-    return verdicts
 
 
 def _no_facts() -> Facts:

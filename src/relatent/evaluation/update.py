@@ -26,6 +26,7 @@ from ..model.direct_sum import direct_sum
 from ..model.factors import Factors
 from ..model.fold_in import warn_of_misspelt_names
 from ..model.provenance import UpdateRecord
+from ..model.vocabulary import check_shares_an_entity
 from ..progress import Progress, reporting, share_of
 from .model_names import stored_estimator
 
@@ -67,6 +68,7 @@ def update(
     for given, what in ((new_facts, "new_facts"), (known, "known")):
         if not isinstance(given, (Facts, *([type(None)] if what == "known" else []))):
             raise InputError(f"{what} must be Facts, got {type(given).__name__}; see relatent.read")
+    check_shares_an_entity(factors.entities, new_facts, "new facts")
     estimators = [_estimator(part) for part in factors.parts]
     given = [] if known is None else [_beyond(factors.facts, known)]
     old = factors.facts_with(given)  # over the names of the model

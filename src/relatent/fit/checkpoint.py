@@ -9,7 +9,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from ..atomic_write import check_writable, remove_leftovers, replacing
 from ..backend.memory import check_disk
 from ..distributed.workers import ALONE, Workers
 from ..errors import CheckpointWarning, InputError, ModelFileError
+from ..file_lock import locked
 from ..tensor_file import NO_DIGEST, TensorFile, n_not_finite, open_tensors, write_tensors
 from ..tensor_file import digest as sha256
 
@@ -50,7 +51,8 @@ class Checkpoint:
     The state is saved after the first step that ends `every` seconds after the last save, less often if writing is
     slow, and after every `steps` steps if given. A temporary file is written and renamed, so that the file is always
     complete; arrays are not copied. A failed write gives one warning, and the fit continues. The first worker reads and
-    writes the file for all; the others need no access to it.
+    writes the file for all; the others need no access to it. One fit at a time may use a checkpoint: it holds a lock,
+    which ends with its process, and another fit is refused meanwhile.
 
     >>> import relatent
     >>> facts = relatent.load_dataset("kinships")
@@ -92,8 +94,11 @@ class Checkpoint:
             check_writable(self.path)
             return
         with self._readable() as file:
-            own = _note(file)[1]["fit_id"] == self.fit_id
-        if not own:
+            note = _note(file)[1]
+        self._check_own(note)
+
+    def _check_own(self, note: Mapping[str, Any]) -> None:
+        if note["fit_id"] != self.fit_id:
             raise InputError(
                 f"{self.path} is the checkpoint of another fit (version, settings or data differ); delete it"
             )
@@ -144,6 +149,7 @@ class Checkpoint:
             if self.workers.rank == 0:
                 with self._readable() as file:
                     note, arrays = _verified(file)
+                self._check_own(note)
         note, arrays = _broadcast_contents(note, arrays, self.workers)
         with self.refusing():
             state = kind(**_values(arrays, "state", kind))
@@ -197,6 +203,30 @@ class Checkpoint:
 
     def _refusal(self) -> ModelFileError:
         return ModelFileError(f"{self.path} is not a checkpoint, or is damaged; give another name")
+
+
+@contextmanager
+def held(checkpoint: str | Path | Checkpoint | None, workers: Workers) -> Iterator[None]:
+    """Keep other fits from a checkpoint while one runs: the first worker locks it for all, until the fit or it ends."""
+    with ExitStack() as stack:
+        with workers.raise_together():
+            if workers.rank == 0 and checkpoint is not None:
+                path = checkpoint.path if isinstance(checkpoint, Checkpoint) else Path(checkpoint)
+                _lock(path, stack)
+        yield
+
+
+def _lock(path: Path, stack: ExitStack) -> None:
+    if not path.parent.is_dir():
+        return  # `check` says so
+    try:
+        stack.enter_context(locked(path))
+    except BlockingIOError:
+        message = f"{path} is the checkpoint of a fit that is running; wait for it, or give another name"
+        raise InputError(message) from None
+    except OSError as problem:
+        message = f"{path}: the checkpoint cannot be locked ({problem.strerror}); use it for one fit at a time"
+        warnings.warn(message, CheckpointWarning, stacklevel=5)
 
 
 def kinds_of(state: Any, growing: Sequence[str] = ()) -> dict[str, ValueKind]:

@@ -25,12 +25,13 @@ L2_RELATIONS = 1.0  # of the regression of a new relation; A of a fit has column
 
 
 def grown(
-    factors: Factors, facts: Facts, *, bias: Vector, steepness: float = 1.0, minimum: float | None = None
+    factors: Factors, facts: Facts, *, bias: Vector, steepness: float | Slices = 1.0, minimum: float | None = None
 ) -> Factors:
     """The factors over the entities and relations of the facts, which include those of the factors.
 
     `bias`: of the relations, (K,), where a new one starts; `steepness`: of the loss, by which the matrices of new
-    relations are larger than those of least squares; `minimum`: of the numbers of new entities and relations.
+    relations are larger than those of least squares, (K, 1, 1) where relations have losses of their own; `minimum`: of
+    the numbers of new entities and relations.
     """
     entity, relation = factors.entities.translate(facts.entities), factors.relations.translate(facts.relations)
     A = np.zeros((len(entity), factors.rank), factors.A.dtype)
@@ -80,13 +81,14 @@ def _sums(rows: Ids, columns: Ids, X: Matrix, n_rows: int) -> tuple[Matrix, Vect
 
 
 def _with_new_relations(
-    old: RelationMatrices, relation: Ids, A: Matrix, facts: Facts, steepness: float, minimum: float | None
+    old: RelationMatrices, relation: Ids, A: Matrix, facts: Facts, steepness: float | Slices, minimum: float | None
 ) -> RelationMatrices:
     """The matrices of the relations of the facts: those known, at `relation`, and a regression for those at −1."""
     known = np.flatnonzero(relation >= 0)
     new = np.flatnonzero(relation < 0)
     shape = (len(relation), *old.shape[1:])
-    R = _at_least(minimum, steepness * _regression(A, facts, new))
+    of_new = np.broadcast_to(steepness, (len(relation), 1, 1))[new]
+    R = _at_least(minimum, of_new * _regression(A, facts, new))
     if isinstance(old.structure, Shared):  # the fit finds the nearest shared matrices
         whole = np.empty(shape, old.dtype)
         whole[known], whole[new] = old.expanded()[relation[known]], R

@@ -29,6 +29,7 @@ from .entity_regression import (
     solver,
 )
 from .objective_description import ObjectiveTerm
+from .vocabulary import check_shares_an_entity
 
 ROUNDS = 4  # passes over entities that are folded in together and share facts
 MIN_SIMILARITY = 0.85  # of a new name and a known one that may be meant
@@ -100,6 +101,7 @@ def fold_in(
     model.relations.ids(list(facts.relations))  # raises if the model does not know one of them
     if entities is None:
         warn_of_misspelt_names(model.entities, facts, names)
+        check_shares_an_entity(model.entities, facts, "facts")
     grown = model.entities.extended([name for name in names if name not in model.entities])
     grown = grown.with_labels_of(facts.entities)
     chosen = grown.ids(names)

@@ -12,6 +12,19 @@ MIN_SHARED = 0.01  # of the entities of some facts, that a model must know: fewe
 SHOWN = 3  # names of each side in a message
 
 
+def check_shares_an_entity(entities: Names, facts: Facts, what: str) -> None:
+    """Raise InputError if a model knows none of the entities of facts: nothing that it learned is about them."""
+    used = np.unique(facts.triples[:, [0, 2]])
+    if not len(used) or (entities.translate(facts.entities)[used] >= 0).any():
+        return
+    named_here, named_there = list(entities[:SHOWN]), [facts.entities[i] for i in used[:SHOWN].tolist()]
+    here, there = (", ".join(map(repr, names)) for names in (named_here, named_there))
+    raise InputError(
+        f"the model knows no entity of the {what}: it has {here}, they have {there}; write the names as in the data of "
+        "the model, or fit a model of their own"
+    )
+
+
 def check_shared(entities: Names, relations: Names, facts: Facts, what: str) -> None:
     """Raise InputError if facts share no relation, or hardly an entity, with a model: they were read in another way."""
     if not len(facts):

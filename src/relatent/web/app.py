@@ -6,6 +6,8 @@ answers in plain text where this API promises JSON with a remedy, and up to vers
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import hmac
 import json
 import mimetypes
@@ -70,7 +72,9 @@ def create_app(
     token: what requests must send, as `Authorization: Bearer …`, or once as `?token=…`, which sets a cookie.
     seconds: time limit of one request.
     """
-    pool, slow_pool = RequestPool(seconds), RequestPool(seconds, n_threads=max(1, (os.cpu_count() or 1) // 2))
+    n_slow = max(1, (os.cpu_count() or 1) // 2)
+    pools = {kind: RequestPool(seconds, n_threads=n_slow) for endpoint in ENDPOINTS if (kind := endpoint.slow)}
+    pools[""] = RequestPool(seconds)
     files = StaticFiles(directory=STATIC)
     gzip = [Middleware(GZipMiddleware)]
     document = json.dumps(openapi_document(ENDPOINTS), ensure_ascii=False)
@@ -89,7 +93,7 @@ def create_app(
             *(
                 Route(
                     endpoint.path,
-                    _handler(endpoint, explorer, slow_pool if endpoint.slow else pool),
+                    _handler(endpoint, explorer, pools[endpoint.slow]),
                     methods=[endpoint.method],
                 )
                 for endpoint in ENDPOINTS
@@ -218,22 +222,39 @@ class RequestGuard:
         request = HTTPConnection(scope)
         refusal = self._refusal(request.headers)
         answer: ASGIApp = self.app if refusal is None else error_response(refusal)
-        if refusal is None and self.token is not None and not self._is_token(_sent_token(request)):
+        if refusal is None and self.token is not None and not self._has_token(request):
             answer = self._ask_for_token(request)
         await answer(scope, receive, send_with_headers)
 
-    def _is_token(self, sent: str) -> bool:
-        return hmac.compare_digest(sent.encode(errors="replace"), (self.token or "").encode())
+    def _has_token(self, request: HTTPConnection) -> bool:
+        """Whether a request sends the token, whose characters clients write in UTF-8 or in Latin-1, or its cookie."""
+        scheme, _, sent = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            return hmac.compare_digest(request.cookies.get(TOKEN_COOKIE, "").encode(), self._cookie().encode())
+        found = sent.strip().encode("latin-1")
+        return any(hmac.compare_digest(found, token) for token in self._written())
+
+    def _written(self) -> list[bytes]:
+        """The token in UTF-8 and, if it can be, in Latin-1."""
+        token, found = self.token or "", [(self.token or "").encode(errors="surrogateescape")]
+        with contextlib.suppress(UnicodeEncodeError):
+            found.append(token.encode("latin-1"))
+        return found
+
+    def _cookie(self) -> str:
+        """What stands for the token in a cookie, which takes ASCII only."""
+        return hashlib.sha256(self._written()[0]).hexdigest()
 
     def _ask_for_token(self, request: HTTPConnection) -> Response:
         """401, or if the token is in the address of a page: a cookie, and the address without it."""
-        if not self._is_token(request.query_params.get("token", "")):
+        sent = request.query_params.get("token", "").encode(errors="surrogateescape")
+        if not hmac.compare_digest(sent, self._written()[0]):
             remedy = "open the address with ?token=…, or send Authorization: Bearer …"
             return error_response(ApiError(401, "no_token", "the token is missing or wrong", remedy))
         query = request.url.remove_query_params("token").query
         path = "/" + request.url.path.lstrip("/")  # never another host
         response = RedirectResponse(f"{path}?{query}" if query else path, 303)
-        response.set_cookie(TOKEN_COOKIE, self.token or "", httponly=True, samesite="strict")
+        response.set_cookie(TOKEN_COOKIE, self._cookie(), httponly=True, samesite="strict")
         return response
 
     def _refusal(self, headers: Headers) -> ApiError | None:
@@ -245,11 +266,6 @@ class RequestGuard:
             return ApiError(400, "foreign_host", f"{host[:80]!r} is not a name of this server", remedy)
         length = headers.get("content-length", "0")
         return _too_large() if length.isdigit() and int(length[:12]) > MAX_BODY_BYTES else None
-
-
-def _sent_token(request: HTTPConnection) -> str:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else request.cookies.get(TOKEN_COOKIE, "")
 
 
 def _host_name(header: str) -> str:

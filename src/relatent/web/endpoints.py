@@ -237,7 +237,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         Explanation,
         (*FACT, _top("Number of known facts.", 5, 20)),
         (404, 409),
-        slow=True,
+        slow="explain",
     ),
     Endpoint(
         "/api/similar",
@@ -255,7 +255,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         statuses=(404, 409),
         body=NEW_ENTITY,
         read_body=read_new_entity,
-        slow=True,
+        slow="fold-in",
     ),
     Endpoint(
         "/api/fold-in/explain",
@@ -265,7 +265,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         statuses=(404, 409),
         body=EXPLAINED_NEW_FACT,
         read_body=read_explained_new_fact,
-        slow=True,
+        slow="fold-in",
     ),
     Endpoint(
         "/api/duplicates",

@@ -95,7 +95,7 @@ class Endpoint:
     parameters: tuple[Parameter, ...] = ()
     statuses: tuple[int, ...] = ()  # of errors that only some endpoints have
     in_background: bool = False  # 202 with the progress until the result is computed
-    slow: bool = False  # runs beside the others, so that they need not wait for it
+    slow: str = ""  # the kind of slow work, which has threads of its own, so that others need not wait for it
     body: Any = None  # JSON schema of the body of a POST request; None: GET
     read_body: Callable[[Any], Arguments] | None = None
 

@@ -134,7 +134,7 @@ ODD_FILES = [
     Odd("a matrix", "f.csv", ",a,b,c,d\na,0,1,0,1\nb,1,0,0,1\n", "f.csv:1: expected 3 .* got 5; choose with columns="),
     Odd("key=value", "f.csv", "a=1\nb=2\n", "f.csv:1: expected 3"),
     Odd("a duplicated header", "f.csv", "subject,relation,object\nAnn,kennt,Bob\nsubject,relation,object\n",
-        [ANN, ("subject", "relation", "object")]),
+        [ANN, ("subject", "relation", "object")], "the names of the columns .* stand in a row"),
     Odd("two names with one ending", "f.csv", "from_doctor,to_doctor,patients\na,b,1\nb,c,4\n", edges("ab", "bc"),
         "weights of an edge list", weights=[1, 4]),
     Odd("a day between two names", "f.csv", "source,on,target\na,31.12.2024,b\nb,1/2/2024 9:30 PM,c\n", edges("ab", "bc"),

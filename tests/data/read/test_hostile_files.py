@@ -17,10 +17,10 @@ from pyarrow import parquet
 
 from relatent.cli.question_files import question_blocks
 from relatent.data.facts import Facts
-from relatent.data.read import delimited, files, ntriples
+from relatent.data.read import delimited, files, guards, ntriples
 from relatent.data.read.read import read
 from relatent.data.read.reading import Reading
-from relatent.errors import DataError
+from relatent.errors import DataError, DataWarning
 
 DEPTH = 20_000  # overflows the stack of the parser
 PREFIX = "@prefix : <http://x/> .\n"
@@ -132,12 +132,112 @@ def test_names_that_a_prefix_makes_large_are_refused(write):
         read(write("f.ttl", content))
 
 
+TERMS = ",".join(f'"t{i}":"x:{i}"' for i in range(5000))
+OWN = ",".join(['{"KEY":{"z":"x:z"},"@id":"x:a","t1":"b"}'] * 10_000)
+MANY = ",".join(['{"@id":"x:a","k":{"@id":"x:b"}}'] * 20_000)
+
+
 @pytest.mark.parametrize("key", ["@context", "\\u0040conte\\u0078t"])
-def test_contexts_that_are_copied_for_long_are_refused(write, key):
-    terms, nodes = ",".join(f'"t{i}":"x:{i}"' for i in range(5000)), f'{{"{key}":{{"z":"x:z"}},"@id":"x:a","t1":"b"}},'
-    content = f'{{"@context":{{{terms}}},"@graph":[{nodes * 10_000}{{}}]}}'
+@pytest.mark.parametrize(
+    "content",
+    [
+        f'{{"KEY":{{{TERMS}}},"@graph":[{OWN}]}}',
+        f'{{"KEY":{{{TERMS},"k":{{"@id":"x:k","KEY":{{"z":"x:z"}}}}}},"@graph":[{MANY}]}}',
+        f'{{"KEY":{{"@propagate":false,{TERMS}}},"@graph":[{MANY}]}}',
+        f'{{"KEY":[{{{TERMS}}},{{"k":{{"@id":"x:k","KEY":{{}}}}}}],"@graph":[{MANY}]}}',
+    ],
+    ids=["in each node", "of a term", "not passed on", "of a list"],
+)
+def test_contexts_that_are_copied_for_long_are_refused(write, key, content):
     with pytest.raises(DataError, match=r"^f.jsonld: has [\d,]+ contexts, and large ones; convert it to N-Triples"):
+        read(write("f.jsonld", content.replace("KEY", key)))
+
+
+@pytest.mark.parametrize(
+    ("context", "node", "message"),
+    [
+        (f'"p":"http://x/{"y" * 60_000}/"', '{"@id":"p:a","p:r":{"@id":"p:b"}}', "names are 200 times longer"),
+        (f'"@base":"http://x/{"y" * 60_000}/"', '{"@id":"a","x:r":{"@id":"b"}}', "names are 200 times longer"),
+        (f'"@vocab":"http://x/{"y" * 60_000}/"', '{"@id":"x:a","r":{"@id":"x:b"}}', "names are 200 times longer"),
+        (
+            '"t0":"http://x/",' + ",".join(f'"t{i}":"t{i - 1}:{"y" * 90}"' for i in range(1, 3000)),
+            '{"@id":"t1:a","x:r":{"@id":"x:b"}}',
+            "the terms of a context stand for too long names",
+        ),
+        ('"z":"x:z",' * 1_000_000 + '"k":"x:k"', '{"@id":"x:a"}', "a context is longer than 8 MB"),
+    ],
+    ids=["prefix", "base", "vocabulary", "chain", "long"],
+)
+def test_names_that_a_context_makes_long_are_refused_before_they_are(write, context, node, message):
+    content = f'{{"@context":{{{context}}},"@graph":[{",".join([node] * 3000)}]}}'
+    tracemalloc.start()
+    with pytest.raises(DataError, match=rf"^f.jsonld: {message}"):
         read(write("f.jsonld", content))
+    tracemalloc.stop()
+
+
+def test_contexts_of_usual_size_are_read(write):
+    context = '{"ex":"http://example.org/","knows":{"@id":"ex:knows","@type":"@id"},"a":"ex:a","b":"b:","b:":"a:x"}'
+    nodes = ",".join(
+        f'{{"@context":{{"z":"x:z"}},"@id":"ex:{i}","knows":"ex:{i + 1}","x:s":"@context"}}' for i in range(50)
+    )
+    with pytest.warns(DataWarning, match="left out 50 facts whose object is a literal"):
+        facts = read(write("f.jsonld", f'{{"@context":{context},"@graph":[{nodes}]}}'))
+    assert ("http://example.org/1", "http://example.org/knows", "http://example.org/2") in facts.named()
+    assert len(facts) == 50
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"@base <http://x/{'y' * 60_000}/> .\n" + "@prefix a: <b> .\n" * 5000,
+        f"base # c\n<http://x/{'y' * 60_000}/>\n" + "PREFIX#c\na: <b>\n" * 5000,
+        "@base <http://x/> .\n" + f"@base <{'y' * 90}/> .\n@prefix a: <b> .\n" * 3000,
+    ],
+    ids=["long", "with comments", "growing"],
+)
+def test_prefixes_that_a_long_base_makes_large_are_refused(write, content):
+    content += "<x:a> <x:b> <x:c> .\n"
+    for name in ("f.ttl", "f.trig", "f.n3"):
+        with pytest.raises(DataError, match=rf"^{name}: prefixes are 200 times longer than the file; shorten its base"):
+            read(write(name, content))
+
+
+RDF_START = '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:x="x:">'
+NODE = "<rdf:Description rdf:about='x:a'><x:p rdf:resource='x:b'/></rdf:Description>"
+
+
+@pytest.mark.parametrize("name", ["f.rdf", "f.graphml", "f.gexf"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("<a><!-- </a></a> -->" * DEPTH, "tags are nested more than 10,000 deep"),
+        ("<a><![CDATA[</a></a>]]>" * DEPTH, "(tags are nested more than 10,000 deep|Unexpected text event)"),
+        ("<a><?x </a></a> ?>" * DEPTH, "tags are nested more than 10,000 deep"),
+        ("<a b='</a></a>'>" * DEPTH, "have more than 1,000 attributes"),
+        ("<!DOCTYPE x '[' [<!-- ' -->]>" + "<a>" * DEPTH, "tags are nested more than 10,000 deep"),
+        ("<a " + " ".join(f"b{i}='1'" for i in range(1001)) + "/>", "have more than 1,000 attributes"),
+        ("".join(f"<a xmlns:b{i}='x:' c='1'>" for i in range(600)), "have more than 1,000 attributes"),
+        ("<!--> </a></a> -->" * DEPTH, "has an XML comment that begins with >"),
+        ("<!---> </a></a> -->" * DEPTH, "has an XML comment that begins with >"),
+    ],
+)
+def test_what_would_hide_the_depth_of_tags_does_not(write, name, content, message):
+    pytest.importorskip("networkx")
+    if name == "f.rdf":
+        content = RDF_START + content.replace("<!DOCTYPE x '[' [<!-- ' -->]>", "").replace("<a", "<x:p")
+    path = write(name, content)
+    with pytest.raises(DataError, match=rf"^{name}: .*{message}"):
+        read(path)
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 5, 7, 64])
+def test_the_depth_of_tags_does_not_depend_on_how_a_file_is_read(cut):
+    content = RDF_START + f"<!-- </a> --><![CDATA[<a>]]><?x <a> ?>{NODE}" * 40 + "<b>" * 50 + "</b>" * 50 + "</rdf:RDF>"
+    data, state, attributes = content.encode(), np.zeros(6, np.int64), np.zeros(guards.MAX_DEPTH + 2, np.int64)
+    for start in range(0, len(data), cut):
+        assert guards._scan_tags(np.frombuffer(data[start : start + cut], np.uint8), state, attributes) == 0
+    assert state[1] == 0, "all tags are closed"
 
 
 @pytest.mark.parametrize("name", ["f.rdf", "f.graphml"])
@@ -159,6 +259,100 @@ def test_a_document_of_too_many_values_is_refused_before_it_is_parsed(tmp_path, 
         made.writestr("f.json", f"[{'[],' * 2000}[]]")
     with pytest.raises(DataError, match=r"f.zip: a JSON document of more than 1,000 values; save it as JSON lines"):
         read(tmp_path / "f.zip")
+
+
+BOMB = b"a\tr\tb\n" * 200_000
+
+
+@pytest.mark.parametrize("name", ["f.tsv.gz", "f.tsv.bz2", "f.tsv.zst", "f.zip", "f.nt.gz", "f.graphml.gz"])
+def test_a_file_that_unpacks_to_much_more_than_it_holds_is_refused(tmp_path, monkeypatch, name):
+    pytest.importorskip("networkx")
+    monkeypatch.setattr(files, "MIN_EXPANDED", 1 << 20)
+    path, content = tmp_path / name, BOMB
+    if "graphml" in name:
+        content = b'<graphml><graph edgedefault="directed"><node id="a"/>' + b'<edge source="a" target="a"/>' * 50_000
+    if name == "f.zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as made:
+            made.writestr("f.tsv", content)
+    else:
+        kind = {"gz": "gzip", "st": "zstd", "z2": "bz2"}[name[-2:]]
+        with pa.CompressedOutputStream(str(path), kind) as made:
+            made.write(content)
+    assert len(content) > 200 * path.stat().st_size
+    with pytest.raises(
+        DataError, match=rf"{name}: its content is more than 200 times as long as the file; if you trust"
+    ):
+        read(path)
+
+
+def names(n, value):
+    return pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int32()), pa.array([value]))
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            lambda: {"s": names(20_000, "x" * 1_000_000), "p": ["r"] * 20_000, "o": ["b"] * 20_000},
+            "its content is more",
+        ),
+        (lambda: {"s": ["x" * 1_000_000] * 500, "p": ["r"] * 500, "o": ["b"] * 500}, "its content is more than 200"),
+        (lambda: dict.fromkeys("spo", names(20_000_000, "x")), "has 20,000,000 rows in [0-9,]+ bytes, so they repeat"),
+    ],
+    ids=["dictionary", "equal names", "runs"],
+)
+def test_a_parquet_file_in_which_a_few_bytes_stand_for_much_is_refused(tmp_path, monkeypatch, table, message):
+    path = tmp_path / "f.parquet"
+    parquet.write_table(pa.table(table()), path)
+    assert path.stat().st_size < 200_000
+    peak = pa.total_allocated_bytes() + (400 << 20)
+    with pytest.raises(DataError, match=rf"f\.parquet: {message}"):
+        read(path)
+    assert pa.default_memory_pool().max_memory() < peak + (1 << 30)
+
+
+def test_columns_without_a_role_are_not_unpacked(tmp_path):
+    path, long = tmp_path / "f.parquet", pa.array([[None] * 300_000] * 100, pa.list_(pa.int64()))
+    fixed = pa.array([b"x" * 1_000_000] * 100, pa.binary(1_000_000))
+    columns = {"s": ["a"] * 100, "p": ["r"] * 100, "o": list(map(str, range(100))), "list": long, "fixed": fixed}
+    parquet.write_table(pa.table(columns | {"text": names(100, "y" * 1_000_000)}), path, compression="zstd")
+    before = pa.total_allocated_bytes()
+    tracemalloc.start()
+    assert len(read(path, columns=("s", "p", "o"))) == 100
+    assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    tracemalloc.stop()
+    assert pa.total_allocated_bytes() - before < 1 << 20
+
+
+def test_a_table_of_duckdb_in_which_a_few_bytes_stand_for_much_is_refused(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(tmp_path / "f.duckdb")) as made:
+        made.execute("CREATE TABLE t (s TEXT, p TEXT, o TEXT)")
+        made.execute("INSERT INTO t SELECT repeat('x', 150000), 'r', 'b' FROM range(2100)")
+    with pytest.raises(DataError, match=r"f\.duckdb: Out of Memory Error"):
+        read(tmp_path / "f.duckdb")
+
+
+def test_rows_of_json_lines_with_very_many_values_are_not_collected(write):
+    """As a sample: a row of lists has more values than its length says."""
+    row = f'[[{"[]," * 200_000}[]],"r","b"]\n'
+    tracemalloc.start()
+    with pytest.raises(DataError, match="row 1: a name must be a text or a whole number"):
+        read(write("f.jsonl", row * 20))
+    assert tracemalloc.get_traced_memory()[1] < 120 << 20
+    tracemalloc.stop()
+
+
+def test_rows_without_names_take_a_bit_each(tmp_path):
+    path, empty = tmp_path / "f.parquet", pa.nulls(2_000_000, pa.string())
+    last = ["a", "a"], ["r", "r"], ["b", "b"], [1.0, 2.0]
+    table = pa.table(
+        dict.fromkeys(("subject", "relation", "object"), empty) | {"weight": pa.nulls(2_000_000, pa.float64())}
+    )
+    rows = pa.table(dict(zip(table.column_names, last, strict=True)))
+    parquet.write_table(pa.concat_tables([rows.slice(0, 1), table, rows.slice(1, 1)]), path)
+    with pytest.raises(DataError, match=r"row 2000002: gives weight 2.0 to a fact that has weight 1.0 at .*row 1;"):
+        read(path)
 
 
 @pytest.mark.parametrize("library", ["sqlite3", "duckdb"])
@@ -444,3 +638,22 @@ def test_a_bomb_of_labels_types_or_attributes_is_refused_before_it_fills_the_mem
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 80 << 20
+
+
+def test_a_long_triple_about_a_triple_is_one_short_line(write):
+    content = f"@prefix p: <http://{'y' * 6000}/> .\np:a p:r p:b .\n<< p:a p:r p:b >> p:s p:c .\n"
+    with pytest.raises(DataError, match="a triple about a triple is not a fact between entities, got ") as caught:
+        read(write("f.ttl", content))
+    assert len(str(caught.value)) < 400
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "header", ["subject,object" + ",relation" * 500, "subject,object" + ",weight,count,relation" * 500]
+)
+def test_many_columns_of_one_role_are_one_short_line(write, header):
+    with pytest.raises(
+        DataError, match=r"columns .* and [0-9]+ more (may hold the relation|hold weights and counts)"
+    ) as caught:
+        read(write("f.csv", header + "\n" + ",".join("x" * (header.count(",") + 1)) + "\n"))
+    assert len(str(caught.value)) < 500

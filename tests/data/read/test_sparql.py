@@ -212,6 +212,14 @@ def test_an_answer_that_drips_is_given_up(answering, monkeypatch):
         read(answering(OK + b"\r\n" + b" " * 1000, seconds_per_byte=0.1))
 
 
+def test_headers_that_drip_are_given_up(answering, monkeypatch):
+    monkeypatch.setattr(sparql, "TIMEOUT_SECONDS", 0.5)
+    started = time.monotonic()
+    with pytest.raises(DataError, match=r"takes longer than 0.5 s; ask for less at once"):
+        read(answering(OK + b"X-Name: x\r\n" * 1000, seconds_per_byte=0.1))
+    assert time.monotonic() - started < 30
+
+
 def test_bindings_of_nothing_do_not_fill_the_memory(answering, monkeypatch):
     monkeypatch.setattr(sparql, "MAX_DOCUMENT_VALUES", 1000)
     with pytest.raises(DataError, match="an answer has more than 1,000 values; ask for less at once"):

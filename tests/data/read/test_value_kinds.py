@@ -1,3 +1,4 @@
+import time
 import warnings
 
 import pandas as pd
@@ -5,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from relatent.data.read.read import read
-from relatent.data.read.values import PLAIN, are_dates, kind_of, notation_of
+from relatent.data.read.values import PLAIN, are_dates, are_measures, is_number, kind_of, notation_of
 from relatent.errors import DataError, DataWarning
 
 
@@ -121,3 +122,14 @@ def test_dates_may_be_blank_in_some_rows(write):
 def test_blank_rows_at_the_end_are_no_blank_weights(write):
     with pytest.warns(DataWarning, match="took column 'hours' as weights|left out 2 rows"):
         assert read(write("f.csv", "source,target,hours\na,b,1.5\nb,c,2\n,,\n,,\n")).weights.tolist() == [1.5, 2]
+
+
+@pytest.mark.parametrize(
+    "text", ["1" * 100_000 + "x", "1." * 50_000, "1," * 50_000 + "x", "1 " * 50_000 + "x", "1e" * 50_000]
+)
+def test_a_long_text_of_digits_is_judged_at_once(text):
+    started = time.process_time()
+    assert not is_number(text)
+    assert not are_dates([text])
+    assert not are_measures([text])
+    assert time.process_time() - started < 2

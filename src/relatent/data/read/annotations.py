@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ...errors import DataError, DataWarning
+from ...errors import DataError, DataWarning, one_line
 from ..attribute_table import AttributeTable
 from ..facts import Facts
 from ..names import is_utf8
@@ -192,7 +192,8 @@ def _with_attributes(facts: Facts, table: AttributeTable) -> Facts:
     known = [table, *([] if facts.attribute_table is None else [facts.attribute_table])]
     found = facts.with_attributes(AttributeTable.union(known))
     if found.attributes is None:
-        raise DataError(f"the values of the attributes ({', '.join(table.values)}) do not differ; leave attributes out")
+        shown = one_line(", ".join(table.values), 300)
+        raise DataError(f"the values of the attributes ({shown}) do not differ; leave attributes out")
     return found
 
 

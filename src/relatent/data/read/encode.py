@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ...arrays import Ids, Mask, Vector
 from ...errors import DataError, one_line
-from ..array_checks import TwoWeightsError
+from ..array_checks import MAX_WEIGHT, WEIGHTS, TwoWeightsError
 from ..facts import Facts
 from .files import MAX_LINE_BYTES, named, too_long
 from .reading import SKIPPING, Reading
@@ -90,7 +91,7 @@ class _CheckedRows:
     def __init__(self, table: Table, roles: Roles, reading: Reading):
         self._table, self._roles, self._reading = table, roles, reading
         self._n_rows = 0
-        self._left_out: list[Ids] = []  # rows of each block, rising
+        self._left_out: list[tuple[int, NDArray[np.uint8]]] = []  # the first row of a block, and a bit for each
         self._skipped: list[int] = []  # the first of them
         self._first_fault = ""
         reading.nodes_without_names = roles.may_be_nodes
@@ -108,7 +109,7 @@ class _CheckedRows:
         if len(columns) > n_names:
             numbers = _to_numbers(columns[-1], titles[-1], source, self._roles.notation)
             values = numbers.to_numpy(zero_copy_only=False)
-            wrong |= ~(np.isfinite(values) & (values >= int(self._roles.is_count)))
+            wrong |= ~((values >= int(self._roles.is_count)) & (values <= MAX_WEIGHT))
             if self._roles.is_count:
                 wrong |= values != np.round(values)
         wrong &= ~without_names
@@ -117,7 +118,7 @@ class _CheckedRows:
         self._reading.n_without_names += int(without_names.sum())
         left_out = wrong | without_names
         if left_out.any():
-            self._left_out.append(self._n_rows + np.flatnonzero(left_out))
+            self._left_out.append((self._n_rows, np.packbits(left_out)))
             names = [spans.where(~left_out) for spans in names]
             values = None if values is None else values[~left_out]
         self._n_rows += len(left_out)
@@ -125,8 +126,9 @@ class _CheckedRows:
 
     def place(self, fact: int) -> str:
         """The place in the source of one of the facts that were kept."""
-        for row in (row for block in self._left_out for row in block.tolist()):
-            fact += row <= fact
+        for first, bits in self._left_out:
+            for row in np.flatnonzero(np.unpackbits(bits)).tolist():
+                fact += first + row <= fact
         return self._table.place(fact)
 
     def describe_skipped(self) -> None:
@@ -199,7 +201,7 @@ class _CheckedRows:
             return f"{found}; columns=(…, …, …) chooses others"
         if role == "count":
             return f"counts are whole numbers of at least 1, got {value:g}"
-        return f"weights are confidences, finite and at least 0, got {value}"
+        return f"weights are confidences: {WEIGHTS}, got {value}"
 
     def _stripped(self, names: Spans) -> Spans:
         """The names without blanks around them, which are counted."""

@@ -52,13 +52,24 @@ STDIN = "-"
 MAX_LINE_BYTES = 16 << 20  # no row, and no name, may be longer
 MAX_DOCUMENT_BYTES = 1 << 28  # of a file that is read as a whole
 MAX_DOCUMENT_VALUES = 5_000_000  # in a JSON document: Python takes about 100 bytes for each
+MAX_EXPANSION = 200  # bytes for which one byte of a file may stand: compression and dictionaries make tens of it
+MIN_EXPANDED = 1 << 26  # bytes from which on that is checked
 _HEAD_BYTES = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _NO_CHARSETS = ("unicode-escape", "raw-unicode-escape", "idna", "punycode", "undefined")
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
 # Arrow raises OSError for a truncated or damaged compressed file, too
-_DAMAGE = (OSError, pa.ArrowException, zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, EOFError)
+_DAMAGE = (
+    OSError,
+    pa.ArrowException,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    NotImplementedError,
+    EOFError,
+    UnicodeDecodeError,  # of the names in an archive
+)
 T = TypeVar("T")
 
 
@@ -156,21 +167,29 @@ def _next_line(stream: BinaryIO, position: int) -> int:
     return stream.tell()
 
 
+def check_expansion(n_bytes: int, file: File, remedy: str) -> None:
+    """Raise if so many bytes of content come from a small file, which was made to fill the memory."""
+    if n_bytes > MIN_EXPANDED and n_bytes > MAX_EXPANSION * file.size:
+        raise DataError(f"{file.path}: its content is more than {MAX_EXPANSION} times as long as the file; {remedy}")
+
+
 class Content:
     """The uncompressed bytes of a file, in UTF-8 without byte order marks."""
 
     def __init__(self, file: File):
         self._file, self._rest, self._decode = file, b"", None
+        self._n_bytes = 0
         self._stream: Any
         self._stream = self._stored = file.stored()
         self._left = None if file.byte_range is None else file.byte_range[1] - file.byte_range[0]
         if file.byte_range is not None:
             self._stored.seek(file.byte_range[0])
             return
-        if file.compression:
-            self._stream = pa.CompressedInputStream(self._stored, file.compression)
-        if file.member is not None:
-            self._stream = zipfile.ZipFile(self._stored).open(file.member)  # noqa: SIM115  # closed with this stream
+        with naming_the_source(file.path):
+            if file.compression:
+                self._stream = pa.CompressedInputStream(self._stored, file.compression)
+            if file.member is not None:
+                self._stream = zipfile.ZipFile(self._stored).open(file.member)  # noqa: SIM115  # closed with this stream
         if file.encoding:
             self._decode = codecs.getincrementaldecoder(file.encoding)().decode
         while (start := self._next(len(_BYTE_ORDER_MARK))) == _BYTE_ORDER_MARK:
@@ -194,11 +213,11 @@ class Content:
             size = min(size, self._left)
             self._left -= size
         if self._decode is None:
-            return bytes(self._stream.read(size))
+            return self._unpacked(size)
         text = ""
         try:
             while not text:
-                block = bytes(self._stream.read(size))
+                block = self._unpacked(size)
                 text = self._decode(block, not block)
                 if not block:
                     break
@@ -206,6 +225,14 @@ class Content:
         except UnicodeError as problem:
             shown = f"{self._file.encoding}: {one_line(problem)}"
             raise DataError(f"{self._file.path}: is not valid {shown}; encoding='…' names another one") from None
+
+    def _unpacked(self, size: int) -> bytes:
+        with naming_the_source(self._file.path):
+            block = bytes(self._stream.read(size))
+        self._n_bytes += len(block)
+        if self._stream is not self._stored:
+            check_expansion(self._n_bytes, self._file, "if you trust it, unpack it and give the file in it")
+        return block
 
     @property
     def position(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +33,19 @@ def missing_markers(facts: Facts, workers: Workers = ALONE) -> str | None:
         return None
     found = ", ".join(f"{marker!r} in {n:,} fact{'s' * (n != 1)}" for marker, n in counts.items())
     return f"{found}: read as a name; if it marks missing values, remove these rows or empty the cells"
+
+
+def repeated_header(facts: Facts, columns: Sequence[str], relation: str | None = None) -> str | None:
+    """Whether a fact consists of the names of its columns, as files that are joined end to end have it."""
+    names = [name.strip() for name in columns]
+    subject, *middle, object_ = names if relation is None else [names[0], relation, names[1]]
+    if subject not in facts.entities or object_ not in facts.entities or middle[0] not in facts.relations:
+        return None
+    cell = [facts.entities.id(subject), facts.relations.id(middle[0]), facts.entities.id(object_)]
+    if not facts.contains(np.array([cell])).any():
+        return None
+    shown = ", ".join(repr(name[:60]) for name in names)
+    return f"the names of the columns ({shown}) stand in a row, too, which was read as a fact; if it is none, remove it"
 
 
 def similar_names(facts: Facts) -> str | None:

@@ -17,8 +17,8 @@ from ..attribute_table import AttributeTable
 from ..facts import Facts
 from ..labels import Labels
 from ..names import Names
-from .files import File
-from .guards import BoundedXml, CheckedNesting
+from .files import MAX_EXPANSION, MIN_EXPANDED, File
+from .guards import BoundedXml, CheckedJsonLd, CheckedNesting, CheckedTurtle
 from .reading import N_SHOWN_ROWS, Reading
 from .roles import QUESTION, Roles
 from .table import Table
@@ -35,13 +35,17 @@ FORMAT_NAMES = {
     "jsonld": "JSON-LD",
 }
 
+GUARDS: dict[str, type[Any]] = {
+    "rdfxml": BoundedXml,
+    "jsonld": CheckedJsonLd,
+    **dict.fromkeys(("turtle", "trig", "n3"), CheckedTurtle),
+}
+
 LABEL_RELATIONS = ("http://www.w3.org/2000/01/rdf-schema#label", "http://www.w3.org/2004/02/skos/core#prefLabel")
 
 MAX_SHOWN_RELATIONS = 10
 TRIPLES_PER_BLOCK = 10_000  # between two reports
 MAX_BLOCK_CHARACTERS = 1 << 24
-MAX_EXPANSION = 200  # characters of names per byte of the file: prefixes stand for tens of characters, not for pages
-MIN_EXPANDED = 1 << 26  # characters from which on that is checked
 
 
 def read_rdf(file: File, reading: Reading) -> Table:
@@ -77,11 +81,7 @@ def _blocks(file: File, reading: Reading, literals: Literals) -> Iterator[tuple[
     where, n_facts, n_characters, n_expanded = str(file.path), 0, 0, 0
     subjects, relations, objects = block = ([], [], [])  # type: ignore[var-annotated]
     with file.open() as stream:
-        checked: Any = (
-            BoundedXml(stream, where)
-            if file.format == "rdfxml"
-            else CheckedNesting(stream, where, is_json=file.format == "jsonld")
-        )
+        checked: Any = GUARDS.get(file.format, CheckedNesting)(stream, where)
         try:
             quads = pyoxigraph.parse(checked, format=syntax)
             for quad in quads:
@@ -128,7 +128,9 @@ def _naming(file: File) -> Callable[[Term], str]:
         if type(term) is pyoxigraph.NamedNode:
             return term.value
         if type(term) is not pyoxigraph.BlankNode:
-            raise DataError(f"{file.path}: a triple about a triple is not a fact between entities, got {term}")
+            raise DataError(
+                f"{file.path}: a triple about a triple is not a fact between entities, got {one_line(term, 200)}"
+            )
         if has_unnamed and is_random_label(term.value):  # the parser gives every [] a random label
             return f"_:unnamed-{unnamed.setdefault(term.value, len(unnamed))}"
         if has_unnamed and is_like_ours(term.value):  # a label that is written in the file

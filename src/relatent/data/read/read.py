@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import parse_qsl
 
 from ...distributed.workers import ALONE, Workers
 from ...errors import DataError, DataWarning
@@ -27,7 +28,7 @@ from .files import STDIN
 from .lint import missing_markers
 from .reading import Reading
 from .sources import is_url, read_source
-from .sql import shown_url
+from .sql import database_files, shown_url
 
 
 def read(
@@ -184,6 +185,14 @@ def read_if_table(source: Any) -> Any:
 def name_of(source: Any) -> str:
     """The name of a file or database, for messages; the password of a URL is left out."""
     return shown_url(source) if is_url(source) else "standard input" if str(source) == STDIN else str(source)
+
+
+def files_of(source: str) -> list[str]:
+    """The files that a source on the command line names, that of a database or of a query too."""
+    if not is_url(source):
+        return sorted(glob.glob(source, recursive=True)) if not os.path.exists(source) else [source]
+    address, _, options = source.partition("?")
+    return [*database_files(address), *(value for name, value in parse_qsl(options) if name == "query-file")]
 
 
 def _files(source: Any) -> list[Any]:

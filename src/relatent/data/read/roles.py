@@ -161,6 +161,10 @@ def header_rule(first: Sequence[str], below: Sample, wanted: Sequence[str], colu
         shown = ", ".join(map(repr, first[:MAX_SHOWN_COLUMNS]))
         note = f"took the first row ({shown}) as column names, because {kind} below it; header=False reads it as a fact"
         return HeaderRule(True, note)
+    if _pair(normal) and again:
+        shown = ", ".join(map(repr, first[:MAX_SHOWN_COLUMNS]))
+        lint = f"the first row ({shown}) was read as a fact, as its values occur again; header=True reads it as "
+        return HeaderRule(False, lint=lint + "column names, header=False as a fact")
     return _lone_row(first, below, chosen)
 
 
@@ -254,7 +258,7 @@ def fact_roles(
         left_out = [
             _title_of(names, place) for place in others if any(sample[place]) and (not names or names[place].strip())
         ]
-        note = f"left out column{'s' * (len(left_out) > 1)} {', '.join(left_out)}"
+        note = f"left out column{'s' * (len(left_out) > 1)} {_some(', ', left_out)}"
         dates = None if found.dates is None else used[found.dates]
         found = found._replace(positions=tuple(used[place] for place in found.positions), dates=dates)
         found = _as_edges(found, relation, where, n_columns)
@@ -310,6 +314,12 @@ def _listed(names: Sequence[str], near: str | None = None) -> str:
     close = difflib.get_close_matches(near, names[:10_000], n=3) if near is not None and len(near) < 100 else []
     shown = [*close, *(name for name in names[:MAX_SHOWN_COLUMNS] if name not in close)][:MAX_SHOWN_COLUMNS]
     return f"there are {', '.join(map(_short, shown))}, … ({len(names):,} in all)"
+
+
+def _some(joined_by: str, names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - MAX_SHOWN_COLUMNS:,} more" if len(names) > MAX_SHOWN_COLUMNS else ""
+    return joined_by.join(names[:MAX_SHOWN_COLUMNS]) + more
 
 
 def _short(name: str) -> str:
@@ -376,12 +386,12 @@ def _named(names: Sequence[str], sample: Sample, where: str) -> Roles | None:
         relations = [place for place in relations if place not in directions and any(map(str.strip, sample[place]))]
     numbers = [place for place in others if normal[place] in SYNONYMS["weight"] | SYNONYMS["count"]]
     if len({normal[place] in SYNONYMS["count"] for place in numbers}) > 1 and relations:
-        shown = " and ".join(repr(names[place]) for place in numbers)
-        chosen = ", ".join(repr(names[place]) for place in (subject, relations[0], object_, numbers[0]))
+        shown = _some(" and ", [_short(names[place]) for place in numbers])
+        chosen = ", ".join(_short(names[place]) for place in (subject, relations[0], object_, numbers[0]))
         raise DataError(f"{where}: columns {shown} hold weights and counts; choose one, as columns=({chosen}) does")
     if len(relations) > 1:
-        shown = " and ".join(_short(names[place]) for place in relations)
-        chosen = ", ".join(repr(names[place]) for place in (subject, relations[0], object_))
+        shown = _some(" and ", [_short(names[place]) for place in relations])
+        chosen = ", ".join(_short(names[place]) for place in (subject, relations[0], object_))
         raise DataError(f"{where}: columns {shown} may hold the relation; choose one, as columns=({chosen}) does")
     if relations:
         found = _roles(normal, (subject, relations[0], object_, *numbers[:1]))

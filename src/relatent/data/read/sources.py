@@ -22,6 +22,7 @@ from ..attribute_table import AttributeTable
 from ..facts import Facts
 from .encode import encode
 from .files import File, identify, naming_the_source
+from .lint import repeated_header
 from .reading import N_SHOWN_ROWS, Reading
 from .roles import EDGE_RELATION, Roles, fact_roles, with_notation
 from .table import Table, in_blocks, read_frame, read_rows
@@ -90,6 +91,9 @@ def facts_of(table: Table, reading: Reading, *, may_be_empty: bool = False) -> F
     if table.roles is not None:
         reading.understood |= {**table.understood, "first_rows": facts.named(facts.triples[:N_SHOWN_ROWS])}
         return facts
+    if table.names:
+        columns = [table.names[place] for place in roles.positions[: roles.n_names]]
+        reading.lints.extend(filter(None, [repeated_header(facts, columns, roles.edge_relation)]))
     if reading.attributes and table.names and table.is_repeatable:
         others = [place for place in range(len(table.names)) if place not in roles.positions]
         facts = facts.with_attributes(_further_columns(table, roles.positions[0], others))

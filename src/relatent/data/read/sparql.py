@@ -8,10 +8,13 @@ import json
 import re
 import socket
 import ssl
+import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
@@ -143,6 +146,7 @@ class _SameServer(urllib.request.HTTPRedirectHandler):
         is_safer = (before.scheme, after.scheme) == ("http", "https") and not (before.port or after.port)
         if before.hostname != after.hostname or not (is_safer or before[:2] == after[:2]):
             shown = shown_url(newurl)
+            fp.close()
             raise DataError(f"{shown_url(req.full_url)}: redirects to {shown:.200}; give that address if you trust it")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
@@ -166,17 +170,9 @@ def _answer(endpoint: str, shown: str, query: str) -> bytes:
     wait = FIRST_WAIT_SECONDS
     for number in range(1, MAX_TRIES + 1):
         try:
-            end = time.monotonic() + TIMEOUT_SECONDS
-            with opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
-                return _read_until(answer, end, shown)
-        except urllib.error.HTTPError as problem:
-            with problem:
-                text = _read_until(problem, time.monotonic() + TIMEOUT_SECONDS, shown, 300)
-                reason = f"HTTP {problem.code}: {one_line(text.decode(errors='replace') or problem.reason)}"
-            if problem.code not in (429, 500, 502, 503, 504):
-                raise DataError(f"{shown}: {reason}") from None
-            asked = problem.headers.get("Retry-After", "")
-            wait = max(wait, float(asked)) if asked.isdecimal() else wait
+            return _in_time(lambda: _asked_once(opener, request, shown), shown)
+        except _BusyError as problem:
+            reason, wait = str(problem), max(wait, problem.asked)
         except DataError:  # is a ValueError, too
             raise
         except (OSError, ValueError, http.client.HTTPException) as problem:  # no connection, a timeout, or no HTTP
@@ -189,6 +185,46 @@ def _answer(endpoint: str, shown: str, query: str) -> bytes:
     raise DataError(f"{shown}: {reason} ({MAX_TRIES} tries)")
 
 
+class _BusyError(Exception):
+    """A server that may answer later, and the seconds to wait that it asks for."""
+
+    def __init__(self, reason: str, asked: str):
+        super().__init__(reason)
+        self.asked = float(asked) if asked.isdecimal() else 0.0
+
+
+def _asked_once(opener: urllib.request.OpenerDirector, request: urllib.request.Request, shown: str) -> bytes:
+    try:
+        with opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
+            return _body(answer, shown)
+    except urllib.error.HTTPError as problem:
+        with problem:
+            text = _body(problem, shown, 300).decode(errors="replace")
+        reason = f"HTTP {problem.code}: {one_line(text or problem.reason)}"
+        if problem.code in (429, 500, 502, 503, 504):
+            raise _BusyError(reason, problem.headers.get("Retry-After", "")) from None
+        raise DataError(f"{shown}: {reason}") from None
+
+
+def _in_time(work: Callable[[], bytes], shown: str) -> bytes:
+    """What the work returns; DataError if it takes too long, however slowly a server sends its greeting or headers."""
+    done: Future[bytes] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as problem:
+            done.set_exception(problem)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        return done.result(TIMEOUT_SECONDS)
+    except FutureTimeoutError:
+        if done.done():  # a timeout of a socket
+            raise
+        raise DataError(f"{shown}: an answer takes longer than {TIMEOUT_SECONDS:g} s; ask for less at once") from None
+
+
 def _is_permanent(problem: object) -> bool:
     """Whether the same question will have the same answer: no such host, a wrong certificate, no HTTP."""
     if isinstance(problem, (ConnectionError, http.client.IncompleteRead)):
@@ -198,8 +234,8 @@ def _is_permanent(problem: object) -> bool:
     return isinstance(problem, (ssl.SSLCertVerificationError, http.client.HTTPException, UnicodeError))
 
 
-def _read_until(answer: Any, end: float, shown: str, max_bytes: int = MAX_PAGE_BYTES) -> bytes:
-    """The body of an answer, which must not take longer, however slowly its bytes come."""
+def _body(answer: Any, shown: str, max_bytes: int = MAX_PAGE_BYTES) -> bytes:
+    """The body of an answer, or its beginning."""
     blocks, length = [], 0
     while block := answer.read1(1 << 16):
         blocks.append(block)
@@ -208,6 +244,4 @@ def _read_until(answer: Any, end: float, shown: str, max_bytes: int = MAX_PAGE_B
             if max_bytes < MAX_PAGE_BYTES:
                 break
             raise DataError(f"{shown}: an answer is longer than {MAX_PAGE_BYTES >> 20} MB; ask for less at once")
-        if time.monotonic() > end:
-            raise DataError(f"{shown}: an answer takes longer than {TIMEOUT_SECONDS:g} s; ask for less at once")
     return b"".join(blocks)

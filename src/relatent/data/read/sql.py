@@ -27,6 +27,7 @@ GENERATED_COLUMNS = {  # of the table with this name: programs of whoever made t
 }
 MAX_SHOWN_TABLES = 10
 MAX_VALUE_BYTES = 1 << 20  # that SQLite may compute
+MAX_VECTOR_MEMORY = "256MB"  # of 2,048 rows of DuckDB, which a few bytes may stand for
 ROWS_PER_FETCH = 256
 
 
@@ -78,9 +79,21 @@ def _parsed(url: str) -> tuple[str, str, dict[str, str]]:
     return scheme, address, dict(parse_qsl(options))
 
 
+def database_files(url: str) -> list[str]:
+    """The file of a SQLite or DuckDB database."""
+    scheme, address, _ = _parsed(url)
+    return [address] if scheme in LIST_OF_TABLES else []
+
+
 def shown_url(url: str) -> str:
-    """The URL without password and options."""
-    return re.sub(r"://[^/]*@", "://", url).split("?")[0]
+    """The URL without password and options; a password may have characters that end the address."""
+    scheme, sign, rest = url.partition("://")
+    if not sign:
+        return url.split("?")[0]
+    address = re.split("[/?#]", rest, maxsplit=1)[0]
+    if "@" not in address and "@" in rest and not re.fullmatch(r"[^:]*(:\d*)?|\[.*", address):
+        rest = rest.rpartition("@")[2]
+    return f"{scheme}://{re.sub('^[^/]*@', '', rest)}".split("?")[0]
 
 
 def _quoted(table: str) -> str:
@@ -130,7 +143,9 @@ def _connected(scheme: str, address: str, options: dict[str, str], where: str, *
             run = connection.execute
         elif scheme == "duckdb":
             connection = _library("duckdb", where).connect(
-                address, read_only=True, config={} if is_query else {"enable_external_access": "false"}
+                address,
+                read_only=True,
+                config={} if is_query else {"enable_external_access": "false", "memory_limit": MAX_VECTOR_MEMORY},
             )
             run = connection.execute
         else:

@@ -170,7 +170,7 @@ def read_rows(
     for block in remaining:
         taken.append(block)
         for row in block[: N_SAMPLE_ROWS - len(first)]:
-            n_values += len(row) if isinstance(row, (Mapping, Sequence)) else 1
+            n_values += _n_values(row)
             first.append(row)
             if n_values > MAX_SAMPLE_VALUES:
                 break
@@ -207,6 +207,17 @@ def read_rows(
         python_values=lambda positions: rows.picked(chain.from_iterable(again()), positions),
         is_repeatable=is_repeatable,
     )
+
+
+def _n_values(row: Any) -> int:
+    """How many values a row holds, also within lists and dicts; counted until there are too many for a sample."""
+    count, open_rows = 0, [row]
+    while open_rows and count <= MAX_SAMPLE_VALUES:
+        one = open_rows.pop()
+        count += 1
+        if isinstance(one, (Mapping, list, tuple)):
+            open_rows.extend(islice(one.values() if isinstance(one, Mapping) else one, MAX_SAMPLE_VALUES))
+    return count
 
 
 def _width(row: Any, where: str) -> int:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
+NUMBER = r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?"  # read in linear time, however many digits there are
 _BLANKS_AND_APOSTROPHES = " \u00a0\u202f'’"  # between groups of three digits
 _TIME = r"([T ]\s*\d{1,2}:\d\d(:\d\d([.,]\d+)?)?\s*(Z|[AaPp]\.?[Mm]\.?|[-+]\d\d(:?\d\d)?)?)?"
 _DAY = r"(0?[1-9]|[12]\d|3[01])"  # or month

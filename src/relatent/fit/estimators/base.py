@@ -38,7 +38,7 @@ from ...progress import Progress, noted, one_after_another, reporting
 from ...random_state import to_seed
 from .. import calibration, patterns, settings
 from ..automatic_settings import ChosenSettings
-from ..checkpoint import Checkpoint, digest
+from ..checkpoint import Checkpoint, digest, held
 from ..loop import Trace
 
 VANISHED_SCORE = 1e-4  # if no score can exceed this, all predictions are the same
@@ -128,7 +128,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         chosen._check_memory(shard)
         label = f"fitting {type(self).__name__}"
         try:
-            with reporting(progress if group.rank == 0 else None, label, at_most=True) as report:
+            shown = progress if group.rank == 0 else None
+            with held(checkpoint, group), reporting(shown, label, at_most=True) as report:
                 arguments = FitArguments(shard, validation, one_after_another(report), checkpoint)
                 chosen, trials = chosen._compared(arguments)
                 chosen._fit(arguments)
