@@ -19,7 +19,7 @@ CONFIGURATION = (ROOT / "mkdocs.yml").read_text()
 
 def test_every_page_is_in_the_navigation_and_exists():
     listed = set(re.findall(r"[\w-]+\.md", CONFIGURATION.partition("\nnav:")[2]))
-    written = {path.name for path in (ROOT / "docs").glob("*.md")}
+    written = {path.name for path in (ROOT / "docs").rglob("*.md")}
     assert listed == written | set(site_pages.FROM_ROOT) | {"walkthrough.md"}
 
 
