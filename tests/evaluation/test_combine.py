@@ -156,6 +156,19 @@ def test_names_may_have_another_order(parts):
     assert second.rank == 6
 
 
+def test_links_of_relations_follow_their_order():
+    rows = [("a", "calls", "b"), ("b", "calls", "c"), ("a", "likes", "b"), ("c", "likes", "a")]
+    loss = {"calls": "poisson", "likes": "logistic"}
+    models = [
+        relatent.Rescal(2, loss=loss, **QUICK).fit(relatent.Facts.from_arrays(*np.array(rows).T, relation_names=order))
+        for order in (["calls", "likes"], ["likes", "calls"])
+    ]
+    assert [model.factors_.link.links[0] for model in models] == ["count", "logistic"]
+    found = relatent.combine([model.factors_ for model in models], weights=[0.5, 0.5])
+    assert found.link == models[0].factors_.link
+    assert found.parts[1].link == models[0].factors_.link
+
+
 def test_links_are_those_of_the_mean_score(parts):
     cells = all_cells(parts[0])
     found = relatent.combine(parts)

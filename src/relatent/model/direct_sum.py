@@ -13,6 +13,7 @@ from ..data.names import Names
 from ..errors import InputError
 from .entity_attributes import EntityAttributes
 from .factors import Factors
+from .links import Link, RelationLinks, SummedLink
 from .patterns import check_has_vectors
 from .provenance import FitRecord, Provenance
 from .relation_matrices import RelationMatrices
@@ -100,7 +101,10 @@ def _difference(names: Names, own: Names, order: Ids) -> str:
 def _reordered(first: Factors, model: Factors, entity: Ids, relation: Ids) -> Factors:
     """`entity` and `relation`: the ids in the model of each name of the first."""
     place: dict[int, int] = {int(own): new for new, own in enumerate(relation.tolist())}
-    summands = (dataclasses.replace(summand, bias=summand.bias[relation]) for summand in model.summands)
+    summands = (
+        dataclasses.replace(part, bias=part.bias[relation], link=_link_at(part.link, relation))
+        for part in model.summands
+    )
     known: dict[str, Any] = {"loss": model.loss, "penalty": model.penalty, "attributes": model.attributes}
     return Factors(
         model.A[entity],
@@ -108,13 +112,20 @@ def _reordered(first: Factors, model: Factors, entity: Ids, relation: Ids) -> Fa
         model.bias[relation],
         first.entities,
         first.relations,
-        model.link,
+        _link_at(model.link, relation),
         model.about,
         facts=model.facts,
         undirected=frozenset(place[k] for k in model.undirected),
         summands=tuple(summands),
         **known,
     )
+
+
+def _link_at(link: Link, relations: Ids) -> Link:
+    """The link of relations in another order."""
+    if not isinstance(link, (RelationLinks, SummedLink)) or len(link.links) != len(relations):
+        return link
+    return dataclasses.replace(link, links=tuple(link.links[k] for k in relations.tolist()))
 
 
 def _check_facts(models: Sequence[Factors]) -> None:
