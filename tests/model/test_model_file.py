@@ -50,6 +50,7 @@ def calibration() -> Calibration:
         one_answer=np.array([[True, False], [False, False], [True, True]]),
         base_rates=np.array([0.1, 0.02, 1e-7]),
         unobserved=2.5,
+        masked=np.array([[0.5, 1.0], [-1.0, 0.0], [1 / 3, 2.0]]),
         missing=0.3,
         is_assumed=False,
         heldout_facts=17,

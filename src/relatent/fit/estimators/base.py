@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +32,7 @@ from ...model.objective_description import ObjectiveTerm
 from ...model.pattern_texts import summary
 from ...model.patterns import Patterns
 from ...model.relation_matrices import RelationMatrices
-from ...progress import Progress, reporting
+from ...progress import Progress, reporting, silent
 from ...random_state import to_seed
 from .. import calibration, patterns
 from ..checkpoint import Checkpoint, digest
@@ -156,7 +156,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _with_patterns_and_probabilities(
         self, factors: Factors, facts: Facts, trials: list[calibration.HeldOutFit], *, is_listed: bool = True
     ) -> Factors:
-        observed = self._observed_patterns(facts) if trials else None
+        observed = self._observed_patterns(facts, [trial.heldout for trial in trials]) if trials else None
         if observed is not None:
             weighed, trials = self._weighed(observed, facts, trials, is_listed=is_listed)
             learned = {**factors.about.get("learned", {}), "patterns": summary(weighed, facts.relations)}
@@ -171,10 +171,38 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             in_log_odds=observed is not None,
             random_state=self.seed_,
         )
-        return dataclasses.replace(factors, R=factors.relation_matrices, calibration=found)
+        factors = dataclasses.replace(factors, R=factors.relation_matrices, calibration=found)
+        return self._with_unobserved(factors, facts) if is_listed else factors
 
-    def _observed_patterns(self, facts: Facts) -> patterns.ObservedPatterns | None:
-        """The patterns of the facts, if the model has any."""
+    def _with_unobserved(self, factors: Factors, facts: Facts) -> Factors:
+        """The model with probabilities of unobserved cells, from a fit to which cells like them are unobserved, too.
+
+        Patterns have the weights of the model, and are read from the facts of that fit.
+        """
+        cells = calibration.like_unobserved(facts, self.seed_)
+        truth = facts.contains(cells)
+        if factors.calibration is None or not truth.any():
+            return factors
+        rest, twin = facts.hold_out(cells, masked=True), self._for_heldout_facts()
+        if not len(rest):
+            return factors
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RelatentWarning)  # the fit to all facts has said it
+            twin._fit(FitArguments(Shard.of(rest), None, silent, None))
+        trial = dataclasses.replace(
+            twin.factors_,
+            R=twin.factors_.relation_matrices,
+            patterns=None if factors.patterns is None else factors.patterns.over(rest),
+            calibration=factors.calibration,
+            facts=rest,
+        )
+        log_odds = trial.candidates.judge(cells).score
+        masked = calibration.learn_unobserved(log_odds, cells[:, 1], truth, facts.n_relations)
+        learned = dataclasses.replace(factors.calibration, masked=masked)
+        return dataclasses.replace(factors, R=factors.relation_matrices, calibration=learned)
+
+    def _observed_patterns(self, facts: Facts, heldout: Sequence[Facts]) -> patterns.ObservedPatterns | None:
+        """The patterns of the facts, if the model has any, chosen by those that no trial lacks."""
         return None
 
     def _weighed(
@@ -213,9 +241,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         if factors.patterns is not None and is_weighed and trials:
             observed = patterns.ObservedPatterns(factors.patterns, patterns.START_PRECISION)
             _, trials = chosen._weighed(observed, facts, trials)
-        return calibration.learn(
+        found = calibration.learn(
             factors, facts, trials, missing=chosen.missing, in_log_odds=is_weighed, random_state=seed
         )
+        factors = dataclasses.replace(factors, R=factors.relation_matrices, calibration=found)
+        return chosen._with_unobserved(factors, facts).calibration or found
 
     def _trials(self, facts: Facts, arguments: FitArguments) -> list[calibration.HeldOutFit]:
         """Fits that lack some facts."""

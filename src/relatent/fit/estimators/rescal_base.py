@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import Any, Self
 
@@ -62,12 +63,12 @@ class RescalBase(Estimator):
         chosen.settings_ = settings
         return chosen
 
-    def _observed_patterns(self, facts: Facts) -> patterns.ObservedPatterns | None:
+    def _observed_patterns(self, facts: Facts, heldout: Sequence[Facts]) -> patterns.ObservedPatterns | None:
         chosen = getattr(self, "patterns", "none")
         if not (self.keep_facts and patterns.is_affordable(facts)):
             return None
         kinds = patterns.CHOICES[chosen]
-        return patterns.learn(facts, self.seed_, kinds) if kinds else None
+        return patterns.learn(facts, self.seed_, kinds, heldout) if kinds else None
 
     def _check_settings(self, facts: Facts) -> None:
         super()._check_settings(facts)
