@@ -460,3 +460,59 @@ def test_facts_are_left_out_of_the_model_and_not_of_its_probabilities(parts):
     asked = without.asked(train)
     cells = np.array([[0, 0, 1], [5, 1, 6], [7, 2, 20]])
     np.testing.assert_array_equal(asked.judge(cells).probability, with_facts.probability(*cells.T))
+
+
+# --- cells where nobody looked
+
+
+def questions(n_people=60, n_answers=6):
+    """Each person has one of a few answers and three hobbies that go with it; the answers of ten are unobserved."""
+    rng = np.random.default_rng(0)
+    answer = rng.integers(0, n_answers, n_people)
+    rows = [(f"p{i}", "answer", f"a{answer[i]}") for i in range(n_people)]
+    likes = [answer[i] if rng.random() < 0.8 else rng.integers(n_answers) for i in range(n_people) for _ in range(3)]
+    rows += [(f"p{i // 3}", "likes", f"h{likes[i]}_{rng.integers(3)}") for i in range(3 * n_people)]
+    facts = relatent.Facts.from_arrays(*map(list, zip(*dict.fromkeys(rows), strict=True)))
+    cells = np.array(
+        [
+            (facts.entities.id(f"p{i}"), facts.relations.id("answer"), facts.entities.id(f"a{a}"))
+            for i in range(10)
+            for a in range(n_answers)
+        ]
+    )
+    return facts, cells
+
+
+def test_masked_cells_are_like_the_unobserved_ones():
+    facts, cells = questions()
+    train = facts.hold_out(cells, masked=True)
+    found = calibration.like_unobserved(train, 0)
+    assert len(found)
+    assert not train.is_unobserved(found).any()
+    assert set(found[:, 1].tolist()) == set(cells[:, 1].tolist())
+    assert set(found[:, 2].tolist()) == set(cells[:, 2].tolist())
+    assert set(np.bincount(found[:, 0]).tolist()) == {0, 6}, "whole questions"
+    assert train.contains(found).sum() == len(np.unique(found[:, 0])), "each has its true answer"
+    np.testing.assert_array_equal(calibration.like_unobserved(train, 0), found)
+    assert len(calibration.like_unobserved(facts, 0)) == 0
+
+
+def test_log_odds_that_are_too_sure_are_corrected():
+    rng = np.random.default_rng(0)
+    truth_of = rng.normal(0, 1.5, 4000) - 1.0
+    truth, relations = rng.random(4000) < expit(truth_of), np.repeat([0, 1], 2000)
+    intercept, slope = calibration.learn_unobserved(3 * truth_of + 2, relations, truth, 3).T
+    np.testing.assert_allclose(slope, 1 / 3, atol=0.06)
+    np.testing.assert_allclose(intercept, -2 / 3, atol=0.2)
+
+
+@pytest.mark.filterwarnings("ignore::relatent.errors.RelatentWarning")
+@pytest.mark.parametrize("estimator", [relatent.RescalLogit(8, max_iter=40), relatent.RescalALS(8, 0.1, 0.1)], ids=repr)
+def test_a_question_that_nobody_asked_has_about_one_answer(estimator):
+    facts, cells = questions()
+    factors = sklearn.base.clone(estimator).fit(facts.hold_out(cells, masked=True)).factors_
+    p = np.asarray(factors.probability(*cells.T))
+    assert p.sum() == pytest.approx(10, abs=5)
+    is_true = facts.contains(cells)
+    assert p[is_true].mean() > 2 * p[~is_true].mean()
+    assert not np.array_equal(factors.calibration.masked[cells[0, 1]], [0.0, 1.0])

@@ -112,3 +112,53 @@ def test_coefficients_are_finite_whatever_the_cases(kind, labelled):
     found = fitted(X, groups, truth, labelled=labelled)
     assert np.isfinite(found.of_group).all()
     assert np.isfinite(found.mean).all()
+
+
+# --- how much groups differ
+
+
+def worlds(spread, n_groups=40, per_group=60, seed=0):
+    """Cases of many groups, whose slopes differ by `spread`; features, groups, truth and slopes."""
+    rng = np.random.default_rng(seed)
+    slopes = 1.0 + spread * rng.normal(size=n_groups)
+    groups = np.repeat(np.arange(n_groups), per_group)
+    X = np.stack([np.ones(len(groups)), rng.normal(size=len(groups))], axis=1)
+    return X, groups, rng.random(len(groups)) < expit(X[:, 1] * slopes[groups] - 0.5), slopes
+
+
+ALIKE = replace(WIDE, precision=np.array([1.0, 1.0]), alike=np.arange(2))
+
+
+def test_groups_that_differ_by_chance_alone_get_nearly_one_slope():
+    X, groups, truth, _ = worlds(0.0)
+    stated, learned = (fitted(X, groups, truth, prior, n_groups=40) for prior in (replace(ALIKE, alike=None), ALIKE))
+    assert learned.of_group[:, 1].std() < 0.5 * stated.of_group[:, 1].std()
+    assert learned.mean[1] == pytest.approx(1.0, abs=0.15)
+
+
+def test_groups_that_differ_keep_their_slopes():
+    X, groups, truth, slopes = worlds(2.0)
+    tight = replace(ALIKE, precision=np.array([1.0, 30.0]))
+    stated, learned = (fitted(X, groups, truth, prior, n_groups=40) for prior in (replace(tight, alike=None), tight))
+    assert np.abs(learned.of_group[:, 1] - slopes).mean() < 0.6 * np.abs(stated.of_group[:, 1] - slopes).mean()
+    assert learned.of_group[:, 1].std() == pytest.approx(slopes.std(), rel=0.3)
+
+
+def test_the_likeliest_cases_of_all_groups_are_as_likely_as_they_are_called():
+    """The groups whose slopes chance has raised give the likeliest cases."""
+    called, true = [], []
+    for seed in range(20):
+        X, groups, truth, slopes = worlds(0.0, per_group=25, seed=seed)
+        found = fitted(X, groups, truth, ALIKE, n_groups=40).of_group
+        theta = np.einsum("np,np->n", X, found[groups])
+        best = np.argsort(-theta)[:20]
+        called.append(expit(theta[best]).mean())
+        true.append(expit(X[best, 1] * slopes[groups[best]] - 0.5).mean())
+    assert np.mean(called) == pytest.approx(np.mean(true), abs=0.03)
+
+
+def test_one_group_has_the_stated_precision():
+    X, groups, truth = cases((300,))
+    for name in ("mean", "of_group"):
+        stated, learned = (fitted(X, groups, truth, prior, n_groups=1) for prior in (replace(ALIKE, alike=None), ALIKE))
+        np.testing.assert_array_equal(getattr(stated, name), getattr(learned, name))

@@ -62,6 +62,7 @@ def random_calibration(seed: int, theta: np.ndarray, *, flat: bool = False) -> C
         one_answer=ONE_ANSWER,
         base_rates=rng.uniform(0.01, 0.1, len(theta)),
         unobserved=-log(0.2),
+        masked=np.stack([rng.normal(size=len(theta)), rng.uniform(0.3, 1.5, len(theta))], axis=1),
         missing=0.2,
     )
 
@@ -196,12 +197,13 @@ class PlainAnswers:
             divisors.append(1 + total if counts_itself else max(1 + total - exp(found), 1.0))
         if cell not in self.unobserved:
             return found - log(max(divisors))
+        intercept, slope = calibration.masked[k].tolist()
         if not self.factors.link.gives_probabilities:
-            return found - log(max(divisors)) + calibration.unobserved
+            return intercept + slope * (found - log(max(divisors)) + calibration.unobserved)
         theta = self.theta[cell]
         p = float(self.factors.link.probability(np.array([theta]), np.array([cell[1]]))[0])
         p = min(max(p, 1e-12), 1 - 1e-12)
-        return log(p) - log1p(-p) + 1e-6 * theta
+        return intercept + slope * (log(p) - log1p(-p) + 1e-6 * theta)
 
     # --- questions
 

@@ -67,6 +67,7 @@ def calibration() -> Calibration:
         one_answer=np.array([[True, False], [False, False], [True, True]]),
         base_rates=np.array([0.1, 0.02, 1e-7]),
         unobserved=2.5,
+        masked=np.array([[0.5, 1.0], [-1.0, 0.0], [1 / 3, 2.0]]),
         missing=0.3,
         is_assumed=False,
         heldout_facts=17,
@@ -262,6 +263,20 @@ def test_facts_come_back_as_they_were(path, columns):
     assert found.named() == facts.named()
 
 
+def test_facts_are_decoded_when_they_are_asked_for(path, monkeypatch):
+    facts = with_facts(unobserved=None)
+    small(facts=facts).save(path)
+    decoded = []
+    unpacked = stored_facts.unpacked
+    monkeypatch.setattr(stored_facts, "unpacked", lambda *given: decoded.append(given) or unpacked(*given))
+    found = load(path)
+    found.score(0, 0, 1)
+    assert not decoded
+    assert found.facts.named() == facts.named()
+    assert found.facts is found.facts
+    assert len(decoded) == 1
+
+
 def test_a_model_without_facts_says_so(path):
     small().save(path)
     assert inspect(path)["holds_facts"] is False
@@ -281,8 +296,7 @@ def test_facts_take_few_bytes(path, tmp_path):
 
 
 @pytest.mark.parametrize("size", [1, 127, 128, 2**21, 2**40])
-def test_numbers_are_packed_and_unpacked(size, monkeypatch):
-    monkeypatch.setattr(stored_facts, "BYTES_PER_BLOCK", 5)  # many blocks
+def test_numbers_are_packed_and_unpacked(size):
     keys = np.unique(np.random.default_rng(0).integers(0, size, 300))
     for given in (keys, keys[:0], np.array([0]), np.array([size - 1])):
         np.testing.assert_array_equal(stored_facts.unpacked(stored_facts.packed(given), size), given)

@@ -25,6 +25,7 @@ def a_calibration(seed=0):
         shifts=rng.normal(size=(K, 4)),
         one_answer=rng.random((K, 2)) < 0.5,
         base_rates=rng.random(K),
+        masked=np.stack([rng.normal(size=K), rng.random(K)], axis=1),
         unobserved=float(rng.normal()),
         missing=float(rng.uniform(0.01, 0.99)),
         is_assumed=bool(rng.random() < 0.5),

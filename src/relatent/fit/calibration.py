@@ -11,6 +11,9 @@ How many true facts are not listed cannot be learned: `missing` states their sha
 too. With h facts held out and m missing, the regression therefore sees the share s = h / (h + m) of the true cells
 labelled, and a cell that is unlisted although nothing is held out has odds that are 1 − s times as large.
 
+Cells that are unobserved are another matter, as a fit has not seen them as false. Where there are any, another trial
+does not see cells like them, true and false ones (`like_unobserved`), and a line says how likely its log-odds are.
+
 At the end the log-odds of each relation and kind of cells are shifted so that their sum is the number of missing facts.
 As many missing facts have a subject with another answer, or an object with one, as listed facts have, each left out.
 """
@@ -18,6 +21,7 @@ As many missing facts have a subject with another answer, or an object with one,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -26,7 +30,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
-from ..arrays import Ids, Mask, Matrix, Vector
+from ..arrays import Ids, Mask, Matrix, Triples, Vector
 from ..backend.blas_threads import one_blas_thread
 from ..data.facts import Facts
 from ..data.split import split
@@ -37,22 +41,28 @@ from ..model.known_facts import KnownFacts
 from ..model.unlisted_cells import unlisted_blocks
 from .pooled_logistic import CoefficientPrior, PooledCoefficients, pooled_logistic
 
-ASSUMED_MISSING = 0.1  # share of the true facts that are not listed, where nobody says it
-MIN_SHARE = 1e-6
+# Budgets
 HELDOUT_SHARE = 0.05  # of the facts, per trial: a fit that lacks more of them ranks visibly worse than the model
-ENOUGH_HELDOUT, MAX_TRIALS = 1000, 2  # facts, for which one trial is enough; a budget of fits
-MIN_FACTS = 10  # of which any are held out; of fewer, the prior alone decides
-SINGLE_SHARE = 0.95  # of the questions with an answer, from which on a relation's questions have one answer
+ENOUGH_HELDOUT, MAX_TRIALS = 1000, 4  # facts that trials lack together, if that takes no more fits than the budget
+MIN_FACTS = 10  # of which any are held out: of fewer, the prior says more than the one fact of a trial
+MAX_MASKED, MASKING_ROUNDS = 20_000, 50  # cells of the trial for unobserved cells
+# Priors
+ASSUMED_MISSING = 0.1  # share of the true facts that are not listed, where nobody says it
 KIND_FACTS = 5.0  # facts of a relation that count as spread over the kinds of cells by their scores alone
-TAIL_CELLS = 3.0  # above which the place of a score is known; beyond, the tail is exponential
+TAIL_CELLS = 3.0  # the log of a place is known within 1/√r if r cells are above it; of fewer, the tail is exponential
+MAX_LOG_ODDS = 8.0  # of an unlisted cell: of 3,000 facts that nobody listed and a model is sure of, one is wrong
+# Tolerances: of the sum of a question's probabilities, if it may have several answers and is taken to have one, which
+# is below what is promised of sums; of log-odds per x, so that answers stay in the order of their scores
+SINGLE_SHARE, MIN_SLOPE = 0.95, 1e-3
+# Numerical resolution
+MIN_SHARE = 1e-6
 SEGMENT, LOWEST, N_SEGMENTS = 2.0, -12.0, 13  # of x: knots from −12 to 14
 GRID = 0.5  # of x, in which cells are counted
-MAX_LOG_ODDS = 8.0  # of an unlisted cell
-MIN_SLOPE = 1e-3  # log-odds per x: answers of almost one probability stay in the order of their scores
 X_GRID = np.arange(LOWEST, LOWEST + N_SEGMENTS * SEGMENT + GRID, GRID)
 N_SCORES = 1 << 16  # bins of a score: the leading half of the bits of a float32
 BIN_WIDTH, MIN_GAP = 1 / 128, 1e-3  # relative to the score; least difference of scores that differ in their places
 MAX_SHIFT = 40.0  # of log-odds
+MAX_MASKED_LOG_ODDS = 30.0  # of cells that are learned from
 N_ROUNDS = 60  # of proportional fitting
 
 
@@ -63,6 +73,7 @@ def _prior(intercept: float, slope: float, precision: float) -> CoefficientPrior
     are alike, and those of one relation like those of others, but for the slope of the whole, in which relations differ
     by about as much as it is: where nearly all missing facts can be foreseen, odds fall far faster than where few can.
     The slope of scores that are log-odds is one, within a quarter. What another answer means differs between relations.
+    How much relations differ in each of these is where learning begins.
     """
     m = N_SEGMENTS
     walk = np.diff(np.eye(m), axis=0)
@@ -74,10 +85,20 @@ def _prior(intercept: float, slope: float, precision: float) -> CoefficientPrior
         precision=np.concatenate([[0.5, precision], np.full(m, 8.0), np.full(3, 0.2)]),
         nonnegative=np.concatenate([[False], np.ones(1 + m, bool), np.zeros(3, bool)]),
         smooth=smooth,
+        alike=np.repeat(np.arange(4), [1, 1, m, 3]),
     )
 
 
 PRIOR, LOG_ODDS_PRIOR = _prior(-2.0, 0.5, 4.0), _prior(0.0, 1.0, 16.0)
+
+
+MASKED_PRIOR = CoefficientPrior(  # intercept and slope; the log-odds of a loss are right before any data
+    centre=np.array([0.0, 1.0]),
+    mean_precision=np.array([1.0, 4.0]),
+    precision=np.array([1.0, 4.0]),
+    nonnegative=np.array([False, True]),
+    alike=np.arange(2),
+)
 
 
 class ScoredModel(Protocol):
@@ -105,7 +126,7 @@ def heldout_facts(facts: Facts, random_state: int) -> list[Facts]:
     """The facts that each trial lacks: none of them twice, and mirrored facts of symmetric relations together."""
     if len(facts) < MIN_FACTS:
         return []
-    n_trials = 1 if HELDOUT_SHARE * len(facts) >= ENOUGH_HELDOUT else MAX_TRIALS
+    n_trials = min(MAX_TRIALS, -(-ENOUGH_HELDOUT // max(1, int(HELDOUT_SHARE * len(facts)))))
     _, rest = split(facts, test_size=max(n_trials * HELDOUT_SHARE, 1 / len(facts)), random_state=random_state)
     found = []
     for n_left in range(n_trials, 1, -1):
@@ -114,6 +135,44 @@ def heldout_facts(facts: Facts, random_state: int) -> list[Facts]:
         rest, part = split(rest, test_size=1 / n_left, random_state=random_state, keep_covered=False)
         found.append(part)
     return [*found, rest]
+
+
+def like_unobserved(facts: Facts, random_state: int) -> Triples:
+    """Observed cells, true and false, that are like the unobserved ones: those of other subjects, (m, 3).
+
+    Each subject of unobserved cells is exchanged for another subject of one of their relations, all its cells together,
+    until the true ones among them are as many as facts that a trial lacks, or the budgets are spent.
+    """
+    unobserved, rng = facts.unobserved.astype(np.int64), np.random.default_rng([random_state, 2])
+    found, n_true = np.empty((0, 3), np.int64), 0
+    if not len(unobserved) or not len(facts):
+        return found
+    unobserved = unobserved[np.argsort(unobserved[:, 0], kind="stable")]
+    subjects, first, counts = np.unique(unobserved[:, 0], return_index=True, return_counts=True)
+    observed = facts.n_cells - len(unobserved)
+    most = min(MAX_MASKED, int(HELDOUT_SHARE * observed))
+    of_relation = [np.unique(facts.subjects[slice(*facts.starts[k : k + 2])]) for k in range(facts.n_relations)]
+    for _ in range(MASKING_ROUNDS):
+        for i in rng.permutation(len(subjects)).tolist():
+            if len(found) + counts[i] > most or n_true >= HELDOUT_SHARE * len(facts):
+                return found
+            cells = unobserved[first[i] : first[i] + counts[i]].copy()
+            others = of_relation[int(rng.choice(cells[:, 1]))]
+            if not len(others):
+                continue
+            cells[:, 0] = rng.choice(others)
+            cells = cells[(cells[:, 0] != cells[:, 2]) & ~facts.is_unobserved(cells)]
+            found = np.unique(np.concatenate([found, cells]), axis=0)
+            n_true = int(np.count_nonzero(facts.contains(found)))
+    return found
+
+
+def learn_unobserved(log_odds: Vector, relations: Ids, truth: Mask, n_relations: int) -> Matrix:
+    """Intercept and slope of the log-odds of unobserved cells of each relation, from masked cells, (K, 2)."""
+    x = np.clip(log_odds, -MAX_MASKED_LOG_ODDS, MAX_MASKED_LOG_ODDS)
+    X = np.stack([np.ones(len(x)), x], axis=1)
+    true, false = truth.astype(np.float64), (~truth).astype(np.float64)
+    return pooled_logistic(X, relations, n_relations, true, false, MASKED_PRIOR).of_group
 
 
 class Places(NamedTuple):
@@ -244,8 +303,9 @@ def carried(
         curves.append(_Curve(calibration.line(places.score_at(X_GRID), k), calibration.shifts[k, 1:]))
     parts = zip(*curves, strict=True)
     usual = _Curve(*(np.average(np.array(part), axis=0, weights=np.maximum(counts, 1)) for part in parts))
-    curves += [usual] * (facts.n_relations - len(curves))
-    return _of_curves(
+    n_new = facts.n_relations - len(curves)
+    curves += [usual] * n_new
+    moved = _of_curves(
         after,
         KnownFacts(facts),
         curves,
@@ -255,6 +315,8 @@ def carried(
         0,
         in_log_odds,
     )
+    mean = np.average(calibration.masked, axis=0, weights=np.maximum(counts, 1))
+    return replace(moved, masked=np.concatenate([calibration.masked, np.tile(mean, (n_new, 1))]))
 
 
 class _Curve(NamedTuple):
@@ -339,7 +401,7 @@ def log_likelihood(
 ) -> float:
     """Of the held-out facts among the unlisted cells, with the regression that tells them apart best."""
     labelled = labelled_share(facts, sum(len(heldout) for _, heldout in trials) / len(trials), missing)
-    return _learned(trials, KnownFacts(facts), labelled, random_state, in_log_odds).log_posterior
+    return _learned(trials, KnownFacts(facts), labelled, random_state, in_log_odds).log_likelihood
 
 
 def _learned(

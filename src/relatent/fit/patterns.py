@@ -120,10 +120,17 @@ class ObservedPatterns(NamedTuple):
     zeros: Sequence[DrawnZeros] = ()  # of each relation
 
 
-def learn(facts: Facts, seed: int, choice: PatternChoice = EVERYTHING) -> ObservedPatterns:
-    """The patterns of every relation and their weights."""
+def learn(
+    facts: Facts, seed: int, choice: PatternChoice = EVERYTHING, heldout: Sequence[Facts] = ()
+) -> ObservedPatterns:
+    """The patterns of every relation and their weights.
+
+    Patterns are chosen without the facts that trials lack: else they would be those by which just these are found.
+    """
     values = PatternValues(facts)
-    rough = _of_each(lambda k: _choose(values, k, choice, np.random.default_rng([seed, k])), facts)
+    is_seen = ~np.any([part.contains(facts.triples) for part in heldout] or [np.zeros(len(facts), bool)], axis=0)
+    seen = values if is_seen.all() else PatternValues(facts.subset(is_seen))
+    rough = _of_each(lambda k: _choose(seen, k, choice, np.random.default_rng([seed, k])), facts)
     precision = _WeightEvidence(*(sum(part) for part in zip(*(part.evidence for part in rough), strict=True))).precision
     found = _of_each(
         lambda k: _learn_relation(
@@ -807,6 +814,7 @@ def _scale_prior() -> CoefficientPrior:
         mean_precision=np.array([0.05, 4.0, 4.0]),
         precision=np.array([0.5, 8.0, 8.0]),
         nonnegative=np.array([False, True, True]),
+        alike=np.arange(3),
     )
 
 
@@ -816,15 +824,25 @@ SCALE_PRIOR = _scale_prior()
 def weighed(patterns: Patterns, trials: Sequence[PatternTrial], labelled: float, seed: int) -> list[Patterns]:
     """The patterns of all facts and those of each trial, in scale with the factors; `labelled`: the share of held-out
     facts among the true cells that are not listed.
+
+    The scale of a trial is that of the other trials, so that its held-out facts can say how likely its scores are.
     """
     samples = [_scored(trial, seed) for trial in trials]
+    K = len(patterns.bias)
+    everyone = list(range(len(trials)))
+    learned_from = [everyone, *([j for j in everyone if j != i] or everyone for i in everyone)]
+    with one_blas_thread():
+        scales = [_scales([samples[i] for i in chosen], K, labelled) for chosen in learned_from]
+    parts = (patterns, *(trial.patterns for trial in trials))
+    return [_scaled(part, *scale) for part, scale in zip(parts, scales, strict=True)]
+
+
+def _scales(samples: Sequence[_Scored], K: int, labelled: float) -> tuple[Matrix, float]:
+    """Intercept, scale of the factors in units, and scale of the patterns of each relation; and the unit."""
     relation, true, false, latent, observed = (np.concatenate(columns) for columns in zip(*samples, strict=True))
     unit = _deviation(observed, true, false) / max(_deviation(latent, true, false), 1e-12)
     X = np.stack([np.ones(len(latent)), unit * latent, observed], axis=1)
-    K = len(patterns.bias)
-    with one_blas_thread():
-        found = pooled_logistic(X, relation, K, true, false, SCALE_PRIOR, labelled=labelled).of_group
-    return [_scaled(part, found, unit) for part in (patterns, *(trial.patterns for trial in trials))]
+    return pooled_logistic(X, relation, K, true, false, SCALE_PRIOR, labelled=labelled).of_group, unit
 
 
 def _scaled(patterns: Patterns, coefficients: Matrix, unit: float) -> Patterns:
@@ -847,8 +865,18 @@ def _deviation(values: Vector, true: Vector, false: Vector) -> float:
     return float(np.sqrt(q @ (values - q @ values) ** 2))
 
 
-def _scored(trial: PatternTrial, seed: int) -> tuple[Ids, Vector, Vector, Vector, Vector]:
-    """Held-out facts and zeros: relation, weight as true, weight as false, score by factors, score by patterns."""
+class _Scored(NamedTuple):
+    """Held-out facts and zeros."""
+
+    relation: Ids
+    true: Vector  # weight
+    false: Vector
+    latent: Vector  # score by factors
+    observed: Vector  # score by patterns
+
+
+def _scored(trial: PatternTrial, seed: int) -> _Scored:
+    """The cells that one trial is judged by."""
     factors, patterns, of_relation, heldout = trial
     rng, parts = np.random.default_rng([seed, 1]), []
     for k in range(len(patterns.bias)):
@@ -865,5 +893,4 @@ def _scored(trial: PatternTrial, seed: int) -> tuple[Ids, Vector, Vector, Vector
             relation = np.full(len(true), k)
             latent = np.asarray(factors.score(ends[0], relation, ends[1]), np.float64)
             parts.append((relation, true, false, latent, patterns.cells(ends[0], k, ends[1])))
-    relation, true, false, latent, observed = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return relation, true, false, latent, observed
+    return _Scored(*(np.concatenate(column) for column in zip(*parts, strict=True)))

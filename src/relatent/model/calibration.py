@@ -9,8 +9,8 @@ questions has the smaller of both probabilities.
 
 It is learned by `relatent.fit.calibration`, from facts that a fit did not have. The probability is that of a cell which
 is not listed, if the stated share of the true facts is missing; of a listed cell, what it would be if it were not
-listed. A cell where nobody looked (unobserved) has the probability of the loss, if it has one, or that of the score
-where patterns have been weighed (`Candidates`).
+listed. A cell where nobody looked (unobserved) was not false in the fit, so its log-odds are intercept_k + slope_k · x
+(`masked`), where x are those of the loss, or the score itself where patterns have been weighed (`Candidates`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Ids, Mask, Vector
+from ..arrays import Ids, Mask, Matrix, Vector
 from ..errors import InputError
 
 N_KINDS = 4  # 2 · (the subject has another answer) + (the object has another answer)
@@ -43,6 +43,7 @@ class Calibration:
     one_answer: Mask  # (K, 2) whether the questions (subject, k, ?) and (?, k, object) have one answer
     base_rates: Vector  # (K,) share of true ones that is expected among the unlisted cells
     unobserved: float  # what is added to the log-odds of a cell that is unobserved, if the loss gives none
+    masked: Matrix  # (K, 2) intercept and slope of the log-odds of unobserved cells
     missing: float  # share of the true facts that are assumed not to be listed
     is_assumed: bool  # whether nobody said that share
     heldout_facts: int  # that it was learned from
@@ -50,7 +51,8 @@ class Calibration:
 
     def __post_init__(self) -> None:
         K = len(self.scores)
-        for name, shape in (("values", self.scores.shape), ("shifts", (K, N_KINDS)), ("one_answer", (K, 2))):
+        shapes = {"values": self.scores.shape, "shifts": (K, N_KINDS), "one_answer": (K, 2), "masked": (K, 2)}
+        for name, shape in shapes.items():
             if (found := getattr(self, name).shape) != shape:
                 raise InputError(f"{name} of a calibration must have shape {shape}, got {found}")
         filled = np.isfinite(self.scores)
@@ -64,6 +66,8 @@ class Calibration:
             raise InputError("scores and log-odds of a calibration must rise from knot to knot")
         if not (np.isfinite(self.shifts).all() and np.isfinite(self.base_rates).all() and np.isfinite(self.unobserved)):
             raise InputError("shifts and base rates of a calibration must be finite numbers")
+        if not np.isfinite(self.masked).all() or (self.masked[:, 1] < 0).any():
+            raise InputError("log-odds of unobserved cells must be finite, and rise with the score")
         if len(self.base_rates) != K or not 0 < self.missing < 1:
             raise InputError(f"a calibration needs {K} base rates and a share of missing facts between 0 and 1")
 
@@ -79,6 +83,7 @@ class Calibration:
             "one_answer": np.zeros((K, 2), bool),
             "base_rates": np.full(K, 0.01),
             "unobserved": 0.0,
+            "masked": np.tile([0.0, 1.0], (K, 1)),
             "missing": 0.1,
             "is_assumed": True,
             "heldout_facts": 0,

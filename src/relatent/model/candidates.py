@@ -167,10 +167,16 @@ class Candidates:
     def unobserved_log_odds(self, log_odds: Vector, theta: Vector, relation: int) -> Vector:
         """The log-odds of cells of one relation if they are unobserved, given those if they are not.
 
-        The fit has not seen them as false, so the probability of its loss is theirs, or the score itself if patterns
-        and factors have been weighed, as it is log-odds then. If there is none, a true cell is as frequent among them
-        as in all that is observed, the listed facts included.
+        The fit has not seen them as false. So they begin with the log-odds of its loss, or with the score if patterns
+        and factors have been weighed, as it is log-odds then; if there are none, a true cell is as frequent among them
+        as in all that is observed, the listed facts included. The calibration says what masked cells make of these.
         """
+        assert self.calibration is not None
+        intercept, slope = self.calibration.masked[relation]
+        found: Vector = intercept + slope * self._of_loss(log_odds, theta, relation)
+        return found
+
+    def _of_loss(self, log_odds: Vector, theta: Vector, relation: int) -> Vector:
         assert self.calibration is not None
         if self.model.patterns is not None and self.model.A.shape[1]:
             return np.clip(np.asarray(theta, np.float64), -HUGE, HUGE)

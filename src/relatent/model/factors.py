@@ -42,6 +42,7 @@ from .patterns import Patterns
 from .provenance import UNKNOWN, Provenance
 from .relation_matrices import RelationMatrices
 from .scores import cell_scores
+from .stored_facts import StoredFacts
 from .summand import Summand, attributes_of
 from .top import Top
 from .vocabulary import check_shared
@@ -100,7 +101,7 @@ class Factors(Result):
             raise InputError(f"there must be types for {n} entities, got {self.types.n_entities}; see types.extended")
         if self.calibration is not None and len(self.calibration.scores) != k:
             raise InputError(f"the calibration must be of {k} relations, got {len(self.calibration.scores)}")
-        if self.facts is not None:
+        if not isinstance(vars(self)["_facts"], StoredFacts) and self.facts is not None:
             facts = self.facts.over(self.entities, self.relations).with_undirected(self.undirected)
             object.__setattr__(self, "facts", facts)
         if self.patterns is not None and self.facts is not None:
@@ -413,6 +414,17 @@ class Factors(Result):
         model_file.write(model_file.ModelContents(**contents), path)
 
 
+class _DecodedOnDemand:
+    """`Factors.facts`: given as facts or as those of a file, read as facts."""
+
+    def __get__(self, instance: Factors, owner: type) -> Facts | None:
+        found = vars(instance)["_facts"]
+        return found.facts if isinstance(found, StoredFacts) else found
+
+    def __set__(self, instance: Factors, facts: Facts | StoredFacts | None) -> None:
+        vars(instance)["_facts"] = facts
+
+
 class _ExpandedOnDemand:
     """`Factors.R`: given as whole matrices or RelationMatrices, read as whole matrices."""
 
@@ -423,6 +435,7 @@ class _ExpandedOnDemand:
         vars(instance)["_relation_matrices"] = RelationMatrices.of(R)
 
 
+Factors.facts = _DecodedOnDemand()  # type: ignore[assignment]
 Factors.R = _ExpandedOnDemand()  # after the class, as a dataclass would take it for the default of the field
 
 

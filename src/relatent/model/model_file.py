@@ -94,7 +94,7 @@ class ModelContents(NamedTuple):
     types: EntityTypes | None
     patterns: Patterns | None
     attributes: EntityAttributes | None
-    facts: Facts | None
+    facts: Facts | stored_facts.StoredFacts | None  # those of a file
     calibration: Calibration | None
     undirected: frozenset[int]
     summands: tuple[Summand, ...]
@@ -155,7 +155,7 @@ def _arrays_of(contents: ModelContents) -> Arrays:
     if contents.patterns is not None:
         arrays |= stored_patterns.to_tensors(contents.patterns, with_facts=contents.facts is None)
     arrays |= {} if contents.attributes is None else stored_attributes.to_tensors(contents.attributes)
-    arrays |= {} if contents.facts is None else stored_facts.to_tensors(contents.facts)
+    arrays |= stored_facts.to_tensors(contents.facts) if isinstance(contents.facts, Facts) else {}
     arrays |= {} if contents.calibration is None else stored_calibration.to_tensors(contents.calibration)
     return {name: arrays[name] for name in TENSORS if name in arrays}
 

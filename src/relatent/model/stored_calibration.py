@@ -12,7 +12,7 @@ from ..tensor_file import RefusedFileError
 from .calibration import Calibration
 
 Arrays = dict[str, NDArray[Any]]
-FIELDS = ("scores", "values", "shifts", "one_answer", "base_rates")
+FIELDS = ("scores", "values", "shifts", "one_answer", "base_rates", "masked")
 TENSORS = tuple(f"calibration_{name}" for name in FIELDS)
 NUMBERS = ("unobserved", "missing", "heldout_facts", "expected")
 

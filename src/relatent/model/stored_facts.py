@@ -1,18 +1,22 @@
 """The training facts of a model as tensors of its file, and back with every check.
 
 Cells are sorted numbers; what is written is how far each is from the one before, in as many bytes of seven bits as it
-takes (LEB128): 2 to 4 bytes per fact, and no more facts than bytes can come out of a file.
+takes (LEB128): 2 to 4 bytes per fact, and no more facts than bytes can come out of a file. They are checked when a file
+is read, and decoded when somebody asks for the facts (`StoredFacts`).
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
+from ..data.array_checks import check_size
 from ..data.attribute_table import AttributeTable
 from ..data.cell_keys import cell_keys, cells_of
 from ..data.facts import Facts
@@ -24,7 +28,6 @@ from ..tensor_file import RefusedFileError
 
 Arrays = dict[str, NDArray[Any]]
 TENSORS = ("facts", "unobserved", "fact_weights", "fact_times", "attribute_matrix", "attribute_values")
-BYTES_PER_BLOCK = 1 << 22  # decoded at a time
 BITS, MORE = 7, 128
 MAX_BYTES = 9  # of a number below 2⁶³
 DAMAGED = "is damaged: its facts cannot be read; get a fresh copy"
@@ -47,32 +50,52 @@ def to_tensors(facts: Facts) -> Arrays:
     return arrays
 
 
-def from_tensors(
-    arrays: Arrays, entities: Names, relations: Names, types: TypeSets | None, undirected: frozenset[int] = frozenset()
-) -> Facts | None:
-    """The facts, None if there are none."""
-    if "facts" not in arrays:
-        if set(TENSORS) & set(arrays):
-            raise RefusedFileError(DAMAGED)
-        return None
-    n, n_cells = len(entities), len(entities) ** 2 * len(relations)
-    try:
-        keys = unpacked(arrays["facts"], n_cells)
-        unobserved = unpacked(arrays.get("unobserved", np.empty(0, np.uint8)), n_cells)
+class StoredFacts:
+    """The facts of a file, in which no fault can be found any more."""
+
+    def __init__(
+        self, arrays: Arrays, entities: Names, relations: Names, types: TypeSets | None, undirected: frozenset[int]
+    ):
+        self._arrays, self._names, self._types, self._undirected = arrays, (entities, relations), types, undirected
+        n = len(entities)
+        try:
+            check_size(n, len(relations))
+            count_packed(arrays["facts"], n**2 * len(relations))
+            if set(arrays) & {*TENSORS} != {"facts"} or undirected:  # faults may show when it is put together
+                _ = self.facts
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise RefusedFileError(DAMAGED) from error
+
+    @cached_property
+    def facts(self) -> Facts:
+        """They are decoded when asked for: a model of many facts answers questions that need none of them."""
+        arrays, (entities, relations) = self._arrays, self._names
+        n, n_cells = len(entities), len(entities) ** 2 * len(relations)
+        cells = cells_of(unpacked(arrays["facts"], n_cells), n)
+        if set(arrays) & {*TENSORS} == {"facts"} and not self._undirected:
+            return Facts(cells, entities, relations, types=self._types)
         facts = Facts.from_ids(
-            cells_of(keys, n),
+            cells,
             entities,
             relations,
             weights=arrays.get("fact_weights"),
             times=arrays.get("fact_times"),
-            unobserved=cells_of(unobserved, n),
+            unobserved=cells_of(unpacked(arrays.get("unobserved", np.empty(0, np.uint8)), n_cells), n),
             attributes=_matrix(arrays, n),
-            types=types,
-            undirected=undirected,
+            types=self._types,
+            undirected=self._undirected,
         )
         return facts if "attribute_values" not in arrays else _with_values(facts, arrays["attribute_values"])
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise RefusedFileError(DAMAGED) from error
+
+
+def from_tensors(
+    arrays: Arrays, entities: Names, relations: Names, types: TypeSets | None, undirected: frozenset[int] = frozenset()
+) -> StoredFacts | None:
+    """The facts, None if there are none."""
+    own = {name: array for name, array in arrays.items() if name in TENSORS}
+    if own and "facts" not in own:
+        raise RefusedFileError(DAMAGED)
+    return StoredFacts(own, entities, relations, types, undirected) if own else None
 
 
 def _matrix(arrays: Arrays, n: int) -> NDArray[Any] | None:
@@ -109,36 +132,37 @@ def packed(keys: NDArray[np.int64]) -> NDArray[np.uint8]:
     return found
 
 
+def count_packed(blob: NDArray[np.uint8], limit: int) -> int:
+    """How many rising numbers below a limit some bytes are; RefusedFileError if they are none."""
+    count = _read(blob, limit, np.empty(0, np.int64))
+    if count < 0:
+        raise RefusedFileError(DAMAGED)
+    return int(count)
+
+
 def unpacked(blob: NDArray[np.uint8], limit: int) -> NDArray[np.int64]:
     """Rising numbers below a limit from their bytes; RefusedFileError if they are not."""
-    if len(blob) and blob[-1] >= MORE:
-        raise RefusedFileError(DAMAGED)
-    parts, low, before = [], 0, -1
-    while low < len(blob):
-        high = min(low + BYTES_PER_BLOCK, len(blob))
-        while blob[high - 1] >= MORE:
-            high += 1
-        gaps = _gaps(blob[low:high])
-        if gaps.max() >= limit or float(gaps.sum(dtype=np.float64)) + before > limit:
-            raise RefusedFileError(DAMAGED)
-        numbers = before + np.cumsum(gaps + 1)
-        before = int(numbers[-1])
-        parts.append(numbers)
-        low = high
-    if before >= limit:
-        raise RefusedFileError(DAMAGED)
-    return np.concatenate(parts) if parts else np.empty(0, np.int64)
-
-
-def _gaps(blob: NDArray[np.uint8]) -> NDArray[np.int64]:
-    ends = np.flatnonzero(blob < MORE)
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    n_bytes = ends - starts + 1
-    if n_bytes.max() > MAX_BYTES:
-        raise RefusedFileError(DAMAGED)
-    gaps = (blob[starts] & (MORE - 1)).astype(np.int64)
-    for i in range(1, int(n_bytes.max())):
-        has = n_bytes > i
-        gaps[has] |= (blob[starts[has] + i] & (MORE - 1)).astype(np.int64) << (BITS * i)
-    found: NDArray[np.int64] = gaps
+    found = np.empty(count_packed(blob, limit), np.int64)
+    _read(blob, limit, found)
     return found
+
+
+@njit(cache=True, nogil=True)
+def _read(blob, limit, numbers):  # type: ignore[no-untyped-def]
+    """Write numbers where there is room for them; their count, or −1 if a number is too long or reaches the limit."""
+    before, gap, shift, count = np.int64(-1), np.int64(0), 0, 0
+    for i in range(len(blob)):
+        byte = np.int64(blob[i])
+        gap |= (byte & 127) << shift
+        if byte >= 128:
+            shift += 7
+            if shift == 63:  # 9 bytes of 7 bits
+                return -1
+            continue
+        if gap >= limit - 1 - before:
+            return -1
+        before += gap + 1
+        if count < len(numbers):
+            numbers[count] = before
+        gap, shift, count = np.int64(0), 0, count + 1
+    return count if shift == 0 else -1

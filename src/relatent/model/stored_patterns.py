@@ -11,7 +11,7 @@ from ..data.facts import Facts
 from ..data.names import Names
 from ..tensor_file import RefusedFileError
 from .patterns import Patterns
-from .stored_facts import packed, unpacked
+from .stored_facts import StoredFacts, packed, unpacked
 
 Arrays = dict[str, NDArray[Any]]
 TENSORS = (
@@ -42,16 +42,18 @@ def to_tensors(patterns: Patterns, *, with_facts: bool) -> Arrays:
 
 
 def from_tensors(
-    arrays: Arrays, entities: Names, relations: Names, facts: Facts | None, undirected: frozenset[int]
+    arrays: Arrays, entities: Names, relations: Names, stored: StoredFacts | None, undirected: frozenset[int]
 ) -> Patterns | None:
-    """The patterns, None if there are none; `facts` are those in the file."""
+    """The patterns, None if there are none; `stored` are the facts in the file."""
     found = [name for name in TENSORS if name in arrays and name != "pattern_facts"]
     if not found:
         return None
-    if len(found) < len(TENSORS) - 1 or (facts is None) != ("pattern_facts" in arrays):
+    if len(found) < len(TENSORS) - 1 or (stored is None) != ("pattern_facts" in arrays):
         raise RefusedFileError("is damaged: a part of its patterns is missing; get a fresh copy")
     try:
-        if facts is None:
+        if stored is not None:
+            facts = stored.facts
+        else:
             keys = unpacked(arrays["pattern_facts"], len(entities) ** 2 * len(relations))
             facts = Facts.from_ids(cells_of(keys, len(entities)), entities, relations, undirected=undirected)
         return Patterns(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +34,7 @@ from ...model.patterns import Patterns
 from ...model.provenance import Choice, DataRecord, FitRecord, LearnedRecord, Provenance
 from ...model.relation_matrices import RelationMatrices
 from ...parameter_checks import check_count, check_penalty
-from ...progress import Progress, noted, one_after_another, reporting
+from ...progress import Progress, noted, one_after_another, reporting, silent
 from ...random_state import to_seed
 from .. import calibration, patterns, settings
 from ..automatic_settings import ChosenSettings
@@ -147,7 +147,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         """Weigh patterns and calibrate by facts that further fits lack; what an interrupt leaves has neither."""
         facts = arguments.shard.gathered().facts
         if trials is None:
-            trials = self._weighed(self._held_out_fits(facts, arguments), facts, self._patterns_without(facts))
+            fits = self._held_out_fits(facts, arguments)
+            trials = self._weighed(fits, facts, self._patterns_without(facts, [fit.heldout for fit in fits]))
         self.factors_ = self._with_probabilities(self.factors_, facts, trials)
 
     def completed(
@@ -167,7 +168,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         chosen.seed_, chosen.n_iter_ = seed, 0
         if unseen is not None:
             fits = [calibration.HeldOutFit(factors, unseen)]
-            trials = chosen._weighed(fits, facts, chosen._patterns_without(facts), is_listed=False)
+            trials = chosen._weighed(fits, facts, chosen._patterns_without(facts, [unseen]), is_listed=False)
             return chosen._with_probabilities(factors, facts, trials, is_listed=False)
         with reporting(progress, "learning probabilities", at_most=True) as report:
             chosen.factors_ = factors
@@ -187,7 +188,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         if factors.patterns is not None and factors.rank:
             observed = patterns.ObservedPatterns(factors.patterns, patterns.START_PRECISION)
             without = patterns.PatternsWithout(observed, facts, seed)
-        return chosen._calibrated(factors, facts, chosen._weighed(fits, facts, without))
+        found = chosen._calibrated(factors, facts, chosen._weighed(fits, facts, without))
+        factors = dataclasses.replace(factors, R=factors.relation_matrices, calibration=found)
+        return chosen._with_unobserved(factors, facts).calibration or found
 
     def _with_probabilities(self, factors: Factors, facts: Facts, trials: Trials, *, is_listed: bool = True) -> Factors:
         """The model with the patterns of some trials, calibrated by them."""
@@ -196,7 +199,35 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             about = dataclasses.replace(factors.about, learned=learned)
             factors = dataclasses.replace(factors, R=factors.relation_matrices, patterns=trials.patterns, about=about)
         found = self._calibrated(factors, facts, trials, is_listed=is_listed)
-        return dataclasses.replace(factors, R=factors.relation_matrices, calibration=found)
+        factors = dataclasses.replace(factors, R=factors.relation_matrices, calibration=found)
+        return self._with_unobserved(factors, facts) if is_listed else factors
+
+    def _with_unobserved(self, factors: Factors, facts: Facts) -> Factors:
+        """The model with probabilities of unobserved cells, from a fit to which cells like them are unobserved, too.
+
+        Patterns have the weights of the model, and are read from the facts of that fit.
+        """
+        cells = calibration.like_unobserved(facts, self.seed_)
+        truth = facts.contains(cells)
+        if factors.calibration is None or not truth.any():
+            return factors
+        rest, twin = facts.hold_out(cells, masked=True), self._for_heldout_facts()
+        if not len(rest):
+            return factors
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RelatentWarning)  # the fit to all facts has said it
+            twin._fit(FitArguments(Shard.of(rest), None, silent, None))
+        trial = dataclasses.replace(
+            twin.factors_,
+            R=twin.factors_.relation_matrices,
+            patterns=None if factors.patterns is None else factors.patterns.over(rest),
+            calibration=factors.calibration,
+            facts=rest,
+        )
+        log_odds = trial.candidates.judge(cells).score
+        masked = calibration.learn_unobserved(log_odds, cells[:, 1], truth, facts.n_relations)
+        learned = dataclasses.replace(factors.calibration, masked=masked)
+        return dataclasses.replace(factors, R=factors.relation_matrices, calibration=learned)
 
     def _calibrated(self, factors: Factors, facts: Facts, trials: Trials, *, is_listed: bool = True) -> Calibration:
         return calibration.learn(
@@ -219,8 +250,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             random_state=self.seed_,
         )
 
-    def _patterns_without(self, facts: Facts) -> patterns.PatternsWithout | None:
-        """The patterns of the facts, if the model has any."""
+    def _patterns_without(self, facts: Facts, heldout: Sequence[Facts]) -> patterns.PatternsWithout | None:
+        """The patterns of the facts, if the model has any, chosen by those that no trial lacks."""
         return None
 
     def _weighed(

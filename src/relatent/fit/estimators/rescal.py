@@ -123,7 +123,7 @@ class Rescal(RescalBase):
         heldout = calibration.heldout_facts(facts, self.seed_)
         if not (rivals and heldout):
             return self, None
-        without = self._patterns_without(facts) if self.calibrate else None
+        without = self._patterns_without(facts, heldout) if self.calibrate else None
 
         def fit(settings: ChosenSettings, heldout: Facts) -> calibration.HeldOutFit:
             return self._with_settings(settings)._held_out_fit(heldout, arguments, "comparing settings")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import Any, Self
 
@@ -62,12 +63,12 @@ class RescalBase(Estimator):
         chosen.settings_ = settings
         return chosen
 
-    def _patterns_without(self, facts: Facts) -> patterns.PatternsWithout | None:
+    def _patterns_without(self, facts: Facts, heldout: Sequence[Facts]) -> patterns.PatternsWithout | None:
         choice = self._pattern_choice(facts)
         enough = len(facts) >= calibration.MIN_FACTS
         if not (choice and enough and self.keep_facts and patterns.is_affordable(facts)):
             return None
-        return patterns.PatternsWithout(patterns.learn(facts, self.seed_, choice), facts, self.seed_)
+        return patterns.PatternsWithout(patterns.learn(facts, self.seed_, choice, heldout), facts, self.seed_)
 
     def _pattern_choice(self, facts: Facts) -> patterns.PatternChoice:
         return patterns.PatternChoice.of(getattr(self, "patterns", "none"), facts)

@@ -72,8 +72,8 @@ class Summed(Estimator):
         self.trace_ = Trace([step for part in self.estimators for step in part.trace_])
         self.n_iter_ = len(self.trace_)
 
-    def _patterns_without(self, facts: Facts) -> patterns.PatternsWithout | None:
-        found = (part._patterns_without(facts) for part in self.estimators)
+    def _patterns_without(self, facts: Facts, heldout: Sequence[Facts]) -> patterns.PatternsWithout | None:
+        found = (part._patterns_without(facts, heldout) for part in self.estimators)
         return next((observed for observed in found if observed is not None), None)
 
 
