@@ -73,6 +73,13 @@ def test_damaged_files_are_refused_and_do_not_end_the_process(tmp_path):
     assert int(done.stdout) > 300
 
 
+def test_every_encoding_of_names_is_read(write):
+    for encoding in ("DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "PLAIN"):
+        encodings = dict.fromkeys(table().column_names, encoding)
+        pq.write_table(table(), "family.parquet", use_dictionary=False, column_encoding=encodings)
+        assert is_family(read("family.parquet"))
+
+
 def test_names_that_share_a_prefix_take_no_more_than_a_batch(tmp_path):
     """A value in this encoding may repeat the whole one before it in a byte."""
     pq.write_table(

@@ -101,21 +101,27 @@ class _Parquet:
 
     def _rows_per_batch(self, opened: parquet.ParquetFile, group: int, names: Sequence[str]) -> int:
         """How many rows surely fit into memory, whatever the names of a group are."""
-        texts, longest = [name for name in self._texts if name in names], 1
-        if not texts or not self.n_rows[group]:
-            return ROWS_PER_BATCH
-        with parquet.ParquetFile(self._source, read_dictionary=texts) as by_dictionary:
-            first = next(by_dictionary.iter_batches(1, row_groups=[group], columns=texts), None)
-        for column in [] if first is None else first.columns:
-            found = column.dictionary if pa.types.is_dictionary(column.type) else column
-            longest = max(longest, pc.max(pc.binary_length(found.cast(pa.large_binary()))).as_py() or 0)
-        # Arrow ends the process where the metadata of a column is damaged, unless reading the column has failed before
-        for place in range(len(opened.schema)):
-            if opened.schema.column(place).path in texts:
-                column = opened.metadata.row_group(group).column(place)
-                if "DELTA_BYTE_ARRAY" in column.encodings:  # a value may repeat all before it
-                    longest = max(longest, column.total_uncompressed_size)
-        return int(min(ROWS_PER_BATCH, max(1, MAX_BATCH_BYTES // longest)))
+        longest = max((self._longest(opened, group, name) for name in self._texts if name in names), default=1)
+        return int(min(ROWS_PER_BATCH, max(1, MAX_BATCH_BYTES // max(1, longest))))
+
+    def _longest(self, opened: parquet.ParquetFile, group: int, name: str) -> int:
+        """The bytes that the longest value of a column of texts may have."""
+        rows = {"batch_size": 1, "row_groups": [group], "columns": [name]}
+        next(opened.iter_batches(**rows), None)  # raises where Arrow would end the process: at damaged metadata
+        places = [place for place in range(len(opened.schema)) if opened.schema.column(place).path == name]
+        found = [opened.metadata.row_group(group).column(place) for place in places if self.n_rows[group]]
+        n_bytes = sum(column.total_uncompressed_size for column in found)
+        if any("DELTA_BYTE_ARRAY" in column.encodings for column in found):
+            return n_bytes  # a value may repeat all before it
+        try:
+            with parquet.ParquetFile(self._source, read_dictionary=[name]) as by_dictionary:
+                first = next(by_dictionary.iter_batches(**rows), None)
+        except (OSError, pa.ArrowException):  # there is no dictionary in this encoding
+            return n_bytes
+        if first is None or not first.num_columns:
+            return 1
+        values = first.column(0).dictionary if pa.types.is_dictionary(first.column(0).type) else first.column(0)
+        return pc.max(pc.binary_length(values.cast(pa.large_binary()))).as_py() or 1
 
 
 def _n_bytes(column: pa.Array) -> int:
