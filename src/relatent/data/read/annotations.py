@@ -186,9 +186,9 @@ def _with_attributes(facts: Facts, table: AttributeTable) -> Facts:
         raise DataError("there are no values of attributes; expected a column of entities and one per attribute")
     if not any(entity in facts.entities for entity in table.entities):
         first = next(iter(sorted(table.entities)), None)
-        example = f", an entity of the facts {facts.entities[0]!r}" if len(facts.entities) else ""
+        example = f", an entity of the facts {facts.entities[0]!r:.100}" if len(facts.entities) else ""
         message = "no attribute is of an entity of the facts; the first entity with a value is"
-        raise DataError(f"{message} {first!r}{example}")
+        raise DataError(f"{message} {first!r:.100}{example}")
     known = [table, *([] if facts.attribute_table is None else [facts.attribute_table])]
     found = facts.with_attributes(AttributeTable.union(known))
     if found.attributes is None:
