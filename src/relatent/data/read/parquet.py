@@ -112,16 +112,16 @@ class _Parquet:
         found = [opened.metadata.row_group(group).column(place) for place in places if self.n_rows[group]]
         n_bytes = sum(column.total_uncompressed_size for column in found)
         if any("DELTA_BYTE_ARRAY" in column.encodings for column in found):
-            return n_bytes  # a value may repeat all before it
+            return int(n_bytes)  # a value may repeat all before it
         try:
             with parquet.ParquetFile(self._source, read_dictionary=[name]) as by_dictionary:
                 first = next(by_dictionary.iter_batches(**rows), None)
         except (OSError, pa.ArrowException):  # there is no dictionary in this encoding
-            return n_bytes
+            return int(n_bytes)
         if first is None or not first.num_columns:
             return 1
         values = first.column(0).dictionary if pa.types.is_dictionary(first.column(0).type) else first.column(0)
-        return pc.max(pc.binary_length(values.cast(pa.large_binary()))).as_py() or 1
+        return int(pc.max(pc.binary_length(values.cast(pa.large_binary()))).as_py() or 1)
 
 
 def _n_bytes(column: pa.Array) -> int:
