@@ -54,7 +54,7 @@ def annotated(
                 raise DataError(f"the label of {name!r:.100} must be text that UTF-8 can encode, got {text!r:.100}")
         type_names = () if facts.types is None else facts.types.names
         if not any(name in names for name in labels for names in (facts.entities, facts.relations, type_names)):
-            raise DataError(f"no label is of a name of the facts; the first name is {next(iter(labels), None)!r}")
+            raise DataError(f"no label is of a name of the facts; the first name is {next(iter(labels), None)!r:.100}")
         facts = facts.with_labels(labels)
     if attributes is not None and not isinstance(attributes, bool):
         facts = _with_attributes(facts, attribute_table(attributes, language).by_names_of(facts.entities))
@@ -173,7 +173,7 @@ def _cells(table: Table) -> Iterator[tuple[str, str, str]]:
         if key is None or not str(key).strip():
             if all(value is None or not str(value).strip() for value in values):
                 continue
-            raise DataError(f"{table.place(number)}: has no entity in column {names[entity]!r}")
+            raise DataError(f"{table.place(number)}: has no entity in column {names[entity]!r:.100}")
         for place, value in zip(others, values, strict=True):
             for one in value if isinstance(value, (list, tuple)) else (value,):
                 if one is not None:
@@ -186,9 +186,9 @@ def _with_attributes(facts: Facts, table: AttributeTable) -> Facts:
         raise DataError("there are no values of attributes; expected a column of entities and one per attribute")
     if not any(entity in facts.entities for entity in table.entities):
         first = next(iter(sorted(table.entities)), None)
-        example = f", an entity of the facts {facts.entities[0]!r}" if len(facts.entities) else ""
+        example = f", an entity of the facts {facts.entities[0]!r:.100}" if len(facts.entities) else ""
         message = "no attribute is of an entity of the facts; the first entity with a value is"
-        raise DataError(f"{message} {first!r}{example}")
+        raise DataError(f"{message} {first!r:.100}{example}")
     known = [table, *([] if facts.attribute_table is None else [facts.attribute_table])]
     found = facts.with_attributes(AttributeTable.union(known))
     if found.attributes is None:

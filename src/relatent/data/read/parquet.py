@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from ...errors import DataError, one_line
-from .files import File, check_expansion
+from .files import File, check_expansion, named
 from .reading import Reading
 from .table import MAX_COLUMNS, N_SAMPLE_ROWS, ROWS_PER_BATCH, Table, arrow_sample, reported
 
@@ -35,7 +35,7 @@ def read_parquet(file: File, reading: Reading) -> Table:
 
     def columns(positions: Sequence[int], n_names: int) -> Iterator[list[pa.Array]]:
         names = [schema.names[position] for position in positions] if by_name else schema.names
-        batches = opened.batches(range(low, high), names)
+        batches = named(opened.batches(range(low, high), names), file.path)
         for batch in reported(batches, sum(opened.n_rows[low:high]), file.size // part.n_parts, reading):
             yield [batch.column(schema.names[position] if by_name else position) for position in positions]
 
@@ -90,7 +90,7 @@ class _Parquet:
             try:
                 with parquet.ParquetFile(self._source) as opened:
                     n_rows = min(N_SAMPLE_ROWS, self._rows_per_batch(opened, groups[0], flat))
-                    first = next(opened.iter_batches(n_rows, row_groups=groups, columns=flat))
+                    first = next(opened.iter_batches(n_rows, row_groups=groups, columns=flat), first)
             except pa.ArrowException as problem:
                 raise DataError(f"{self._where}: is not a valid Parquet file: {one_line(problem)}") from None
         found = arrow_sample(pa.Table.from_batches([first]))
@@ -101,20 +101,27 @@ class _Parquet:
 
     def _rows_per_batch(self, opened: parquet.ParquetFile, group: int, names: Sequence[str]) -> int:
         """How many rows surely fit into memory, whatever the names of a group are."""
-        texts = [name for name in self._texts if name in names]
-        metadata = opened.metadata.row_group(group)
-        longest = 1
-        for place in range(metadata.num_columns):
-            column = metadata.column(place)
-            if "DELTA_BYTE_ARRAY" in column.encodings and column.path_in_schema in texts:
-                longest = max(longest, column.total_uncompressed_size)  # a value may repeat all before it
-        if texts:
-            with parquet.ParquetFile(self._source, read_dictionary=texts) as by_dictionary:
-                first = next(by_dictionary.iter_batches(1, row_groups=[group], columns=texts), None)
-            for column in [] if first is None else first.columns:
-                found = column.dictionary if pa.types.is_dictionary(column.type) else column
-                longest = max(longest, pc.max(pc.binary_length(found.cast(pa.large_binary()))).as_py() or 0)
-        return int(min(ROWS_PER_BATCH, max(1, MAX_BATCH_BYTES // longest)))
+        longest = max((self._longest(opened, group, name) for name in self._texts if name in names), default=1)
+        return int(min(ROWS_PER_BATCH, max(1, MAX_BATCH_BYTES // max(1, longest))))
+
+    def _longest(self, opened: parquet.ParquetFile, group: int, name: str) -> int:
+        """The bytes that the longest value of a column of texts may have."""
+        rows = {"batch_size": 1, "row_groups": [group], "columns": [name]}
+        next(opened.iter_batches(**rows), None)  # raises where Arrow would end the process: at damaged metadata
+        places = [place for place in range(len(opened.schema)) if opened.schema.column(place).path == name]
+        found = [opened.metadata.row_group(group).column(place) for place in places if self.n_rows[group]]
+        n_bytes = sum(column.total_uncompressed_size for column in found)
+        if any("DELTA_BYTE_ARRAY" in column.encodings for column in found):
+            return int(n_bytes)  # a value may repeat all before it
+        try:
+            with parquet.ParquetFile(self._source, read_dictionary=[name]) as by_dictionary:
+                first = next(by_dictionary.iter_batches(**rows), None)
+        except (OSError, pa.ArrowException):  # there is no dictionary in this encoding
+            return int(n_bytes)
+        if first is None or not first.num_columns:
+            return 1
+        values = first.column(0).dictionary if pa.types.is_dictionary(first.column(0).type) else first.column(0)
+        return int(pc.max(pc.binary_length(values.cast(pa.large_binary()))).as_py() or 1)
 
 
 def _n_bytes(column: pa.Array) -> int:
