@@ -4,10 +4,11 @@ For each relation a logistic regression on what the facts give for a pair, the f
 
     minimise  Σ over facts softplus(−θ)  +  Σ over zeros softplus(θ)  +  ½ Σ_g λ_g |w_g|²
 
-All facts, or a sample, stand beside zeros that are drawn where patterns lead to, and weighted down (`_zeros`), so that
-the sum is unbiased. Patterns of one kind are a group g with one precision λ_g, which
-maximises the evidence (MacKay 1992): a kind that tells nothing gets weights near 0. Paths and products of patterns are
-tried by their score test, and taken if they gain more than the log(n / r) nats it costs to name the r-th best of n.
+All facts, or a sample, stand beside zeros that are drawn where patterns lead to, and weighted down (`_likely_zeros`),
+so that the sum is unbiased. Patterns of one kind are a group g with one precision λ_g, which maximises the evidence
+(MacKay 1992): a kind that tells nothing gets weights near 0. The patterns that tell most each by itself come first; all
+others, paths and products of two are tried by their score test, and taken if they gain more than the log(n / r) nats it
+costs to name the r-th best of n.
 
 Factors cannot be learned on top of patterns by the same facts: their training error is no measure of what they add. So
 `weighed` learns both scales from held-out facts, which neither has seen, among unlisted cells.
@@ -40,9 +41,9 @@ T = TypeVar("T")
 # Budgets, per relation
 MAX_STEPS = 24  # steps whose patterns are tried, those that most of its facts have
 MAX_FACTS, MAX_ZEROS, MIN_ZEROS, ZEROS_PER_FACT = 4000, 16_000, 1000, 4  # learned from
+MAX_SINGLE, MAX_MORE, MAX_PAIRS = 64, 32, 20  # patterns: most telling by themselves, beside these, products
 ROW_CELLS, BLOCK_CELLS = 2_000_000, 1 << 18  # scored to choose likely zeros; at a time
 MAX_WAYS = 6  # steps by which those alike are found, when zeros are drawn
-MAX_SINGLE, MAX_MORE, MAX_PAIRS = 64, 32, 20
 MAX_PRODUCT = 20_000_000  # multiplications for one matrix of shares
 MAX_CELLS = 3e9  # N² K: with more, asking for the best facts of the whole graph takes minutes
 # Priors
@@ -509,7 +510,8 @@ def _along_path(share: float, values: PatternValues, a: int, b: int) -> _Way:
         goes_on, o = _random_ends(Y, X.indices[first], rng)
         return starts[first][goes_on], o
 
-    return _Way(share, draw, lambda s, o: values.product_at(Pattern(Kind.WALK, a, b), -1, s, o) / len(starts))
+    steps = np.array([a]), np.array([b])
+    return _Way(share, draw, lambda s, o: values.products_at(Kind.WALK, *steps, -1, s, o)[0] / len(starts))
 
 
 def _among_alike(share: float, values: PatternValues, k: int, step: int, side: int) -> _Way:

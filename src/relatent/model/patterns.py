@@ -12,7 +12,7 @@ A model of weighted rules (`MarkovLogic`) is the case without factors, whose f a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
@@ -530,19 +530,33 @@ class PatternValues:
             alone = alone & self.graph.facts.contains(cells[:, ::-1])
         return _Cells(self, relation, s, o, listed, np.zeros(len(s), bool) if alone is None else alone)
 
-    def step_at(self, step: int, s: Ids, o: Ids) -> Vector:
-        """Whether a step connects the two ends of each cell, 1 or 0."""
+    def steps_at(self, steps: Ids, s: Ids, o: Ids) -> Matrix:
+        """Whether each of some steps connects the two ends of each cell, 1 or 0, (m, n)."""
         if self.is_dense:
-            return np.asarray(self._steps[step][s, o])
-        return np.asarray(self.graph.n_paths((step,), s, o), np.float64)
+            return np.asarray(self._steps.reshape(len(self._steps), -1)[np.ix_(steps, s * self.n + o)])
+        return np.stack([self.graph.n_paths((step,), s, o) for step in steps.tolist()])
 
-    def product_at(self, pattern: Pattern, relation: int, s: Ids, o: Ids) -> Vector:
-        """left @ right at some cells, before the transform."""
-        L, R, R_turned, _ = self.product(pattern, relation)
-        if not self.is_dense:
-            return product_cells(L, R_turned, s, o)
-        found: Vector = np.einsum("ij,ij->i", L[s], R_turned[o]) if len(s) < self.n else (L @ R)[s, o]
-        return found
+    def products_at(self, kind: Kind, a: Ids, b: Ids, relation: int, s: Ids, o: Ids) -> Matrix:
+        """left @ right of patterns of one kind at some cells, before the transform, (m, n)."""
+        if self.is_dense and len(s) >= self.n:
+            found: Matrix = self._dense_products(kind, a, b, relation).reshape(len(a), -1)[:, s * self.n + o]
+            return found
+        rows = []
+        for steps in zip(a.tolist(), b.tolist(), strict=True):
+            L, _, R_turned, _ = self.product(Pattern(kind, *steps), relation)
+            is_dense = isinstance(L, np.ndarray)
+            rows.append(np.einsum("ij,ij->i", L[s], R_turned[o]) if is_dense else product_cells(L, R_turned, s, o))
+        return np.stack(rows)
+
+    def _dense_products(self, kind: Kind, a: Ids, b: Ids, relation: int) -> Slices:
+        if kind == Kind.ALIKE_SUBJECTS:
+            return np.asarray(self._alike[a] @ self._steps[2 * relation])
+        if kind == Kind.ALIKE_OBJECTS:
+            return np.asarray(self._steps[2 * relation] @ self._alike[a].transpose(0, 2, 1))
+        left, right = self._steps[a], self._steps[b]
+        if kind == Kind.WALK:
+            left = left / np.maximum(right.sum(axis=2), 1)[:, None, :]
+        return np.asarray(left @ right)
 
     def itself(self, step: int) -> Vector:
         """With which weight each entity is among those who share a step with it, (N,)."""
@@ -569,60 +583,72 @@ class _Cells:
         self.itself = np.flatnonzero(s == o)
 
     def __call__(self, pattern: Pattern) -> Vector:
-        kind, a, _ = pattern
-        if kind == Kind.SAME:
-            return np.asarray(self.s == self.o, np.float64)
-        if kind == Kind.STEP:
-            step = self.values.step_at(a, self.s, self.o)
-            step[self._left_out(a, of_object=False)] = 0.0
-            return step
-        if kind in OF_SUBJECT or kind in OF_OBJECT:
-            return self._of_end(pattern)
-        product = self.values.product_at(pattern, self.relation, self.s, self.o)
-        if kind in ALIKE:
-            self._leave_out(product, a, of_object=kind == Kind.ALIKE_OBJECTS)
-        else:
-            product[self.itself] = 0.0
-        return np.asarray(_transformed(kind, product))
+        found: Vector = self._of_kind(pattern.kind, np.array([pattern.a]), np.array([pattern.b]))[0]
+        return found
 
     def matrix(self, patterns: Sequence[Pattern]) -> Matrix:
-        """The values of several patterns, (P, n)."""
+        """The values of several patterns, (P, n) in single precision."""
         found = np.empty((len(patterns), len(self.s)), np.float32)
-        for row, pattern in zip(found, patterns, strict=True):
-            row[:] = self(pattern)
+        kinds, a, b = np.array(patterns, np.int64).reshape(-1, 3).T
+        for kind in np.unique(kinds).tolist():
+            places = np.flatnonzero(kinds == kind)
+            step = max(1, CELLS_PER_BLOCK // max(len(self.s), self.values.n**2))
+            for part in (places[low : low + step] for low in range(0, len(places), step)):
+                found[part] = self._of_kind(Kind(kind), a[part], b[part])
         return found
 
-    def _of_end(self, pattern: Pattern) -> Vector:
-        kind, step, _ = pattern
-        of_object = kind in OF_OBJECT
+    def _of_kind(self, kind: Kind, a: Ids, b: Ids) -> Matrix:
+        """The values of patterns of one kind, (m, n)."""
+        if kind == Kind.SAME:
+            return np.tile((self.s == self.o) * 1.0, (len(a), 1))
+        if kind in OF_SUBJECT or kind in OF_OBJECT:
+            return self._of_ends(kind, a)
+        if kind == Kind.STEP:
+            found = self.values.steps_at(a, self.s, self.o)
+            for row, gone in self._left_out(a, of_object=False):
+                found[row, gone] = 0.0
+            return found
+        found = self.values.products_at(kind, a, b, self.relation, self.s, self.o)
+        if kind in ALIKE:
+            self._leave_out(found, a, of_object=kind == Kind.ALIKE_OBJECTS)
+        else:
+            found[:, self.itself] = 0.0
+        return np.asarray(_transformed(kind, found))
+
+    def _of_ends(self, kind: Kind, steps: Ids) -> Matrix:
+        of_object, is_degree = kind in OF_OBJECT, kind in (Kind.SUBJECT_DEGREE, Kind.OBJECT_DEGREE)
         ends = self.o if of_object else self.s
-        found, gone = self.values.of_ends(pattern)[ends], self._left_out(step, of_object=of_object)
-        number = self.values.degree(step)[ends[gone]] - 1
-        found[gone] = np.log1p(number) if kind in (Kind.SUBJECT_DEGREE, Kind.OBJECT_DEGREE) else number > 0
+        number = np.stack([self.values.degree(step) for step in steps.tolist()])
+        found: Matrix = (np.log1p(number) if is_degree else (number > 0) * 1.0)[:, ends]
+        for row, gone in self._left_out(steps, of_object=of_object):
+            rest = number[row, ends[gone]] - 1
+            found[row, gone] = np.log1p(rest) if is_degree else rest > 0
         return found
 
-    def _leave_out(self, share: Vector, step: int, *, of_object: bool) -> None:
+    def _leave_out(self, share: Matrix, steps: Ids, *, of_object: bool) -> None:
         """Leave the fact itself out of the share of those alike that have the other end.
 
         x has y, and is alike to itself: it is taken out. If being alike means sharing an answer of the relation asked
         for, y is no such answer either: all those found through y have it.
         """
         x, y = (self.o, self.s) if of_object else (self.s, self.o)
-        share[self.listed] -= self.values.itself(step)[x[self.listed]]
-        gone = self._left_out(step, of_object=of_object)
-        if len(gone):
-            n, y = self.values.degree(step)[x[gone]], y[gone]
-            back = 1 / np.maximum(self.values.degree(step ^ 1)[y], 1)
-            through_y = self.values.through(step, 2 * self.relation + of_object)[y]
-            others = share[gone] * n - through_y + back * np.isin(gone, self.listed, assume_unique=True)
-            share[gone] = np.where(n > 1, others / np.maximum(n - 1.0, 1.0), 0.0)
-        rest = share[self.listed]
-        share[self.listed] = np.where(rest < ROUNDING, 0.0, rest)
+        values, asked = self.values, 2 * self.relation + of_object
+        share[:, self.listed] -= np.stack([values.itself(step) for step in steps.tolist()])[:, x[self.listed]]
+        for row, gone in self._left_out(steps, of_object=of_object):
+            step, ends = int(steps[row]), y[gone]
+            n, back = values.degree(step)[x[gone]], 1 / np.maximum(values.degree(step ^ 1)[ends], 1)
+            others = share[row, gone] * n - values.through(step, asked)[ends]
+            others += back * np.isin(gone, self.listed, assume_unique=True)
+            share[row, gone] = np.where(n > 1, others / np.maximum(n - 1.0, 1.0), 0.0)
+        rest = share[:, self.listed]
+        share[:, self.listed] = np.where(rest < ROUNDING, 0.0, rest)
 
-    def _left_out(self, step: int, *, of_object: bool) -> Ids:
-        """Where a step from one end of the cell to the other is the fact that is left out, or its mirror."""
+    def _left_out(self, steps: Ids, *, of_object: bool) -> Iterator[tuple[int, Ids]]:
+        """The places of steps that are the fact that is left out, or its mirror, and the cells where they are."""
         own = 2 * self.relation + of_object
-        return self.listed if step == own else self.alone if step == own ^ 1 else self.listed[:0]
+        for step, cells in ((own, self.listed), (own ^ 1, self.alone)):
+            for row in np.flatnonzero(steps == step).tolist() if len(cells) else ():
+                yield row, cells
 
 
 ROUNDING = 1e-12  # a difference of shares below is 0

@@ -84,7 +84,7 @@ class StepGraph:
         place, back = self._places
         frequent = np.flatnonzero(place >= 0)
         s, _, o = np.ascontiguousarray(cells.T)
-        direct, paths = _count_bodies(*self._edges, s, o, 2 * head, place, back, len(frequent), MAX_EDGES)
+        direct, paths = _count_bodies(self._edges, (s, o), 2 * head, (place, back), len(frequent), MAX_EDGES)
         counts = np.concatenate([direct, paths.ravel()])
         found, steps, n = np.flatnonzero(counts), frequent.tolist(), len(frequent)
         if len(found) > MAX_BODIES:
@@ -147,8 +147,9 @@ def parts(M: sp.csr_matrix) -> tuple[Ids, Ids, Vector]:
 
 
 @njit(cache=True, nogil=True)
-def _count_bodies(starts, steps, ends, s, o, own, place, back, n, most):  # type: ignore[no-untyped-def]
+def _count_bodies(edges, pairs, own, places, n, most):  # type: ignore[no-untyped-def]
     """For how many pairs each step (n,) and each path (n, n) holds; edges are sorted by their ends."""
+    (starts, steps, ends), (s, o), (place, back) = edges, pairs, places
     direct, paths = np.zeros(n, np.int64), np.zeros((n, n), np.int64)
     seen, at = np.full((n, n), -1), np.zeros(most, np.int64)
     for i in range(len(s)):
