@@ -217,10 +217,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RelatentWarning)  # the fit to all facts has said it
             twin._fit(FitArguments(Shard.of(rest), None, silent, None))
+        is_weighed = factors.patterns is not None and factors.rank > 0
         trial = dataclasses.replace(
             twin.factors_,
             R=twin.factors_.relation_matrices,
-            patterns=None if factors.patterns is None else factors.patterns.over(rest),
+            patterns=factors.patterns if is_weighed else twin.factors_.patterns,
             calibration=factors.calibration,
             facts=rest,
         )
