@@ -82,7 +82,7 @@ def test_a_missing_mirror_and_an_implied_fact_are_the_first_missing_ones(factors
 def test_a_marriage_without_its_mirror_is_the_most_doubtful_marriage(factors: Any) -> None:
     ordered = [fact[:3] for fact in relatent.doubt(factors, k=EVERYTHING, refit=False).doubtful]
     assert next(fact for fact in ordered if fact[1] == "married to") == MARRIAGE[1]
-    assert ordered.index(MARRIAGE[1]) < len(ordered) / 5
+    assert ordered.index(MARRIAGE[1]) < len(ordered) / 3
 
 
 def test_a_newcomer_with_one_purchase_gets_its_view_at_once(factors: Any) -> None:

@@ -151,7 +151,7 @@ NAMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore:.*(literal|removed the blanks|the first row|left out)")
+@pytest.mark.filterwarnings("ignore:.*(literal|removed the blanks|the first row|left out|stand in a row)")
 @pytest.mark.parametrize("name", NAMES)
 def test_facts_that_workers_read_together_are_those_that_one_reads(name, files):
     place, said = files

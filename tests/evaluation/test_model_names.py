@@ -63,7 +63,7 @@ def test_masked_cells_are_predicted_from_the_rest(fitted, name):
     model = fitted(name).factors_
     p, truth = model.probability(*CELLS.T), FACTS.contains(CELLS)
     assert ((p >= 0) & (p <= 1)).all()
-    assert p[truth].mean() > p[~truth].mean() + 0.4
+    assert p[truth].mean() > p[~truth].mean() + 0.3
     assert np.isfinite(model.score(*CELLS.T)).all()
 
 

@@ -511,7 +511,8 @@ def test_probabilities_are_learned_within_the_time(now, facts, seconds):
     assert now[0] <= seconds + 3  # a step of each fit
     found = report.factors_.calibration
     assert found.expected == pytest.approx(len(facts) / 9, rel=0.05)
-    assert report.estimator_.n_iter_ > 0.2 * seconds or report.estimator_.trace_.converged
+    # the further fits, up to four, take as long each
+    assert report.estimator_.n_iter_ > 0.15 * seconds or report.estimator_.trace_.converged
 
 
 def test_without_time_for_half_of_the_further_fits_nothing_is_learned_from_facts(now, monkeypatch):

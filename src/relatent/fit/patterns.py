@@ -717,6 +717,8 @@ def _by_evidence(
 
 def _most_telling(Z: Matrix, sample: _Sample) -> list[int]:
     """The patterns that tell most each by itself, in their order."""
+    if not len(sample.c):
+        return []
     residual = sample.c * (sample.x - sample.c @ sample.x / sample.c.sum())
     gain = (Z @ residual) ** 2 / ((Z * Z) @ (residual * residual) + PRECISION)
     chosen: list[int] = np.sort(np.argsort(-gain, kind="stable")[:MAX_SINGLE]).tolist()
@@ -839,7 +841,7 @@ def weighed(patterns: Patterns, trials: Sequence[PatternTrial], labelled: float,
     return [_scaled(part, *scale) for part, scale in zip(parts, scales, strict=True)]
 
 
-def _scales(samples: Sequence[_Scored], K: int, labelled: float) -> tuple[Matrix, float]:
+def _scales(samples: Sequence[_TrialScores], K: int, labelled: float) -> tuple[Matrix, float]:
     """Intercept, scale of the factors in units, and scale of the patterns of each relation; and the unit."""
     relation, true, false, latent, observed = (np.concatenate(columns) for columns in zip(*samples, strict=True))
     unit = _deviation(observed, true, false) / max(_deviation(latent, true, false), 1e-12)
@@ -867,7 +869,7 @@ def _deviation(values: Vector, true: Vector, false: Vector) -> float:
     return float(np.sqrt(q @ (values - q @ values) ** 2))
 
 
-class _Scored(NamedTuple):
+class _TrialScores(NamedTuple):
     """Held-out facts and zeros."""
 
     relation: Ids
@@ -877,7 +879,7 @@ class _Scored(NamedTuple):
     observed: Vector  # score by patterns
 
 
-def _scored(trial: PatternTrial, seed: int) -> _Scored:
+def _scored(trial: PatternTrial, seed: int) -> _TrialScores:
     """The cells that one trial is judged by."""
     factors, patterns, of_relation, heldout = trial
     rng, parts = np.random.default_rng([seed, 1]), []
@@ -895,4 +897,4 @@ def _scored(trial: PatternTrial, seed: int) -> _Scored:
             relation = np.full(len(true), k)
             latent = np.asarray(factors.score(ends[0], relation, ends[1]), np.float64)
             parts.append((relation, true, false, latent, patterns.cells(ends[0], k, ends[1])))
-    return _Scored(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return _TrialScores(*(np.concatenate(column) for column in zip(*parts, strict=True)))
