@@ -160,7 +160,7 @@ CELLS = [
     ),
     (
         "markdown",
-        "One group has the people, and each of the others the towns, languages, schools or firms.\n\n"
+        "Five groups have the people, each those of one town, and the last one everything else.\n\n"
         "## A map and a model file\n\nIn the map similar entities lie close together, coloured by group. Neighbours of "
         "a street are neighbours in the map; towns, languages, schools and firms lie apart from the people.",
     ),

@@ -18,7 +18,6 @@ from test_workers import text, world
 import relatent
 from commands import run as run_alone
 from relatent.fit.checkpoint import Checkpoint, _verified
-from relatent.fit.solvers.als import AlsState
 
 pytestmark = pytest.mark.torch
 QUIET = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
