@@ -245,7 +245,7 @@ def test_the_meaning_of_probabilities_is_told():
     assert world().probability_note.startswith("probabilities are those of the loss, not calibrated")
     assumed = dataclasses.replace(lines(), missing=0.1, is_assumed=True, expected=1234.0)
     note = world(calibration=assumed).probability_note
-    assert "it is assumed that 0.1 of the true facts, about 1,234, are missing; state the share" in note
+    assert "it is assumed that 0.1 of the true facts, about 1,234, are missing; give the share" in note
     stated = dataclasses.replace(assumed, missing=0.25, is_assumed=False)
     assert world(calibration=stated).probability_note.endswith("0.25 of the true facts, about 1,234, are missing")
 

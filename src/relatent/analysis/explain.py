@@ -311,7 +311,10 @@ def _sentence(
     claim = " ".join(_shown(factors, cell)) + (" is known" if is_known else "")
     if cell[0] == cell[2] and not is_known and not asked.may_be_itself[cell[1]]:
         return f"{claim} is not offered as an answer: no known fact of this relation joins an entity with itself."
-    pattern = max(seen, key=lambda found: found.reason.added, default=None)
+    # A pattern with facts concerns both ends; others, as how often one of them occurs, hold of many answers alike.
+    pattern = max(
+        seen, key=lambda found: (bool(found.facts) and found.reason.added > 0, found.reason.added), default=None
+    )
     of_pattern, of_fact = (0.0 if pattern is None else pattern.reason.added), (strongest[0][1] if strongest else 0.0)
     if is_of_rules(factors) and of_pattern <= 0:
         if not paths:
@@ -326,7 +329,7 @@ def _sentence(
         lead = f"{claim}, because "
     else:
         lead = f"{claim} is {_standing(asked, cell)}; its strongest support is "
-    if pattern is None or of_fact > of_pattern:
+    if pattern is None or of_fact > (of_pattern if pattern.facts else 0.0):
         return lead + _with_others(factors, asked.known, cell, strongest[0][0])
     if pattern.is_alike:
         return lead + _with_others(factors, asked.known, cell, pattern.facts[0])

@@ -160,7 +160,7 @@ def evaluate(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Rank test facts among all entities: filtered MRR and hits@k, beside those of the most frequent answers.
+    """Rank test facts among all possible answers: filtered MRR and hits@k, beside those of the most frequent answers.
 
     The bare name of a benchmark means its test split. True facts that the model knows do not count as rivals, and a
     warning says if it was fitted to test facts. With --negatives, also tell true statements from false ones: accuracy,

@@ -11,6 +11,7 @@ from .reading_options import data_argument, label_options, reading_options
 from .shared_options import json_option, seed_option, top_option
 from .table_file import check_table_target, table_output_option, write_table
 
+MODEL_SUFFIX = ".relatent"
 RULE_COLUMNS = {"body": str, "head": str, "support": int, "confidence": float}
 
 
@@ -35,22 +36,24 @@ def rules(
     seed: int,
     as_json: bool,
 ) -> None:
-    """List the rules of one or two steps that facts follow, by confidence. No model is needed.
+    """List the rules of one or two steps that facts follow, by confidence: of data, or of the facts that a model holds.
 
     The support is the number of facts that a rule predicts; the confidence is its share of the pairs (x, y) of the body
     whose x has any fact of the head (partial completeness).
 
-    Example: relatent rules people.tsv --top 10
+    Example: relatent rules people.relatent --top 10
     """
     from ..analysis.rules import rules as find
     from ..data.result_labels import add_labels, shown
     from ..json_values import to_json
+    from ..model.factors import load
     from . import tables
     from .data_argument import open_facts, with_labels
 
     if output is not None:
         check_table_target(output)
-    facts = with_labels(open_facts(data, split="train"))
+    is_model = len(data) == 1 and Path(data[0]).suffix == MODEL_SUFFIX
+    facts = load(Path(data[0])).facts_with() if is_model else with_labels(open_facts(data, split="train"))
     found = find(facts, relations=heads or None, k=k, min_support=min_support, random_state=seed)
     if output is not None:
         write_table(output, RULE_COLUMNS, [rule._asdict() for rule in found], facts)

@@ -167,7 +167,7 @@ def ranking(title: str, found: Ranking, name_of: Callable[[str], str] = str) -> 
     filtered = "filtered" if found.n_known else "filtered by the test facts only"
     note = f"{filtered}; ties get their mean rank (MRR {found.mrr_pessimistic:.3f} to {found.mrr_optimistic:.3f})"
     if found.n_unseen:
-        note += f"; {found.n_unseen} names that the model does not know are answered at random"
+        note += f"; names that the model does not know are answered at random: {found.n_unseen}"
     if found.n_trained_on is None:
         note += "; the model holds no facts, so some test facts may be training facts"
     if found.n_wrong_type:

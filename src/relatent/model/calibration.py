@@ -130,6 +130,7 @@ class Calibration:
 
     def describe(self) -> str:
         """One sentence: which cells the probabilities are for, and what they assume."""
-        missing = f"{self.missing:.3g} of the true facts, about {self.expected:,.0f}, are missing"
-        prior = f"it is assumed that {missing}; state the share if you know it" if self.is_assumed else missing
+        missing = f"{self.missing:.3g} of the true facts, about {max(1, round(self.expected)):,}, are missing"
+        remedy = "give the share to `fit` or `calibrate` if you know it"
+        prior = f"it is assumed that {missing}; {remedy}" if self.is_assumed else missing
         return f"probabilities are those of facts not listed: {prior}"
