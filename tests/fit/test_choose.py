@@ -61,7 +61,10 @@ def test_the_two_best_are_compared_to_the_end_and_nothing_is_fitted_twice() -> N
     assert judge.fitted == [*((rank, first) for rank in (1, 2, 3, 4)), (3, second), (2, second)]
     assert [len(fit.heldout) for fit in fits] == [first, second]
     ratio = np.exp(5 / (first + second))
-    assert f"of 4 compared by {first + second} held-out facts, which are {ratio:.2f} times as likely" in chosen.reason
+    assert (
+        f"of 4 compared by {first + second} held-out facts, each {ratio:.2f} times as likely, on average,"
+        in chosen.reason
+    )
     assert chosen.reason.endswith("as with structure complex, rank 3, N3(weight=0.1)")
 
 

@@ -115,8 +115,8 @@ def best(
     n_heldout = sum(map(len, heldout))
     ratio = float(np.exp((chosen.log_likelihood - other.log_likelihood) / n_heldout))
     reason = (
-        f"of {len(candidates)} compared by {n_heldout:,} held-out facts, which are {ratio:.2f} times as likely as with "
-        f"{_brief(other.settings.values)}"
+        f"of {len(candidates)} compared by {n_heldout:,} held-out facts, each {ratio:.2f} times as likely, on average, "
+        f"as with {_brief(other.settings.values)}"
     )
     return replace(chosen.settings, reason=reason), chosen.made
 
