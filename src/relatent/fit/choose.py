@@ -19,7 +19,7 @@ import numpy as np
 
 from ..data.facts import Facts
 from ..model.structure import Blocks
-from .automatic_settings import ChosenSettings, DataSummary, method_for
+from .automatic_settings import SAMPLED_CELLS_PER_FACT, ChosenSettings, DataSummary, method_for
 from .calibration import HeldOutFit
 from .loss_protocol import ResolvedLoss
 from .optimisers import Adam
@@ -37,7 +37,6 @@ FEW: Values = {"structure": "full", "rank": 8, "l2_entities": 1.5, "l2_relations
 MAX_OPERATIONS = 2.5e11  # of all fits that are compared: some ten seconds
 N_FINAL = 2  # settings that are compared to the end
 LBFGS_STEPS = 100  # that a fit usually takes
-SAMPLED_CELLS = 80  # per fact, in a pass over a sample
 # the prior
 LOG_PRIOR = float(np.log(20))  # of the usual settings against any others
 
@@ -63,7 +62,7 @@ def rivals(usual: ChosenSettings, data: DataSummary, loss: ResolvedLoss, device:
     method = method_for(data, {"device": device}, loss)
     found, spent = [], operations(usual.values, data)
     for candidate in _candidates(data):
-        values = {**usual.values, **dict.fromkeys(NAMES), "bias": not loss.ranks_only, "method": method, **candidate}
+        values = {**dict.fromkeys(NAMES), "bias": not loss.ranks_only, "method": method, **candidate}
         cost = operations(values, data)
         if spent + cost <= MAX_OPERATIONS:
             spent += cost
@@ -83,7 +82,9 @@ def _candidates(data: DataSummary) -> list[Values]:
 def operations(values: Values, data: DataSummary) -> float:
     """About how many multiplications a fit with these settings takes."""
     steps = 4 * values["max_iter"] if isinstance(values.get("optimiser"), Adam) else LBFGS_STEPS
-    cells = data.cells * steps if values["method"] == "exact" else SAMPLED_CELLS * data.facts * values["max_iter"]
+    cells = (
+        data.cells * steps if values["method"] == "exact" else SAMPLED_CELLS_PER_FACT * data.facts * values["max_iter"]
+    )
     return float(6 * cells * values["rank"])
 
 

@@ -165,7 +165,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         `unseen`: facts that it was not fitted to, in place of further fits.
         """
         chosen = self._with_chosen_settings(Shard.of(facts))
-        chosen.seed_, chosen.n_iter_ = seed, 0
+        chosen.seed_ = seed
         if unseen is not None:
             fits = [calibration.HeldOutFit(factors, unseen)]
             trials = chosen._weighed(fits, facts, chosen._patterns_without(facts, [unseen]), is_listed=False)
@@ -180,7 +180,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     ) -> Calibration:
         """The calibration of a model of these facts, which was fitted with these settings."""
         chosen = self._with_chosen_settings(Shard.of(facts))
-        chosen.seed_, chosen.n_iter_ = seed, 0
+        chosen.seed_ = seed
         with reporting(progress, "learning probabilities", at_most=True) as report:
             arguments = FitArguments(Shard.of(facts), None, one_after_another(report), None)
             fits = chosen._held_out_fits(facts, arguments)
@@ -211,17 +211,15 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         truth = facts.contains(cells)
         if factors.calibration is None or not truth.any():
             return factors
-        rest, twin = facts.hold_out(cells, masked=True), self._for_heldout_facts()
+        rest = facts.hold_out(cells, masked=True)
         if not len(rest):
             return factors
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RelatentWarning)  # the fit to all facts has said it
-            twin._fit(FitArguments(Shard.of(rest), None, silent, None))
+        twin = self._fitted_twin(FitArguments(Shard.of(rest), None, silent, None))
         is_weighed = factors.patterns is not None and factors.rank > 0
         trial = dataclasses.replace(
-            twin.factors_,
-            R=twin.factors_.relation_matrices,
-            patterns=factors.patterns if is_weighed else twin.factors_.patterns,
+            twin,
+            R=twin.relation_matrices,
+            patterns=factors.patterns if is_weighed else twin.patterns,
             calibration=factors.calibration,
             facts=rest,
         )
@@ -291,11 +289,16 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         """A fit that lacks these facts."""
         shard, validation, progress, _ = arguments
         own = shard.facts.subset(~heldout.contains(shard.facts.triples))
+        twin = self._fitted_twin(FitArguments(Shard.of(own, shard.workers), validation, noted(progress, note), None))
+        return calibration.HeldOutFit(twin, heldout)
+
+    def _fitted_twin(self, arguments: FitArguments) -> Factors:
+        """The factors of a fit with these settings to facts that lack some, or to which some cells are unobserved."""
         twin = self._for_heldout_facts()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RelatentWarning)  # the fit to all facts says it
-            twin._fit(FitArguments(Shard.of(own, shard.workers), validation, noted(progress, note), None))
-        return calibration.HeldOutFit(twin.factors_, heldout)
+            twin._fit(arguments)
+        return twin.factors_
 
     def _for_heldout_facts(self) -> Self:
         """This estimator for a fit that lacks some facts."""

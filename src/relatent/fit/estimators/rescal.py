@@ -118,10 +118,13 @@ class Rescal(RescalBase):
         """The settings under which held-out facts are likeliest, where none were given and more fits are affordable."""
         if not choose.is_open(self.settings_, self.get_params(deep=False)):
             return self, None
+        data = DataSummary.of(arguments.shard)
+        rivals = choose.rivals(self.settings_, data, self._resolved_loss(), self.device)
+        if not rivals:
+            return self, None
         facts = arguments.shard.gathered().facts
-        rivals = choose.rivals(self.settings_, DataSummary.of(facts), self._resolved_loss(), self.device)
         heldout = calibration.heldout_facts(facts, self.seed_)
-        if not (rivals and heldout):
+        if not heldout:
             return self, None
         without = self._patterns_without(facts, heldout) if self.calibrate else None
 
