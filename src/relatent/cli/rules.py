@@ -11,7 +11,6 @@ from .reading_options import data_argument, label_options, reading_options
 from .shared_options import json_option, seed_option, top_option
 from .table_file import check_table_target, table_output_option, write_table
 
-MODEL_SUFFIX = ".relatent"
 RULE_COLUMNS = {"body": str, "head": str, "support": int, "confidence": float}
 
 
@@ -47,12 +46,13 @@ def rules(
     from ..data.result_labels import add_labels, shown
     from ..json_values import to_json
     from ..model.factors import load
+    from ..model.model_file import looks_like_a_model
     from . import tables
     from .data_argument import open_facts, with_labels
 
     if output is not None:
         check_table_target(output)
-    is_model = len(data) == 1 and Path(data[0]).suffix == MODEL_SUFFIX
+    is_model = len(data) == 1 and looks_like_a_model(data[0])
     facts = load(Path(data[0])).facts_with() if is_model else with_labels(open_facts(data, split="train"))
     found = find(facts, relations=heads or None, k=k, min_support=min_support, random_state=seed)
     if output is not None:
