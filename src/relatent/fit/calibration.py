@@ -242,14 +242,21 @@ def check_missing(missing: object) -> None:
         raise InputError(f"missing must be a share between 0 and 1, got {missing!r}")
 
 
-def labelled_share(facts: Facts, heldout: float, missing: float | None, *, is_listed: bool = True) -> float:
+def labelled_share(
+    facts: Facts, trials: Sequence[HeldOutFit], missing: float | None, *, is_listed: bool = True
+) -> float:
     """The share of held-out facts among the true cells that are unlisted without them.
 
     `is_listed`: whether they are among the facts; if not, they are some of those that are missing.
     """
     share = ASSUMED_MISSING if missing is None else float(missing)
+    heldout = _n_heldout(trials) / max(len(trials), 1)
     n_missing = max(len(facts) * share / (1 - share), 1e-9)
     return heldout / (heldout + n_missing) if is_listed else min(heldout / n_missing, 0.999)
+
+
+def _n_heldout(trials: Sequence[HeldOutFit]) -> int:
+    return sum(len(heldout) for _, heldout in trials)
 
 
 def learn(
@@ -269,9 +276,7 @@ def learn(
     factors have, so that they are log-odds, nearly, and their own place x.
     """
     share, known = ASSUMED_MISSING if missing is None else float(missing), KnownFacts(facts)
-    n_heldout = sum(len(trial.heldout) for trial in trials)
-    each = n_heldout / max(len(trials), 1)  # facts
-    labelled = labelled_share(facts, each, missing, is_listed=is_listed)
+    labelled, n_heldout = labelled_share(facts, trials, missing, is_listed=is_listed), _n_heldout(trials)
     prior = LOG_ODDS_PRIOR if in_log_odds else PRIOR
     coefficients = np.tile(prior.centre, (facts.n_relations, 1))
     if n_heldout:
@@ -400,7 +405,7 @@ def log_likelihood(
     random_state: int = 0,
 ) -> float:
     """Of the held-out facts among the unlisted cells, with the regression that tells them apart best."""
-    labelled = labelled_share(facts, sum(len(heldout) for _, heldout in trials) / len(trials), missing)
+    labelled = labelled_share(facts, trials, missing)
     return _learned(trials, KnownFacts(facts), labelled, random_state, in_log_odds).log_likelihood
 
 

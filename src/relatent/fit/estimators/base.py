@@ -268,7 +268,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         for model, heldout in fits:
             assert isinstance(model, Factors)
             parts.append(patterns.PatternTrial(model, *without[heldout], heldout))
-        labelled = calibration.labelled_share(facts, _mean_size(fits), self.missing, is_listed=is_listed)
+        labelled = calibration.labelled_share(facts, fits, self.missing, is_listed=is_listed)
         found, *of_trials = patterns.weighed(without.observed.patterns, parts, labelled, self.seed_)
         weighed = [
             calibration.HeldOutFit(
@@ -453,10 +453,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         checkpoint = dataclasses.replace(chosen, fit_id=" ".join(map(str, parts)), workers=shard.workers)
         checkpoint.check()
         return checkpoint
-
-
-def _mean_size(fits: list[calibration.HeldOutFit]) -> float:
-    return sum(len(heldout) for _, heldout in fits) / len(fits)
 
 
 def _checked_facts(facts: Facts | Any, workers: Workers) -> Facts:
